@@ -277,15 +277,18 @@ def change_of(
     partition_id: int,
     partition: PartitionRegistration,
     acceptable: Callable[[int], bool] | None = None,
+    comes_online: int = NO_LEADER,
 ) -> PartitionChangeBuilder:
     """A builder for one partition of `view`. `acceptable` replaces "is active" where the brokers' states are about
-    to change."""
+    to change; the replica of `comes_online` is about to be on a working directory."""
     may_lead = view.is_active if acceptable is None else acceptable
     builder = PartitionChangeBuilder(
         partition,
         topic_id,
         partition_id,
-        acceptable=lambda broker_id: may_lead(broker_id) and view.replica_is_usable(partition, broker_id),
+        acceptable=lambda broker_id: (
+            may_lead(broker_id) and (broker_id == comes_online or view.replica_is_usable(partition, broker_id))
+        ),
         min_isr=view.min_in_sync_replicas(topic_id),
         elr_enabled=view.elr_enabled,
         default_directory=view.default_directory,

@@ -110,6 +110,11 @@ def _look_up(
         raise ApiError(
             ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning in version {context.api_version}"
         )
+    if request.replica_id == DEBUGGING_REPLICA and timestamp == LATEST:
+        damaged = broker.replicas.damaged.find(topic, wanted.partition_index)
+        if damaged is not None:
+            answer.offset, answer.leader_epoch = damaged.report.known_end_offset, damaged.report.known_epoch
+            return
     partition = broker.replicas.partition(topic, wanted.partition_index)
     if request.replica_id != DEBUGGING_REPLICA:
         partition.check_leader(wanted.current_leader_epoch)

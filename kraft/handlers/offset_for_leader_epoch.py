@@ -61,6 +61,11 @@ def _failed(
 
 def _end_of(topic: str, wanted: OffsetForLeaderPartition, replica_id: int, broker: BrokerServices) -> EpochEndOffset:
     answer = EpochEndOffset(partition=wanted.partition)
+    damaged = broker.replicas.damaged.find(topic, wanted.partition) if replica_id == DEBUGGING_REPLICA else None
+    if damaged is not None:
+        found = damaged.end_of_epoch(wanted.leader_epoch)
+        answer.end_offset, answer.leader_epoch = found.offset, found.epoch
+        return answer
     try:
         partition = broker.replicas.partition(topic, wanted.partition)
         try:

@@ -10,6 +10,7 @@ from kraft.common.errors import ApiError, CorruptData, NotLeader, OutOfResources
 from kraft.common.ids import TopicPartition
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
+from kraft.replication.damaged_replicas import DamagedReplicas
 from kraft.replication.follower_serving import FollowerServing
 from kraft.replication.isr_policy import IsrRules
 from kraft.replication.log_flusher import LogFlusher
@@ -98,6 +99,7 @@ class ReplicaManager:
         self._image: MetadataImage | None = None
         self.directories = ReplicaDirectories(self, log)
         self.hosting = ReplicaHosting(self, log)
+        self.damaged = DamagedReplicas(self, log)
         self._cluster = cluster
         self._isr = isr
         self._isr_rules = IsrRules(
@@ -126,7 +128,9 @@ class ReplicaManager:
             return self._partitions[topic, index]
         except KeyError:
             if (topic, index) in self.offline:
-                raise StorageError(f"{topic}-{index} is on a log directory that is offline") from None
+                raise StorageError(
+                    f"{topic}-{index} is on a log directory that is offline, or its log is damaged"
+                ) from None
             leader = self._cluster.leader_of(topic, index)
             if leader is not None:
                 raise NotLeader(f"{topic}-{index} has no replica on broker {self.node_id}", *leader) from None
@@ -219,6 +223,7 @@ class ReplicaManager:
             if partition is not None:
                 self._retire(partition)
                 self.directories.went_offline(partition)
+        self.damaged.directory_failed(path)
         for listener in self._listeners:
             listener.directory_failed(path)
 
@@ -274,7 +279,9 @@ class ReplicaManager:
         now: float,
     ) -> None:
         if (name, index) in self.offline:
-            return  # Until the next start: an empty log elsewhere would deny what the lost one holds.
+            if not self.damaged.may_return(name, index, registration):
+                return  # Until the next start: an empty log elsewhere would deny what the lost one holds.
+            self.offline.discard((name, index))
         assigned = registration.directory(self.node_id)
         try:
             partition = self._partitions.get((name, index)) or self._host(name, index, topic_id, config, assigned)
@@ -283,9 +290,15 @@ class ReplicaManager:
         if partition is None:
             self.directories.lost(topic_id, index)
             return
+        if self.damaged.must_wait(partition.log, registration):
+            self._wait_for_repair(partition)
+            return
         self.directories.placed(partition, assigned)
         was_leader, old_epoch = partition.is_leader, partition.leader_epoch
-        if not partition.apply(registration, now):
+        was_in_sync = self.node_id in partition.isr or partition.partition_epoch < 0
+        has_new_epoch = partition.apply(registration, now)
+        self.damaged.applied(partition, was_in_sync)
+        if not has_new_epoch:
             return
         for listener in self._listeners:
             listener.role_changed(partition)
@@ -298,6 +311,15 @@ class ReplicaManager:
                 self.flusher.flush_later(partition.log)
             for listener in self._listeners:
                 listener.became_leader(partition)
+
+    def _wait_for_repair(self, partition: Partition) -> None:
+        """The replica's log was damaged, and it must not lead: it is offline until that is settled."""
+        key = (partition.topic, partition.index)
+        del self._partitions[key]
+        self.offline.add(key)
+        self._retire(partition)
+        self.damaged.wait(partition)
+        self.directories.lost(partition.topic_id, partition.index)
 
     def apply_again(self, name: str, index: int, topic_id: bytes) -> None:
         """Of a replica that could not be made for now."""
@@ -348,11 +370,14 @@ class ReplicaManager:
         """The replica is not ours any more, if it ever was."""
         self.offline.discard((name, index))
         self.hosting.forget(name, index)
+        waited = self.damaged.forget(name, index)
         partition = self._partitions.pop((name, index), None)
-        if partition is None:
+        if partition is not None:
+            self._retire(partition)
+        log = self.logs.get(TopicPartition(name, index)) if partition is not None or waited else None
+        if log is None:
             return
-        self._retire(partition)
-        path = self.logs.directory_of(partition.log).path
+        path = self.logs.directory_of(log).path
         try:
             self.logs.delete(TopicPartition(name, index), now_ms=self.world.clock.wall_ms())
         except StorageError as problem:

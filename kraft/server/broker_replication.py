@@ -92,6 +92,7 @@ class BrokerReplication:
             )
             replication_nursery.start_soon(self._replicas.directories.mover.run)
             replication_nursery.start_soon(self._replicas.hosting.run)
+            replication_nursery.start_soon(self._replicas.damaged.run)
             while True:
                 await self._world.clock.sleep(self._lag_seconds_max() / 2)
                 await self.isr.reconsider_all(self._replicas)

@@ -6,8 +6,9 @@
 2. Indexes without a log go. A segment below the recovery point with a missing or impossible index is read and
    indexed anew.
 3. After an unclean shutdown every segment from the recovery point on is read, batch by batch with its CRC. At the
-   first bad byte the segment is cut and all later ones are dropped: every whole batch before it is kept. Producer
-   state, aborted transactions and leader epochs are rebuilt on the way.
+   first bad byte the segment is truncated and all later ones are dropped: every whole batch before it is kept. Where
+   whole batches follow the bad bytes and no crash explains that, it is damage: what is dropped is kept aside
+   (`damaged_log`). Producer state, aborted transactions and leader epochs are rebuilt on the way.
 4. Otherwise producer state comes from the newest readable snapshot and the headers of the batches behind it.
 """
 
@@ -21,6 +22,7 @@ from kraft.common.errors import CorruptData
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.batch_walk import walk_headers
 from kraft.storage.checkpoints import read_text
+from kraft.storage.damaged_log import DAMAGED_FOLDER, DamageReport, read_damage, set_damaged_aside
 from kraft.storage.file_cache import FileCache
 from kraft.storage.leader_epoch_cache import LeaderEpochCache, parse_leader_epochs
 from kraft.storage.log_config import LogConfig
@@ -39,7 +41,7 @@ from kraft.storage.log_files import (
 from kraft.storage.log_segment import LogSegment
 from kraft.storage.producer_rebuild import HEADERS_PER_STEP, rebuild_producers, replay_batch
 from kraft.storage.producer_state_manager import ProducerStateManager
-from kraft.storage.segment_recovery import recover_segment
+from kraft.storage.segment_recovery import BadBatch, recover_segment
 from kraft.storage.steps import Steps
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -67,6 +69,8 @@ class LoadedLog:
     report: LoadReport
     clean: bool
     epochs_on_disk: bool
+    damage: DamageReport | None
+    """What the log has lost to damage, while nobody has settled it."""
 
 
 class LogLoader:
@@ -102,6 +106,7 @@ class LogLoader:
         self._report = LoadReport()
         self._segments: list[LogSegment] = []
         self._names: set[str] = set()
+        self._damage: DamageReport | None = None
         self._epochs = LeaderEpochCache()
         self._producers = ProducerStateManager(self._files, directory, expiration_ms=producer_expiration_ms)
 
@@ -109,6 +114,8 @@ class LogLoader:
         """Raises OSError or StorageError: then the log directory is unusable."""
         yield from self._finish_swaps()
         yield from self._open_segments()
+        if self._files.exists(self._path(DAMAGED_FOLDER)):
+            self._damage = read_damage(self._files, self._directory)
         self._epochs = self._load_epochs()
         end_offset = self._clean_end() if self._clean else None
         if end_offset is None:
@@ -132,6 +139,7 @@ class LogLoader:
             report=self._report,
             clean=self._clean,
             epochs_on_disk=self._files.exists(self._path(LEADER_EPOCH_CHECKPOINT)),
+            damage=self._damage if self._damage is not None and self._damage.is_waiting else None,
         )
 
     def _clean_end(self) -> int | None:
@@ -332,7 +340,7 @@ class LogLoader:
         return base_offset < end_offset or base_offset > max(end_offset, self._recovery_point)
 
     def _recover_segment(self, segment: LogSegment, *, with_state: bool) -> Steps[bool]:
-        """Read one segment; whether it had to be cut."""
+        """Read one segment; whether it had to be truncated."""
         before = segment.open_log().file.size()
 
         def replay(batch: RecordBatch) -> None:
@@ -340,19 +348,60 @@ class LogLoader:
                 self._epochs.assign(batch.partition_leader_epoch, batch.base_offset)
             replay_batch(self._producers, batch, segment)
 
-        reason = yield from recover_segment(
-            segment, self._config.index_interval_bytes, replay if with_state else lambda _: None
+        index = self._segments.index(segment)
+        later = self._segments[index + 1 :]
+        bad = yield from recover_segment(
+            segment,
+            self._config.index_interval_bytes,
+            replay if with_state else lambda _: None,
+            next((each.base_offset for each in later if each.size), None),
         )
         self._report.segments_recovered += 1
         if segment is not self._segments[-1] or not with_state:
             segment.close_for_appends()
-        if reason is not None:
-            self._report.bytes_cut += before - segment.size
-            self._report.events.append(
-                f"cut {before - segment.size} bytes of segment {segment.base_offset} at position "
-                f"{segment.size}: {reason}"
-            )
-        return reason is not None
+        if bad is None:
+            return False
+        truncated = before - segment.size
+        if bad.known_end_offset is not None:
+            yield from self._set_damaged_aside(segment, later, bad, truncated)
+            return True
+        self._report.bytes_cut += truncated
+        self._report.events.append(
+            f"cut {truncated} bytes of segment {segment.base_offset} at position {segment.size}: {bad.reason}"
+        )
+        return True
+
+    def _set_damaged_aside(
+        self, segment: LogSegment, later: list[LogSegment], bad: BadBatch, truncated: int
+    ) -> Steps[None]:
+        """Keep what lies behind damage, and note that it is missing. What an earlier report says stays true."""
+        known_end = max([bad.known_end_offset or 0, *(each.next_offset() for each in later)])
+        epochs = (
+            batch.partition_leader_epoch
+            for each in later
+            for _, batch in walk_headers(each.open_log().file, 0, each.size)
+        )
+        known_epoch = max(bad.known_epoch, *epochs, self._epochs.latest_epoch)
+        start, since_ms = segment.next_offset(), self._now_ms
+        if self._damage is not None and self._damage.is_waiting:
+            start, since_ms = min(start, self._damage.start_offset), self._damage.since_ms
+            known_end = max(known_end, self._damage.known_end_offset)
+            known_epoch = max(known_epoch, self._damage.known_epoch)
+        kept = truncated + sum(each.size for each in later)
+        self._damage = DamageReport(
+            since_ms=since_ms,
+            start_offset=start,
+            known_end_offset=known_end,
+            known_epoch=known_epoch,
+            kept_bytes=kept,
+            reason=f"segment {segment.base_offset}, position {segment.size}: {bad.reason}",
+        )
+        yield from set_damaged_aside(self._cache, self._directory, segment, later, self._damage)
+        del self._segments[self._segments.index(segment) + 1 :]
+        self._report.events.append(
+            f"damaged at position {segment.size} of segment {segment.base_offset}: {bad.reason}. Whole batches follow, "
+            f"up to offset {known_end}. {kept} bytes are kept in {DAMAGED_FOLDER}/; the log ends at {start} now"
+        )
 
     def _drop_from(self, index: int) -> Steps[None]:
         """Drop the last segments, latest first, so that a crash in between leaves no gap."""

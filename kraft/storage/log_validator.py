@@ -51,7 +51,7 @@ that is more."""
 CHECKED_RECORDS = 16
 """Of an uncompressed batch as many records are checked by their lengths; all of them where there are no more, or
 where they have CHECKED_WHOLLY_RECORD_BYTES on average."""
-CHECKED_WHOLLY_RECORD_BYTES = 1024
+CHECKED_WHOLLY_RECORD_BYTES = 2048
 EXPANSION_MAX = {GZIP: 1032, SNAPPY: 22, LZ4: 255, ZSTD: 1 << 15}
 """Bytes that one compressed byte can become at most, by the format of each codec. Zstandard's shortest block has four
 bytes and becomes 128 KiB."""

@@ -1,5 +1,7 @@
-"""Reading a segment whose end may be torn: every batch is checked whole, the indexes are made anew, and the file is
-cut at the first bad byte.
+"""Reading a segment whose end may be torn: every batch is checked whole, and the indexes are made anew.
+
+What ends a segment before its file does is a torn tail or damage (`stored_batches`). The file is truncated at a torn
+tail. Damage is left as it is, for `damaged_log` to keep it.
 
 A segment of a gigabyte takes from a fifth of a second to ten, by the size of its batches, and longer where the disk
 has to be waited for. So it is read in steps, and what the page cache lacks is read ahead by a thread.
@@ -9,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from kraft.protocol.records.record_batch import HEADER_SIZE, CorruptBatch, RecordBatch
-from kraft.storage.batch_walk import read_batch
+from kraft.storage.batch_walk import read_batch, walk_headers
 from kraft.storage.file_cache import OpenFile
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
 from kraft.storage.steps import Steps
+from kraft.storage.stored_batches import damage_before, is_written
 from kraft.world.ports import File
 
 BATCHES_PER_STEP: Final = 32
@@ -25,15 +28,32 @@ AHEAD_BYTES: Final = 4 << 20
 READ_BYTES: Final = 1 << 17
 
 
+class BadBatch(NamedTuple):
+    """What ended a segment before its file did. `known_end_offset` is None for a torn tail; for damage it is the end
+    (exclusive) of the whole batches that follow in the file."""
+
+    reason: str
+    known_end_offset: int | None
+    known_epoch: int = -1
+    """The leader epoch of the last of these batches."""
+
+
 def recover_segment(
-    segment: LogSegment, index_interval_bytes: int, on_batch: Callable[[RecordBatch], None]
-) -> Steps[str | None]:
-    """`on_batch` sees each good batch. Returns why the file was cut; None when all of it was good. Raises OSError."""
+    segment: LogSegment,
+    index_interval_bytes: int,
+    on_batch: Callable[[RecordBatch], None],
+    next_base_offset: int | None,
+) -> Steps[BadBatch | None]:
+    """`on_batch` sees each good batch. Returns what ended the segment; None when all of the file was good.
+
+    `next_base_offset` is where a later segment with records begins, None when there is none. Raises OSError.
+    """
     opened = segment.begin_recovery()
     file = opened.file
     end = file.size()
     ahead = batches = read = 0
-    reason = None
+    bad = None
+    next_offset = segment.base_offset
     while segment.size < end:
         if segment.size >= ahead:
             ahead = min(end, segment.size + AHEAD_BYTES)
@@ -42,19 +62,41 @@ def recover_segment(
         try:
             batch = _read_checked(segment, file, end)
         except CorruptBatch as problem:
-            reason = str(problem)
+            bad = BadBatch(str(problem), *_what_follows(file, segment.size, end, next_offset, next_base_offset))
             break
         segment.appended(batch.size, batch.last_offset, batch.max_timestamp, index_interval_bytes)
+        next_offset = batch.next_offset
         on_batch(batch)
         batches += 1
         read += batch.size
         if batches >= BATCHES_PER_STEP or read >= BYTES_PER_STEP:
             batches = read = 0
             yield None
-    if reason is not None:
+    if bad is not None and bad.known_end_offset is None:
         file.truncate(segment.size)
-        yield file.sync  # What is cut must not come back behind new batches.
-    return reason
+        yield file.sync  # What is truncated must not come back behind new batches.
+    return bad
+
+
+def _what_follows(
+    file: File, position: int, end: int, next_offset: int, next_base_offset: int | None
+) -> tuple[int | None, int]:
+    """(end offset, leader epoch) of the whole batches behind damage at `position`; the end is None where a crash
+    explains what is there."""
+    found = damage_before(file, position, end, next_offset)
+    if found is not None:
+        known_end, epoch = next_offset, -1
+        for _, batch in walk_headers(file, found[0], end):
+            if batch.base_offset < known_end or batch.last_offset_delta < 0:
+                break
+            known_end, epoch = batch.next_offset, batch.partition_leader_epoch
+        return known_end, epoch
+    if next_base_offset is None or not is_written(file, position, end, next_offset):
+        return None, -1
+    header = RecordBatch(file.pread(HEADER_SIZE, position)) if end - position >= HEADER_SIZE else None
+    # The last batch of a segment that others follow: nothing of it is missing, and yet it is wrong.
+    is_whole = header is not None and position + header.size == end
+    return (next_base_offset if is_whole else None), -1
 
 
 def _read_ahead(opened: OpenFile, position: int, end: int) -> None:

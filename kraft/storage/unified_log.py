@@ -18,6 +18,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import marker_of
 from kraft.protocol.records.record_batch import CONTROL_FLAG, HEADER_SIZE, Buffer, with_offset_and_epoch
 from kraft.storage.checkpoints import read_partition_metadata
+from kraft.storage.damaged_log import DamageReport, settle_damage
 from kraft.storage.file_cache import FileCache
 from kraft.storage.flush_state import NOT_CLOSED, FlushJob, FlushState
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
@@ -56,6 +57,7 @@ class UnifiedLog:
         "_producer_expiration_ms",
         "_producers",
         "config",
+        "damage",
         "flush_state",
         "high_watermark",
         "leader_epoch_cache",
@@ -86,6 +88,8 @@ class UnifiedLog:
         self.high_watermark = 0
         self.log_end_offset = 0
         self.load_report: LoadReport | None = None
+        self.damage: DamageReport | None = None
+        """What the log has lost to damage of its files, while that is not settled: it must not lead then."""
         self.leader_epoch_cache = LeaderEpochCache()
         self._producers: ProducerStateManager | None = None
         self._producer_expiration_ms = PRODUCER_ID_EXPIRATION_MS
@@ -160,6 +164,7 @@ class UnifiedLog:
             epochs_on_disk=loaded.epochs_on_disk,
         )
         self.load_report = loaded.report
+        self.damage = loaded.damage
         if loaded.producers.producers or loaded.producers.snapshots:
             self._producers = loaded.producers
 
@@ -172,6 +177,12 @@ class UnifiedLog:
     @property
     def topic_id(self) -> Uuid | None:
         return self.local.topic_id
+
+    def settle_damage(self, state: str) -> None:
+        """What was lost is back (FETCHED), or given up by a person (ACCEPTED). Raises OSError."""
+        if self.damage is not None:
+            settle_damage(self.local.cache.files, self.directory, self.damage, state)
+            self.damage = None
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
         """Give an id to a log whose partition.metadata was lost and which has no records: otherwise nobody could tell

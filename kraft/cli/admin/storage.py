@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from kraft.cli.admin.options import Output, OutputFormat
-from kraft.cli.admin.output import say, show, write
-from kraft.cli.admin.running import FAILED, complain
+from kraft.cli.admin.output import Table, say, show, write
+from kraft.cli.admin.running import FAILED, NotFound, complain
 from kraft.cli.admin.scram_arguments import parse_scram_credentials
 from kraft.cli.config_files import process_surroundings, read_config_files
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError, KraftError
-from kraft.common.ids import uuid_to_text
+from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 from kraft.metadata.records.user_scram_credential_record import UserScramCredentialRecord
@@ -32,6 +34,7 @@ from kraft.raft.formatter import (
     plan_format,
     random_uuid,
 )
+from kraft.storage.damaged_log import ACCEPTED, DAMAGED_FOLDER, DamageReport, find_damaged, settle_damage
 from kraft.storage.meta_properties import MetaProperties, read_meta_properties
 from kraft.world.real import RealWorld
 
@@ -279,6 +282,73 @@ def _told(found: list[str], identities: dict[str, MetaProperties], problems: lis
     if problems:
         lines += [f"Found problem{'s' if len(problems) > 1 else ''}:", *(f"  {problem}" for problem in problems), ""]
     return lines
+
+
+@app.command("damaged", epilog="Example: kraft storage damaged --data-dir /var/kraft --accept flights:0 --execute")
+def damaged(
+    data_dir: Annotated[
+        list[str], typer.Option("--data-dir", metavar="DIR", help="A log directory; may be given again.")
+    ],
+    accept: Annotated[
+        str | None,
+        typer.Option("--accept", metavar="TOPIC:N", help="Give up what this partition's damaged log has lost here."),
+    ] = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without it only a preview is shown.")] = False,
+    output: Output = None,
+) -> None:
+    """Show logs that were damaged in the middle, and end the wait of one that no other replica can mend.
+
+    Such a replica does not lead, so that nobody is told that records do not exist which were acknowledged. With
+    --accept it may lead again, with the records in front of the damage. Its node may run: it notices within
+    seconds. The damaged bytes stay in the folder `damaged` of the partition's directory.
+    """
+    files = RealWorld().files
+    try:
+        found = [entry for path in data_dir for entry in find_damaged(files, path.rstrip("/") or "/")]
+        if accept is None:
+            _show_damaged(found, output)
+            return
+        chosen = [entry for entry in found if f"{entry[0].topic}:{entry[0].partition}" == accept]
+        if not chosen or not chosen[0][2].is_waiting:
+            raise NotFound(f"{accept}: no damaged log waits in {', '.join(data_dir)}")
+        ((partition, directory, report),) = chosen
+        loss = (
+            f"the records from offset {report.start_offset} on, up to {report.known_end_offset} as far as is known, "
+            f"are lost to readers of {partition}"
+        )
+        if execute:
+            settle_damage(files, directory, report, ACCEPTED)
+            sentence = f"Accepted: {loss}. {report.kept_bytes} bytes stay in {directory}/{DAMAGED_FOLDER}."
+        else:
+            sentence = f"Would accept that {loss}. Nothing was done: add --execute."
+        say({"partition": str(partition), "executed": execute, **asdict(report)}, sentence, output)
+    except KraftError as problem:
+        raise typer.Exit(complain(problem)) from problem
+    except OSError as problem:
+        raise typer.Exit(complain(KraftError(f"{problem.filename}: {problem.strerror}"))) from problem
+
+
+def _show_damaged(found: list[tuple[TopicPartition, str, DamageReport]], output: OutputFormat | None) -> None:
+    rows = [
+        (
+            partition,
+            datetime.fromtimestamp(report.since_ms / 1000, UTC).isoformat(timespec="seconds"),
+            report.state,
+            report.start_offset,
+            report.known_end_offset,
+            report.kept_bytes,
+            report.reason,
+        )
+        for partition, _, report in found
+    ]
+    columns = ("PARTITION", "SINCE", "STATE", "MISSING FROM", "KNOWN END", "BYTES KEPT", "REASON")
+    document = {
+        "damaged": [
+            {"partition": str(partition), "directory": directory, **asdict(report)}
+            for partition, directory, report in found
+        ]
+    }
+    show(document, [Table(columns, rows)], output)
 
 
 @app.command("random-uuid")

@@ -20,7 +20,7 @@ from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import change_of
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates
-from kraft.metadata.image.partition_registration import LOST_DIRECTORY, directory_is_reserved
+from kraft.metadata.image.partition_registration import LOST_DIRECTORY, NO_LEADER, directory_is_reserved
 from kraft.metadata.image.topics_image import TopicIdPartition, TopicImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import assign_replicas_to_dirs_response as answer
@@ -67,7 +67,8 @@ def _assign(
     is_gone = _is_gone(view, broker_id, partition.directory(broker_id))
     if is_gone and directory == LOST_DIRECTORY:
         return ErrorCode.NONE
-    builder = change_of(view, topic.id, index, partition)
+    is_online = view.image.cluster.brokers[broker_id].has_online_directory(directory)
+    builder = change_of(view, topic.id, index, partition, comes_online=broker_id if is_online else NO_LEADER)
     builder.set_directory(broker_id, directory)
     if is_gone and directory != partition.directory(broker_id) and len(partition.replicas) > 1:
         builder.lost_replica = builder.unclean_shutdown_replica = broker_id

@@ -6,10 +6,10 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from kraft.metadata.image.partition_registration import PartitionRegistration
+from kraft.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 
 
 class LogEnd(NamedTuple):
@@ -40,8 +40,9 @@ def last_known(partition: PartitionRegistration) -> tuple[int, ...]:
     return tuple(replica for replica in partition.replicas if replica in members)
 
 
-def choose(partition: PartitionRegistration, answers: Mapping[int, Answer]) -> int:
-    """The replica to lead, of those that answered; `answers` must not be empty.
+def choose(partition: PartitionRegistration, answers: Mapping[int, Answer], able: Collection[int] | None = None) -> int:
+    """The replica to lead, of those that answered; `answers` must not be empty. NO_LEADER if none of `able` (by
+    default all) may: a replica with a damaged log tells what it had, and is not able to lead.
 
     Of the members, the greatest (last epoch, log end) has every acknowledged record that any of them still has: a
     member that lost the end of its log ends in no later epoch than one that did not. A replica that is no member may
@@ -55,8 +56,8 @@ def choose(partition: PartitionRegistration, answers: Mapping[int, Answer]) -> i
         return answers[replica].end, replica in members, -partition.replicas.index(replica)
 
     best = max(members or answers, key=preference)
-    able = [replica for replica, answer in answers.items() if replica == best or answer.contains(answers[best].end)]
-    return max(able, key=preference)
+    whole = (each for each, answer in answers.items() if each == best or answer.contains(answers[best].end))
+    return max((each for each in whole if able is None or each in able), key=preference, default=NO_LEADER)
 
 
 def has_all(partition: PartitionRegistration, answers: Mapping[int, Answer], leader: int) -> bool:

@@ -42,7 +42,7 @@ from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import change_of, is_held
 from kraft.controller.unclean.log_comparison import Answer, LogEnd, choose, epochs_to_compare, has_all, last_known
 from kraft.controller.unclean.loss_records import election_records
-from kraft.metadata.image.partition_registration import PartitionRegistration
+from kraft.metadata.image.partition_registration import LOST_DIRECTORY, NO_LEADER, PartitionRegistration
 from kraft.metadata.image.topics_image import TopicIdPartition
 
 DECISIONS_MAX: Final = 1_000
@@ -233,7 +233,9 @@ class UncleanRecoveries:
             if is_unclear or self._awaited(view, key, partition, recovery, answers, now):
                 self._due = min(self._due, self._next_deadline(recovery, now))
                 continue
-            leader = choose(partition, answers)
+            leader = choose(partition, answers, _able(view, partition, answers))
+            if leader == NO_LEADER:
+                continue
             builder = change_of(view, key[0], key[1], partition)
             builder.recovered_leader = leader
             builder.recovered_leader_has_all = has_all(partition, answers, leader)
@@ -271,8 +273,8 @@ class UncleanRecoveries:
         partition = None if topic is None else topic.partitions.get(key[1])
         if recovery is None or partition is None or partition.has_leader:
             return None
-        answers = _answers(view, partition, recovery)
-        return choose(partition, answers) if answers else None
+        able = _able(view, partition, _answers(view, partition, recovery))
+        return choose(partition, able) if able else None
 
     def waiting(self, view: ControllerView, now: float) -> Iterator[Waiting]:
         """The open partitions, for whoever asks what the cluster waits for."""
@@ -293,7 +295,7 @@ class UncleanRecoveries:
                 members=members,
                 awaited=self._awaited(view, key, partition, recovery, answers, now),
                 ends=tuple((replica, answer.end) for replica, answer in answers.items()),
-                candidate=choose(partition, answers) if answers else -1,
+                candidate=choose(partition, able) if (able := _able(view, partition, answers)) else -1,
             )
 
     def waits_to_tell(self, view: ControllerView, now: float) -> Iterator[Waiting]:
@@ -368,7 +370,14 @@ def open_partitions(
 
 
 def _is_live(view: ControllerView, partition: PartitionRegistration, replica: int) -> bool:
-    return view.is_active(replica) and view.replica_is_usable(partition, replica)
+    """Whether it can be asked. One that was told to be lost may be a damaged log, which knows where it ended."""
+    return view.is_active(replica) and (
+        view.replica_is_usable(partition, replica) or partition.directory(replica) == LOST_DIRECTORY
+    )
+
+
+def _able(view: ControllerView, partition: PartitionRegistration, answers: Mapping[int, Answer]) -> dict[int, Answer]:
+    return {replica: answer for replica, answer in answers.items() if view.replica_is_usable(partition, replica)}
 
 
 def _answers(view: ControllerView, partition: PartitionRegistration, recovery: _Open) -> dict[int, Answer]:

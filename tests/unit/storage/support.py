@@ -12,7 +12,7 @@ from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
-from kraft.storage.steps import run_here
+from kraft.storage.steps import Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.disk import Disk
 from kraft.world.simulated.files import SimulatedFileSystem
@@ -70,18 +70,36 @@ class Machine:
         now_ms: int = NOW_MS,
     ) -> UnifiedLog:
         return run_here(
-            UnifiedLog.open(
-                self.files,
-                DIRECTORY,
-                T0,
-                config or LogConfig(),
-                now_ms=now_ms,
-                cache=FileCache(self.files),
-                topic_id=TOPIC_ID,
-                clean_shutdown=clean,
+            self.opening(
+                config,
+                clean=clean,
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
+                now_ms=now_ms,
             )
+        )
+
+    def opening(
+        self,
+        config: LogConfig | None = None,
+        *,
+        clean: bool = False,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        now_ms: int = NOW_MS,
+    ) -> Steps[UnifiedLog]:
+        """What opens the log, not begun."""
+        return UnifiedLog.open(
+            self.files,
+            DIRECTORY,
+            T0,
+            config or LogConfig(),
+            now_ms=now_ms,
+            cache=FileCache(self.files),
+            topic_id=TOPIC_ID,
+            clean_shutdown=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
         )
 
 

@@ -68,7 +68,7 @@ def test_a_corrupt_batch_cuts_the_log_there_and_drops_later_segments(machine: Ma
     log = machine.log(CONFIG)
     assert [offset for offset, _, _ in content(log)] == list(range(segment.base_offset))
     assert "CRC" in events(log)
-    assert "dropped segment" in events(log)
+    assert "damaged at position" in events(log)
     assert log.log_end_offset == segment.base_offset
 
 

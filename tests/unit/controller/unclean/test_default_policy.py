@@ -10,9 +10,9 @@ import pytest
 from kraft.controller.replication_control.elect_leaders import UNCLEAN, elect_leaders
 from kraft.controller.unclean.log_comparison import LogEnd
 from kraft.controller.unclean.recovery import Recovered, UncleanRecoveries, waiting_fields
-from kraft.metadata.image.partition_registration import RECOVERED, RECOVERING
+from kraft.metadata.image.partition_registration import LOST_DIRECTORY, RECOVERED, RECOVERING
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tests.unit.controller.partition_requests import propose
+from tests.unit.controller.partition_requests import propose, put_replica
 from tests.unit.controller.pure_cluster import PureCluster
 from tests.unit.controller.unclean.replies import Epochs, ask_round
 
@@ -303,3 +303,16 @@ def test_a_wait_is_told_once_for_each_set_of_replicas_that_it_is_for() -> None:
     }
     run.look(5.0)
     assert not list(run.recoveries.waits_to_tell(run.cluster.view, run.now))
+
+
+@pytest.mark.parametrize("others", [FULL, FULL[:-1]])
+def test_a_damaged_log_tells_what_it_had_and_does_not_lead(others: Epochs) -> None:
+    """Broker 1 has told that its replica is lost, and yet answers: the end that its log had before the damage."""
+    run = AllKilled()
+    run.logs = {1: FULL, 2: others, 3: others}
+    for broker in (1, 2, 3):
+        run.back(broker)
+    assert put_replica(run.cluster, 1, LOST_DIRECTORY) == 0
+    run.look()
+    run.look()
+    assert run.leader == (2 if others is FULL else -1), "who lacks a part waits for a person"

@@ -1,10 +1,10 @@
 """Batches in a file, as they are believed: whole, with a CRC that holds. And what to think of a place that holds
 none.
 
-At the end of the metadata log such a place is either what a crash left of batches that were not synced, or damage to
-a log that was. The first is cut off; the second must not be, for those records may be acknowledged. Whether whole
-batches follow does not tell the two apart alone: a crash may keep any sectors of what was not synced, so also later
-ones. But a sector that did not get to the disk reads as zeroes, and damage looks otherwise.
+At the end of a log such a place is either what a crash left of batches that were not synced, or damage to what was
+written. The first is truncated; the second must not be, for those records may be acknowledged. Whether whole batches
+follow does not tell the two apart alone: a crash may keep any sectors of what was not synced, so also later ones. But
+a sector that did not get to the disk reads as zeroes, and damage looks otherwise.
 """
 
 from __future__ import annotations
@@ -72,6 +72,11 @@ def _candidates(file: File, position: int, length: int, offset: int) -> Iterator
                 yield start + at - _MAGIC_AT
             at = chunk.find(magic, at + 1)
         start += SCAN_BYTES
+
+
+def is_written(file: File, position: int, end: int, offset: int) -> bool:
+    """Whether every sector of [position, end), where the batch of `offset` should be, has been written."""
+    return not _is_unwritten(file, position, end, offset)
 
 
 def _is_unwritten(file: File, position: int, end: int, offset: int) -> bool:

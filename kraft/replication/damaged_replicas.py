@@ -1,0 +1,160 @@
+"""Replicas whose log was damaged (`kraft.storage.damaged_log`), and that must not lead before that is settled.
+
+While nobody else leads the partition, such a replica waits: it is offline on this broker, and the controller is told
+that its directory is LOST, so that it elects another. Once another leads, the replica follows and fetches what it
+lacks; it is settled when it is in sync. A person can end the wait with `kraft storage damaged`, which settles the
+report on the disk; the broker looks there once a second.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import trio
+
+from kraft.common.ids import OffsetAndEpoch, TopicPartition
+from kraft.storage.damaged_log import FETCHED, DamageReport, read_damage
+from kraft.storage.storage_failure import upkeep_failure
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+    from kraft.metadata.image.partition_registration import PartitionRegistration
+    from kraft.replication.partition import Partition
+    from kraft.replication.replica_manager import ReplicaManager
+    from kraft.storage.unified_log import UnifiedLog
+
+POLL_SECONDS: Final = 1.0
+READ_AT_ONCE: Final = 20
+"""Reports that one pass reads before it lets others have the loop."""
+NO_LEADER: Final = -1
+
+
+class DamagedReplica(NamedTuple):
+    """One that waits, for those who show it."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    log: UnifiedLog
+    report: DamageReport
+
+    def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
+        """Where the largest epoch not beyond `epoch` ended before the damage, as far as that is known: it tells the
+        controller which of the other replicas have everything that this one had."""
+        report = self.report
+        if epoch >= report.known_epoch:
+            return OffsetAndEpoch(report.known_end_offset, report.known_epoch)
+        return self.log.end_offset_for_epoch(epoch)
+
+    @property
+    def remedy(self) -> str:
+        """The command that ends the wait; without --execute it only shows what would be lost."""
+        directory = self.log.directory.rpartition("/")[0]
+        name = f"{self.topic_partition.topic}:{self.topic_partition.partition}"
+        return f"kraft storage damaged --data-dir {directory} --accept {name}"
+
+
+class DamagedReplicas:
+    """Of one broker. Owned by its loop."""
+
+    def __init__(self, replicas: ReplicaManager, log: Logger) -> None:
+        self._replicas = replicas
+        self._log = log
+        self._waiting: dict[tuple[str, int], DamagedReplica] = {}
+        self._woken = trio.Event()
+
+    def waiting(self) -> list[DamagedReplica]:
+        """The replicas that wait, in the order in which they were found."""
+        return list(self._waiting.values())
+
+    def find(self, topic: str, index: int) -> DamagedReplica | None:
+        """The replica, if it waits."""
+        return self._waiting.get((topic, index))
+
+    def must_wait(self, log: UnifiedLog, registration: PartitionRegistration) -> bool:
+        """Whether the replica may neither lead nor be elected: nobody else leads the partition."""
+        return log.damage is not None and registration.leader in (NO_LEADER, self._replicas.node_id)
+
+    def wait(self, partition: Partition) -> None:
+        """The replica waits from now on."""
+        log, report = partition.log, partition.log.damage
+        assert report is not None
+        waiting = DamagedReplica(log.topic_partition, partition.topic_id, log, report)
+        self._waiting[partition.topic, partition.index] = waiting
+        self._woken.set()
+        self._log.error(
+            "replica with a damaged log does not lead",
+            topic=partition.topic,
+            partition=partition.index,
+            since_ms=report.since_ms,
+            missing_from=report.start_offset,
+            known_end=report.known_end_offset,
+            reason=report.reason,
+            remedy=waiting.remedy,
+        )
+
+    def may_return(self, topic: str, index: int, registration: PartitionRegistration) -> bool:
+        """Whether a replica that waits need not any more: then it is forgotten here."""
+        waiting = self._waiting.get((topic, index))
+        if waiting is None or self.must_wait(waiting.log, registration):
+            return False
+        del self._waiting[topic, index]
+        return True
+
+    def forget(self, topic: str, index: int) -> bool:
+        """The replica is not ours any more; whether it waited."""
+        return self._waiting.pop((topic, index), None) is not None
+
+    def directory_failed(self, path: str) -> None:
+        """Nothing there is looked at any more."""
+        self._waiting = {
+            key: waiting for key, waiting in self._waiting.items() if not waiting.log.directory.startswith(f"{path}/")
+        }
+
+    def applied(self, partition: Partition, was_in_sync: bool) -> None:
+        """The metadata is known as of now. A replica that another leader's records made whole is settled.
+
+        It is whole when it has come into the in-sync set, or is in it and has all offsets that it ever had.
+        """
+        log, report = partition.log, partition.log.damage
+        if report is None or partition.is_leader or self._replicas.node_id not in partition.isr:
+            return
+        if not was_in_sync or log.log_end_offset >= report.known_end_offset:
+            try:
+                log.settle_damage(FETCHED)
+            except OSError as problem:
+                failure = upkeep_failure(problem, log.directory)
+                self._replicas.handle_storage_error(failure, partition.topic, partition.index, "settling damage")
+                return
+            self._log.info("damaged log made whole", topic=partition.topic, partition=partition.index)
+
+    async def run(self) -> None:
+        """See whether somebody has settled a report, until cancelled."""
+        while True:
+            await self._woken.wait()
+            self._woken = trio.Event()
+            while self._waiting:
+                await self._replicas.world.clock.sleep(POLL_SECONDS)
+                for done, waiting in enumerate(self.waiting()):
+                    self._look(waiting)
+                    if done % READ_AT_ONCE == READ_AT_ONCE - 1:
+                        await trio.lowlevel.checkpoint()
+
+    def _look(self, waiting: DamagedReplica) -> None:
+        topic, index = waiting.topic_partition.topic, waiting.topic_partition.partition
+        if self._waiting.get((topic, index)) is not waiting:
+            return
+        try:
+            report = read_damage(self._replicas.world.files, waiting.log.directory)
+        except OSError as problem:
+            self._log.warning("damage report cannot be read", topic=topic, partition=index, reason=str(problem))
+            return
+        if report is None or not report.is_waiting:
+            waiting.log.damage = None
+            self._log.warning(
+                "loss of a damaged log accepted",
+                topic=topic,
+                partition=index,
+                missing_from=waiting.report.start_offset,
+                known_end=waiting.report.known_end_offset,
+            )
+            self._replicas.apply_again(topic, index, waiting.topic_id)
