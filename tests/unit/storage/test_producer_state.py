@@ -147,7 +147,11 @@ def test_truncation_takes_producers_back(log: UnifiedLog) -> None:
     for sequence in range(5):
         produce(log, sequence)
     log.truncate_to(2, NOW_MS)
-    assert produce(log, 2).first_offset == 2
+    again = produce(log, 2)
+    assert not again.duplicate, "the batch that was appended as sequence 2 is gone"
+    assert (again.first_offset, log.log_end_offset) == (2, 3)
+    with pytest.raises(ApiError):
+        produce(log, 4)
 
 
 def test_snapshots_are_46_bytes_a_producer_and_refuse_damage() -> None:
