@@ -271,7 +271,7 @@ class PendingProduce:
     def _append(self, answer: PartitionProduceResponse, partition: Partition, records: memoryview) -> None:
         """Append now, or leave a large batch to the log writer. Raises NotLeader, ApiError, StorageError."""
         replicas = self._broker.replicas
-        if replicas.writer.takes(partition.log, len(records)):
+        if replicas.writer.takes_batch(partition.log, records, self._now_ms):
             self._large.append(_LargeAppend(partition, answer, records))
             return
         info = partition.append(records, self._acks, self._now_ms, AppendOrigin.CLIENT)

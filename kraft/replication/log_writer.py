@@ -19,10 +19,13 @@ import trio
 from kraft.common.errors import NotLeader, StorageError
 from kraft.replication.partition import Partition
 from kraft.storage.log_append import LogAppendInfo, PendingAppend
+from kraft.storage.log_validator import AppendOrigin, ValidatedBatch, takes_long_to_validate, validated_for_leader
 from kraft.storage.storage_failure import storage_failure
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
 
+DECODED_AT_ONCE_MAX = 2
+"""Batches that are decoded in threads at once. More wait, in the buffers that they came in."""
 ROUND_BYTES_MAX = 4 << 20
 """Written in one go, unless a single append is larger: the first of them waits for the last."""
 
@@ -43,6 +46,7 @@ class QueuedAppend:
         "done",
         "failure",
         "info",
+        "is_ready",
         "leader_epoch",
         "log",
         "partition",
@@ -63,6 +67,8 @@ class QueuedAppend:
         self.log = partition.log
         self.size = size
         self.leader_epoch = leader_epoch
+        self.is_ready = True
+        """Whether it may begin: False while its records are validated in a thread."""
         self.info: LogAppendInfo | None = None
         self.failure: Exception | None = None
         self.done = trio.Event()
@@ -157,15 +163,22 @@ class LogWriter:
         self.large_bytes_min = large_bytes_min
         self.rounds = 0
         self._settled = trio.Event()
-        """Set, and made anew, after every round of any directory."""
+        """Set, and made anew, after every round of any directory, and when an append has become ready."""
+        self._decoding = trio.Semaphore(DECODED_AT_ONCE_MAX)
+        self._nursery: trio.Nursery | None = None
 
     def takes(self, log: UnifiedLog, size: int) -> bool:
         """Whether an append of `size` bytes has to come this way."""
         return size >= self.large_bytes_min or log.is_appending
 
+    def takes_batch(self, log: UnifiedLog, records: memoryview, now_ms: int) -> bool:
+        """Whether a client's batch has to come this way: it is large, or has to be decoded."""
+        return self.takes(log, len(records)) or takes_long_to_validate(records, log.config, now_ms)
+
     async def run(self) -> None:
         """Work until cancelled; what is in a thread by then takes effect first."""
         async with trio.open_nursery() as directory_nursery:
+            self._nursery = directory_nursery
             for queue in self._queues.values():
                 directory_nursery.start_soon(self._serve, queue)
 
@@ -180,17 +193,47 @@ class LogWriter:
         leader_epoch: int | None = None,
         when_done: Callable[[], None] | None = None,
     ) -> QueuedAppend:
-        """Queue one batch, as `Partition.append`. `batch` must stay as it is until the append is done."""
+        """Queue one batch, as `Partition.append`. `batch` must stay as it is until the append is done.
+
+        A client's batch that has to be decoded is validated in a thread first. Others do not wait for that.
+        """
+        validated: list[ValidatedBatch] = []
 
         def prepare() -> PendingAppend:
             partition.check_may_append(required_acks)
-            return partition.log.prepare_append_as_leader(batch, partition.leader_epoch, now_ms=now_ms, origin=origin)
-
-        return self._enqueue(
-            QueuedAppend(
-                partition, len(batch), prepare, lambda: partition.appended(len(batch)), leader_epoch, when_done
+            return partition.log.prepare_append_as_leader(
+                batch,
+                partition.leader_epoch,
+                now_ms=now_ms,
+                origin=origin,
+                validated=validated[0] if validated else None,
             )
+
+        append = QueuedAppend(
+            partition, len(batch), prepare, lambda: partition.appended(len(batch)), leader_epoch, when_done
         )
+        if (
+            self._nursery is not None
+            and origin == AppendOrigin.CLIENT
+            and takes_long_to_validate(batch, partition.log.config, now_ms)
+        ):
+            append.is_ready = False
+            self._nursery.start_soon(self._validate, append, batch, now_ms, validated)
+        return self._enqueue(append)
+
+    async def _validate(
+        self, append: QueuedAppend, batch: memoryview, now_ms: int, validated: list[ValidatedBatch]
+    ) -> None:
+        """At most DECODED_AT_ONCE_MAX at once, each within the bounds of the validator."""
+        config = append.partition.log.config
+        async with self._decoding:
+            try:
+                validated.append(await self._world.threads.run(validated_for_leader, batch, config, now_ms))
+            except Exception as problem:  # noqa: BLE001  # As in `_begin_one`: whoever waits for the append raises it.
+                append.failure = problem
+        append.is_ready = True
+        self._settled.set()
+        self._settled = trio.Event()
 
     def append_as_follower(
         self, partition: Partition, records: memoryview, leader_high_watermark: int, leader_log_start: int, now_ms: int
@@ -256,7 +299,7 @@ class LogWriter:
         waiting, queue.waiting = queue.waiting, []
         size = 0
         for append in waiting:
-            if size >= ROUND_BYTES_MAX or append.partition.log.is_appending:
+            if not append.is_ready or size >= ROUND_BYTES_MAX or append.partition.log.is_appending:
                 queue.waiting.append(append)
                 continue
             pending = self._begin_one(append)
@@ -268,6 +311,8 @@ class LogWriter:
     def _begin_one(self, append: QueuedAppend) -> PendingAppend | None:
         """None when it is over already: refused, a duplicate, or nothing to append."""
         try:
+            if append.failure is not None:
+                raise append.failure
             pending = append.begin()
             if pending is not None and pending.opened is not None:
                 return pending

@@ -45,6 +45,13 @@ SHOWN_RECORD_ERRORS_MAX = 3
 DECODED_BYTES_MAX = 128 << 20
 """Bytes to which a compressed batch that must be decoded may decompress, or max.message.bytes if that is more: so
 many could come uncompressed."""
+DECODED_FREELY_BYTES_MAX = 16 << 20
+DECODED_RATIO_MAX = 32
+"""Bytes to which each byte of such a batch may decompress, beyond DECODED_FREELY_BYTES_MAX."""
+DECODED_INLINE_BYTES_MAX = 2048
+DECODED_INLINE_RECORDS_MAX = 500
+"""A batch of no more bytes and records is decoded on the loop: that takes a few milliseconds."""
+COUNT_AT = HEADER_SIZE - 4
 DECODED_RECORDS_MAX = 250_000
 """Records that such a batch may hold (about a second's work), or as many as fit in max.message.bytes uncompressed if
 that is more."""
@@ -97,6 +104,66 @@ def single_batch(records: Buffer | None) -> RecordBatch:
     if batch.size < size:
         raise NotOneBatch(ErrorCode.INVALID_RECORD, "a Produce may hold only one record batch for each partition")
     return batch
+
+
+class ValidatedBatch:
+    """What `validate_for_leader` made of a client's batch under `config`: the batch, or the error."""
+
+    __slots__ = ("batch", "config", "problem")
+
+    def __init__(self, config: LogConfig, batch: RecordBatch | None, problem: ApiError | None) -> None:
+        self.config = config
+        self.batch = batch
+        self.problem = problem
+
+    def outcome(self) -> RecordBatch:
+        """Raises the ApiError."""
+        if self.problem is not None:
+            raise self.problem
+        assert self.batch is not None
+        return self.batch
+
+
+def validated_for_leader(records: Buffer, config: LogConfig, now_ms: int) -> ValidatedBatch:
+    """As `validate_for_leader` of a client's batch, for a thread: it touches nothing but its arguments."""
+    try:
+        return ValidatedBatch(
+            config, validate_for_leader(single_batch(records), config, AppendOrigin.CLIENT, now_ms), None
+        )
+    except ApiError as problem:
+        return ValidatedBatch(config, None, problem)
+
+
+def batch_for_leader(
+    records: Buffer, config: LogConfig, origin: int, now_ms: int, validated: ValidatedBatch | None
+) -> RecordBatch:
+    """The batch to append; `validated` as it is, if it was validated under the same configuration. Raises ApiError."""
+    if validated is not None and validated.config is config:
+        return validated.outcome()
+    return validate_for_leader(single_batch(records), config, origin, now_ms)
+
+
+def takes_long_to_validate(records: Buffer, config: LogConfig, now_ms: int) -> bool:
+    """Whether a client's batch has to be decoded and is not small. False for what is refused for its form."""
+    if len(records) < HEADER_SIZE:
+        return False
+    if len(records) <= DECODED_INLINE_BYTES_MAX:
+        count = int.from_bytes(records[COUNT_AT:HEADER_SIZE], "big", signed=True)
+        if count <= DECODED_INLINE_RECORDS_MAX:
+            return False
+    try:
+        batch = single_batch(records)
+    except NotOneBatch:
+        return False
+    source = batch.attributes & CODEC_MASK
+    if source >= len(CODEC_NAMES):
+        return False
+    return (
+        config.validate_records
+        or config.compact
+        or target_codec(config, source) != source
+        or _header_is_suspect(batch, config, now_ms)
+    )
 
 
 def validate_for_leader(batch: RecordBatch, config: LogConfig, origin: int, now_ms: int) -> RecordBatch:
@@ -229,6 +296,12 @@ def _validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms:
     return batch
 
 
+def _decoded_bytes_max(batch: RecordBatch, config: LogConfig) -> int:
+    """What compresses to a hundredth and less is refused long before the bound, as soon as that shows."""
+    by_ratio = min(DECODED_BYTES_MAX, max(DECODED_FREELY_BYTES_MAX, DECODED_RATIO_MAX * batch.size))
+    return max(by_ratio, config.max_message_bytes)
+
+
 def _decode(batch: RecordBatch, config: LogConfig) -> list[Record]:
     records_max = max(DECODED_RECORDS_MAX, config.max_message_bytes // RECORD_BYTES_MIN)
     if batch.codec != NONE and batch.count > records_max:
@@ -237,7 +310,7 @@ def _decode(batch: RecordBatch, config: LogConfig) -> list[Record]:
             f"a batch that must be decoded: {batch.count} records, more than {records_max}; send smaller ones",
         )
     try:
-        return batch.records(max(DECODED_BYTES_MAX, config.max_message_bytes))
+        return batch.records(_decoded_bytes_max(batch, config))
     except DecompressedTooLarge as problem:
         raise ApiError(
             ErrorCode.MESSAGE_TOO_LARGE, f"a batch that must be decoded: {problem}; send smaller ones"

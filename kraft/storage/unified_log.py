@@ -29,7 +29,7 @@ from kraft.storage.log_files import PARTITION_METADATA
 from kraft.storage.log_loader import LoadedLog, LoadReport, LogLoader
 from kraft.storage.log_reader import EMPTY, FetchData
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
-from kraft.storage.log_validator import AppendOrigin, single_batch, validate_for_leader
+from kraft.storage.log_validator import AppendOrigin, ValidatedBatch, batch_for_leader
 from kraft.storage.producer_rebuild import rebuild_producers, take_into_producers
 from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS, ProducerStateManager
 from kraft.storage.retention import (
@@ -283,12 +283,12 @@ class UnifiedLog:
         now_ms: int,
         origin: int = AppendOrigin.CLIENT,
         transaction_version: int = 0,
+        validated: ValidatedBatch | None = None,
     ) -> PendingAppend:
         """First step of `append_as_leader`. `finish_append` or `abort_append` must follow, unless the answer is a
-        duplicate."""
+        duplicate. `validated`: see `batch_for_leader`."""
         assert self._pending is None, "one append at a time"
-        source = single_batch(records)
-        batch = validate_for_leader(source, self.config, origin, now_ms)
+        batch = batch_for_leader(records, self.config, origin, now_ms, validated)
         size = batch.size
         if size > self.config.segment_bytes:
             raise ApiError(

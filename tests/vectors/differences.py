@@ -185,7 +185,8 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         "crowded batches are split",
         "A compressed batch that must be decoded (a compacted topic, another codec demanded, timestamps out "
         "of bounds) and holds more than 250,000 records or "
-        "128 MiB is refused as MESSAGE_TOO_LARGE, upon which Kafka's producer splits it; what "
+        "128 MiB (or 16 MiB and 32 times its own size) "
+        "is refused as MESSAGE_TOO_LARGE, upon which Kafka's producer splits it; what "
         "max.message.bytes would let through uncompressed always passes. "
         "Kafka decodes without a bound.",
     ),

@@ -27,6 +27,9 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 DECOMPRESSED_BYTES_MAX = 1 << 30
 """Bytes that one batch may decompress to unless the caller says otherwise: 1 GiB."""
 
+CHUNK_BYTES = 1 << 20
+"""Made at a time; what was made is counted before more is."""
+
 DEFAULT_LEVELS = {GZIP: -1, LZ4: 9, ZSTD: 3}
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -88,11 +91,14 @@ def _gunzip(data: Buffer, bytes_max: int) -> bytes:
     plain, rest = bytearray(), bytes(data)
     while rest:
         member = zlib.decompressobj(31)
-        plain += member.decompress(rest, bytes_max + 1 - len(plain))
+        while not member.eof and len(plain) <= bytes_max:
+            chunk = member.decompress(rest, min(CHUNK_BYTES, bytes_max + 1 - len(plain)))
+            rest = member.unconsumed_tail
+            plain += chunk
+            if not chunk and not rest and not member.eof:
+                raise EOFError("it ends inside a member")
         if len(plain) > bytes_max:
             break
-        if not member.eof:
-            raise EOFError("it ends inside a member")
         rest = member.unused_data
     return bytes(plain)
 
@@ -145,10 +151,14 @@ def _lz4(data: Buffer, level: int) -> bytes:
 
 def _unlz4(data: Buffer, bytes_max: int) -> bytes:
     decompressor = lz4.frame.LZ4FrameDecompressor()
-    plain: bytes = decompressor.decompress(bytes(data), max_length=bytes_max + 1)
-    if len(plain) <= bytes_max and not decompressor.eof:
-        raise EOFError("it ends inside a frame")
-    return plain
+    plain, rest = bytearray(), bytes(data)
+    while not decompressor.eof and len(plain) <= bytes_max:
+        chunk = decompressor.decompress(rest, max_length=min(CHUNK_BYTES, bytes_max + 1 - len(plain)))
+        rest = b""
+        plain += chunk
+        if not chunk and decompressor.needs_input and not decompressor.eof:
+            raise EOFError("it ends inside a frame")
+    return bytes(plain)
 
 
 def _zstd(data: Buffer, level: int) -> bytes:
@@ -157,7 +167,10 @@ def _zstd(data: Buffer, level: int) -> bytes:
 
 def _unzstd(data: Buffer, bytes_max: int) -> bytes:
     with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
-        return reader.read(bytes_max + 1)
+        plain = bytearray()
+        while len(plain) <= bytes_max and (chunk := reader.read(min(CHUNK_BYTES, bytes_max + 1 - len(plain)))):
+            plain += chunk
+        return bytes(plain)
 
 
 _COMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {
