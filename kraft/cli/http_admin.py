@@ -31,7 +31,9 @@ def bind_admin(address: Address | None) -> socket.socket | None:
     if address is None:
         return None
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sets TCP_NODELAY only on connections of a socket that names its protocol. Without it every answer on a
+    # kept connection waits about 40 ms for the client's delayed acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((address.host or "0.0.0.0", address.port))

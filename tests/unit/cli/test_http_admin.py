@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import logging
@@ -104,3 +105,24 @@ def test_a_record_that_cannot_be_shown_does_not_break_who_logs_it(capsys: pytest
     LibraryLogs(lines.append).emit(logging.LogRecord("asyncio", logging.WARNING, "", 0, "%d", ("no number",), None))
     assert lines == []
     assert "no number" in capsys.readouterr().err
+
+
+def test_connections_send_without_waiting_for_the_last_packet_to_be_acknowledged() -> None:
+    listener = bind_admin(Address("127.0.0.1", 0))
+    assert listener is not None
+    with listener, socket.create_connection(listener.getsockname()):
+        options = asyncio.run(_options_of_one_connection(listener))
+    assert options == [True]
+
+
+async def _options_of_one_connection(listener: socket.socket) -> list[bool]:
+    """Whether TCP_NODELAY is set, as asyncio (under uvicorn) serves the first connection of a listener."""
+    read: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def look(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served = writer.get_extra_info("socket")
+        read.set_result(served.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0)
+        writer.close()
+
+    async with await asyncio.start_server(look, sock=listener):
+        return [await asyncio.wait_for(read, 10)]
