@@ -33,13 +33,15 @@ NODE_DEFAULTS = {
 """What `kraft-node` takes where Kafka demands a value or means a directory under /tmp."""
 
 QUORUM_OF_ONE_DEFAULTS = {
+    "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.replication.factor": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
 }
-"""Internal topics of a broker that is its own quorum have nowhere else to go."""
+"""What a node that is a quorum of one takes for a key that nobody set. Its internal topics have no other broker to be
+copied to. A consumer that is alone, as is usual on such a node, does not wait three seconds for others to join."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,13 @@ def test_a_member_of_several_is_no_quorum_of_one_and_replicates_internal_topics(
     assert load(("--voters", "1@localhost:9093")).quorum_of_one
 
 
+def test_a_quorum_of_one_does_not_wait_for_more_members_of_a_group_unless_told_to() -> None:
+    name = "group.initial.rebalance.delay.ms"
+    assert load().integer(name) == 0
+    assert load(sets=(f"{name}=3000",)).integer(name) == 3000
+    assert load(("--voters", "1@a:1,2@b:2,3@c:3")).integer(name) == 3000
+
+
 def test_the_command_line_wins_then_the_last_file_then_the_first_then_the_environment() -> None:
     environment = {
         "KAFKA_NUM_PARTITIONS": "2",

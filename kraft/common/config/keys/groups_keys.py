@@ -70,7 +70,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         READ_ONLY,
         ENFORCED,
         ANYTHING,
-        "How long the first rebalance of an empty group waits for more members.",
+        "How long the first rebalance of an empty group waits for more members. A quorum of one defaults to 0.",
     ),
     key(
         "group.min.session.timeout.ms",
