@@ -184,8 +184,8 @@ def _delegate(method: str) -> Callable[[Any, RequestContext, ControllerServices]
     return serve
 
 
-def _delegate_to_raft(
-    method: str, *, names_leader: bool = False
+def _delegate_to_quorum(
+    *, names_leader: bool = False
 ) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
     """`names_leader`: every answer does, even to a request for another cluster, so that the quorum itself refuses
     those."""
@@ -193,7 +193,7 @@ def _delegate_to_raft(
     async def serve(request: Any, context: RequestContext, node: ControllerServices) -> Any:
         if not names_leader and request.cluster_id is not None and request.cluster_id != node.cluster_id:
             raise ApiError(ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster")
-        return await getattr(node.raft, method)(request, context.api_version)
+        return await node.raft.requests.serve(request, context.api_version)
 
     return serve
 
@@ -251,7 +251,7 @@ def _controller_api(
     return handler
 
 
-_FETCH = _delegate_to_raft("fetch")
+_FETCH = _delegate_to_quorum()
 
 CONTROLLER_APIS = (
     _controller_api(ApiKey.CREATE_TOPICS, between(2, 7), _delegate("create_topics"), CREATE_TOPICS.on_error),
@@ -277,14 +277,14 @@ CONTROLLER_APIS = (
     _controller_api(ApiKey.ALTER_PARTITION_REASSIGNMENTS, between(0, 1), _delegate("alter_partition_reassignments")),
     _controller_api(ApiKey.LIST_PARTITION_REASSIGNMENTS, between(0, 0), _delegate("list_partition_reassignments")),
     _controller_api(ApiKey.ASSIGN_REPLICAS_TO_DIRS, between(0, 0), _delegate("assign_replicas_to_dirs")),
-    _controller_api(ApiKey.VOTE, between(0, 2), _delegate_to_raft("vote")),
-    _controller_api(ApiKey.BEGIN_QUORUM_EPOCH, between(0, 1), _delegate_to_raft("begin_quorum_epoch")),
-    _controller_api(ApiKey.END_QUORUM_EPOCH, between(0, 1), _delegate_to_raft("end_quorum_epoch")),
+    _controller_api(ApiKey.VOTE, between(0, 2), _delegate_to_quorum()),
+    _controller_api(ApiKey.BEGIN_QUORUM_EPOCH, between(0, 1), _delegate_to_quorum()),
+    _controller_api(ApiKey.END_QUORUM_EPOCH, between(0, 1), _delegate_to_quorum()),
     _controller_api(ApiKey.FETCH, between(4, 18), _fetch_metadata),
-    _controller_api(ApiKey.FETCH_SNAPSHOT, between(0, 1), _delegate_to_raft("fetch_snapshot")),
+    _controller_api(ApiKey.FETCH_SNAPSHOT, between(0, 1), _delegate_to_quorum()),
     _controller_api(ApiKey.DESCRIBE_QUORUM, between(0, 2), _describe_quorum),
-    _controller_api(ApiKey.ADD_RAFT_VOTER, between(0, 1), _delegate_to_raft("add_raft_voter")),
-    _controller_api(ApiKey.REMOVE_RAFT_VOTER, between(0, 0), _delegate_to_raft("remove_raft_voter")),
-    _controller_api(ApiKey.UPDATE_RAFT_VOTER, between(0, 0), _delegate_to_raft("update_raft_voter", names_leader=True)),
+    _controller_api(ApiKey.ADD_RAFT_VOTER, between(0, 1), _delegate_to_quorum()),
+    _controller_api(ApiKey.REMOVE_RAFT_VOTER, between(0, 0), _delegate_to_quorum()),
+    _controller_api(ApiKey.UPDATE_RAFT_VOTER, between(0, 0), _delegate_to_quorum(names_leader=True)),
 )
 """Served on controllers by the quorum controller or the Raft driver."""

@@ -40,16 +40,17 @@ from kraft.raft.core.effects import (
 from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.raft_node import RaftNode
 from kraft.raft.core.roles import Leader
+from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.listener_feed import ListenerFeed
 from kraft.raft.log_retention import should_roll, trim
-from kraft.raft.peer_exchange import PeerExchange
+from kraft.raft.peer_exchange import PeerExchange, choose
 from kraft.raft.ports import CommittedBatch, LeaderAndEpoch, RaftChannel, RaftListener, RecordSerde
 from kraft.raft.quorum_description import describe_quorum
+from kraft.raft.quorum_requests import LATEST, QuorumRequests, Waiter
 from kraft.raft.quorum_storage import QuorumStorage
-from kraft.raft.quorum_view import QuorumView
+from kraft.raft.quorum_warnings import QuorumWarnings
 from kraft.raft.raft_config import RaftConfig
 from kraft.raft.raft_metrics import RaftMetrics
-from kraft.raft.request_entries import LATEST, RequestEntries, Waiter
 from kraft.raft.room import Room
 from kraft.raft.snapshot.snapshot_answer import with_bytes, with_records
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
@@ -58,16 +59,13 @@ from kraft.raft.start_checks import refuse_impossible_election, replaced_voter
 from kraft.world.ports import World
 
 CLEAN_INTERVAL_S = 60.0
-REFUSED_EPOCHS_INTERVAL_S = 60.0
-LEADER_MISSING_INTERVAL_S = 10.0
 
 
-class RaftDriver(QuorumView, RequestEntries):
+class RaftDriver:
     """See the module. Opened by the constructor (blocking: reads the whole log); alive inside `run`."""
 
     def __init__(self, config: RaftConfig, world: World, channel: RaftChannel, serde: RecordSerde, log: Logger) -> None:
         """Raises CorruptData, OSError, and ConfigurationError where no leader can ever be elected."""
-        super().__init__()
         self.config = config
         self._world = world
         self._serde = serde
@@ -86,7 +84,7 @@ class RaftDriver(QuorumView, RequestEntries):
             world.random.stream("raft"),
             self._now_ms(),
         )
-        self._refused_epochs_told, self._refused_epochs_tell_at = 0, -math.inf
+        self._warnings = QuorumWarnings(self._node, self._room, self.voter_endpoints, world.clock, log)
         self._queued: list[Effects] = []
         self._recent: dict[int, CommittedBatch] = {}
         self._feeds: list[ListenerFeed] = []
@@ -96,6 +94,7 @@ class RaftDriver(QuorumView, RequestEntries):
         self._exchange = PeerExchange(
             channel, world.clock, config.listener_name, config.quorum.request_timeout_ms / 1000, self._step, log
         )
+        self.requests = QuorumRequests(self._step)
         self._work, self._shut_down = trio.Event(), trio.Event()
         self.metrics = RaftMetrics(world.clock)
         if self._storage.log.cut_bytes:
@@ -119,14 +118,14 @@ class RaftDriver(QuorumView, RequestEntries):
                 for feed in self._feeds:
                     raft_nursery.start_soon(feed.run, self._forget_delivered)
                 raft_nursery.start_soon(self._clean_periodically)
-                raft_nursery.start_soon(self._tell_of_missing_leader)
+                raft_nursery.start_soon(self._warnings.watch_for_leader)
                 self._step(events.Tick())
                 task_status.started()
                 await self._carry_out()
                 raft_nursery.cancel_scope.cancel()
         finally:
             self._nursery = None
-            self.refuse_requests()
+            self.requests.refuse_all()
             self._storage.close()
 
     async def _carry_out(self) -> None:
@@ -164,20 +163,7 @@ class RaftDriver(QuorumView, RequestEntries):
 
     def _step(self, event: events.Event) -> None:
         self._queue(self._node.step(event, self._now_ms()))
-        if self._node.refused_epochs > self._refused_epochs_told:
-            self._tell_refused_epochs()
-
-    def _tell_refused_epochs(self) -> None:
-        """At most once in `REFUSED_EPOCHS_INTERVAL_S`: whoever sends them can send many."""
-        now, refused = self._world.clock.now(), self._node.refused_epochs
-        if now >= self._refused_epochs_tell_at:
-            self._logger.warning(
-                "a peer named an epoch that elections cannot have reached, and was refused",
-                epoch=self._node.epoch,
-                refused=refused - self._refused_epochs_told,
-            )
-            self._refused_epochs_told = refused
-            self._refused_epochs_tell_at = now + REFUSED_EPOCHS_INTERVAL_S
+        self._warnings.look_for_refused_epochs()
 
     def _queue(self, effects: Effects) -> None:
         if effects:
@@ -186,25 +172,94 @@ class RaftDriver(QuorumView, RequestEntries):
         for feed in self._feeds:
             feed.wake()
 
-    async def _tell_of_missing_leader(self) -> None:
-        """One line every `LEADER_MISSING_INTERVAL_S` in which there is none: who waits for it knows no reason."""
-        missing_since: float | None = None
-        while True:
-            await self._world.clock.sleep(LEADER_MISSING_INTERVAL_S)
-            if self._node.leader.leader_id >= 0 or self._room.is_missing:  # That is told by `Room`.
-                missing_since = None
-                continue
-            now = self._world.clock.now()
-            if missing_since is not None:
-                self._logger.warning(
-                    "the quorum has no leader that this node can reach",
-                    seconds=int(now - missing_since),
-                    voters=",".join(f"{node}@{host}:{port}" for node, host, port in self.voter_endpoints())
-                    or "unknown",
-                    remedy="docs/operations/lost-quorum.md",
-                )
-            else:
-                missing_since = now
+    # What this node knows of its quorum
+
+    @property
+    def node_id(self) -> int:
+        return self.config.quorum.local.id
+
+    @property
+    def leader_and_epoch(self) -> LeaderAndEpoch:
+        """The leader as this node knows it now; listeners hear of it later, in order with what is committed."""
+        hint = self._node.leader
+        return LeaderAndEpoch(hint.leader_id, hint.epoch)
+
+    def require_room(self) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR while the disk is too full for `append`."""
+        self._room.require()
+
+    @property
+    def is_leader(self) -> bool:
+        return self._node.is_leader
+
+    @property
+    def election(self) -> ElectionState:
+        """Epoch, vote and leader as this node has decided; on its way to disk if it is new."""
+        return self._node.election
+
+    @property
+    def election_is_saved(self) -> bool:
+        """Whether that is on disk. While it is on its way, or waits for room, no message that rests on it has left."""
+        return all(effects.election is None for effects in self._queued)
+
+    @property
+    def high_watermark(self) -> int:
+        """One past the last offset known to be committed."""
+        return self._node.log.high_watermark
+
+    def known_high_watermark(self) -> int | None:
+        """The same, once a leader has told it since this node started; None before."""
+        return self._node.log.high_watermark if self._high_watermark_known else None
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._node.log.end_offset
+
+    @property
+    def log_durable_end(self) -> int:
+        """One past the last record that is known to be synced."""
+        return self._node.log.flushed_end
+
+    @property
+    def log_end_epoch(self) -> int:
+        """Of the last record; 0 while there is none."""
+        return self._node.log.last_epoch
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._node.log.start_offset
+
+    @property
+    def latest_snapshot(self) -> OffsetAndEpoch | None:
+        return self._node.log.latest_snapshot
+
+    @property
+    def voters(self) -> VoterSet:
+        return self._node.voters
+
+    @property
+    def voters_are_committed(self) -> bool:
+        """Whether the voters in effect are those of a committed record."""
+        return self._node.log.history.latest_offset < self._node.log.high_watermark
+
+    @property
+    def kraft_version(self) -> int:
+        return self._node.log.history.kraft_version
+
+    def voter_endpoints(self) -> list[tuple[int, str, int]]:
+        """(node id, host, port) of every voter that has an endpoint."""
+        found = []
+        for voter in self._node.voters.voters:
+            endpoint = choose(voter.endpoints, self.config.listener_name)
+            if endpoint is not None:
+                found.append((voter.key.id, endpoint[0], endpoint[1]))
+        return found
+
+    def leader_endpoint(self) -> tuple[int, str, int] | None:
+        """(node id, host, port) of the leader, also where only a leader's own word told it."""
+        hint = self._node.leader
+        endpoint = choose(hint.endpoints, self.config.listener_name)
+        return None if hint.leader_id < 0 or endpoint is None else (hint.leader_id, *endpoint)
 
     # For the state machine
 

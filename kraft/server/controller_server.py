@@ -156,7 +156,7 @@ def quorum_of(raft: RaftDriver) -> Quorum:
     """What the controller has to know of the quorum, and to ask of it."""
 
     async def raise_kraft_version(level: int, validate_only: bool) -> None:
-        answer = await raft.update_kraft_version(level, validate_only=validate_only)
+        answer = await raft.requests.update_kraft_version(level, validate_only=validate_only)
         if answer.error:
             raise ApiError(answer.error, answer.message)
 

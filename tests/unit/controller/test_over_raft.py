@@ -64,7 +64,7 @@ class Node:
         self.incarnation = world.process_id % 250
 
     async def raise_kraft_version(self, level: int, validate_only: bool) -> None:
-        assert not (await self.raft.update_kraft_version(level, validate_only=validate_only)).error
+        assert not (await self.raft.requests.update_kraft_version(level, validate_only=validate_only)).error
 
     async def run(self) -> None:
         async with trio.open_nursery() as node_nursery:

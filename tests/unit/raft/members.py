@@ -11,12 +11,6 @@ import trio
 from kraft.common.logging import Loggers, LogLine
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
-from kraft.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
-from kraft.protocol.messages.end_quorum_epoch_request import EndQuorumEpochRequest
-from kraft.protocol.messages.fetch_request import FetchRequest
-from kraft.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
-from kraft.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
-from kraft.protocol.messages.vote_request import VoteRequest
 from kraft.protocol.schema import Message
 from kraft.raft.core.config import QuorumConfig
 from kraft.raft.core.voter_set import VoterSet
@@ -28,15 +22,6 @@ from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID, snapshot_name
 from kraft.world.real import RealWorld
 from kraft.world.real.files import RealFileSystem
 from tests.unit.raft.builders import RecordingListener, TextSerde, key_of, voter_of, voters_of
-
-ENTRY = {
-    VoteRequest: "vote",
-    BeginQuorumEpochRequest: "begin_quorum_epoch",
-    EndQuorumEpochRequest: "end_quorum_epoch",
-    FetchRequest: "fetch",
-    FetchSnapshotRequest: "fetch_snapshot",
-    UpdateRaftVoterRequest: "update_raft_voter",
-}
 
 
 class Calls:
@@ -56,7 +41,7 @@ class Calls:
                 supported_features=[SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)]
             )
         received = type(request).decode(request.encode(version), version)
-        answer: Message = await getattr(node, ENTRY[type(request)])(received, version)
+        answer: Message = await node.requests.serve(received, version)
         return type(answer).decode(answer.encode(version), version)
 
 

@@ -135,14 +135,14 @@ def test_who_asks_a_node_that_has_left_is_told_so(tmp_path: Path) -> None:
                 core.FetchRequest(key_of(9), epoch, member.driver.log_end_offset, epoch, max_wait_ms=60_000)
             )
             with pytest.raises(ApiError) as refused:
-                await member.driver.fetch(request)
+                await member.driver.requests.serve(request)
             assert refused.value.code == ErrorCode.BROKER_NOT_AVAILABLE
 
         with trio.fail_after(3):
             async with trio.open_nursery() as nursery:
                 async with leading(member):
                     nursery.start_soon(ask, 1)
-                    await until(lambda: member.driver._waiting)
+                    await until(lambda: member.driver.requests._waiting)
             await ask(1)
 
     run(body)
@@ -163,11 +163,11 @@ def test_who_asks_for_an_impossible_number_of_bytes_ends_nothing(tmp_path: Path,
             fetch = wire_requests.TO_WIRE[core.FetchRequest](
                 core.FetchRequest(key_of(9), 1, 0, 0, max_wait_ms=0, max_bytes=max_bytes)
             )
-            assert (await member.driver.fetch(fetch)).responses[0].partitions[0].error_code == ErrorCode.NONE
+            assert (await member.driver.requests.serve(fetch)).responses[0].partitions[0].error_code == ErrorCode.NONE
             piece = wire_requests.TO_WIRE[core.FetchSnapshotRequest](
                 core.FetchSnapshotRequest(key_of(9), 1, OffsetAndEpoch(end, 1), 0, max_bytes)
             )
-            assert (await member.driver.fetch_snapshot(piece)).topics[0].partitions[0].unaligned_records == b""
+            assert (await member.driver.requests.serve(piece)).topics[0].partitions[0].unaligned_records == b""
             member.driver.append(1, ["after"])
             await until(lambda: member.listener.records[-1] == "after")
 

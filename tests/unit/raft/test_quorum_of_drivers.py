@@ -56,11 +56,11 @@ def test_a_vote_with_the_greatest_epoch_does_not_end_the_quorum(tmp_path: Path) 
             await until(lambda: all(member.listener.records == ["before"] for member in members))
             request = wire_requests.vote_to_wire(core.VoteRequest(2**31 - 1, key_of(9), 2**30, 1_000))
             for member in members:
-                answer = await member.driver.vote(request)
+                answer = await member.driver.requests.serve(request)
                 (part,) = answer.topics[0].partitions  # type: ignore[attr-defined]
                 assert (part.error_code, part.vote_granted) == (ErrorCode.INVALID_REQUEST, False)
                 for _ in range(999):
-                    await member.driver.vote(request)
+                    await member.driver.requests.serve(request)
             leader.scope.cancel()
             rest = [member for member in members if member is not leader]
             successor = await leader_of(rest)
@@ -124,11 +124,11 @@ def test_voters_are_added_and_removed(tmp_path: Path) -> None:
             request = AddRaftVoterRequest(
                 timeout_ms=5_000, voter_id=2, voter_directory_id=key_of(2).directory_id, listeners=listeners
             )
-            answer = await first.driver.add_raft_voter(request)
+            answer = await first.driver.requests.serve(request)
             assert answer.error_code == ErrorCode.NONE, answer  # type: ignore[attr-defined]
             assert first.driver.voters.ids == (1, 2)
             await until(lambda: second.driver.voters.ids == (1, 2))
-            removed = await first.driver.remove_raft_voter(
+            removed = await first.driver.requests.serve(
                 RemoveRaftVoterRequest(voter_id=1, voter_directory_id=key_of(1).directory_id)
             )
             assert removed.error_code == ErrorCode.NONE  # type: ignore[attr-defined]
@@ -147,7 +147,7 @@ def test_kraft_version_is_raised_once_every_voter_has_reported(tmp_path: Path) -
             leader = await leader_of(members)
             assert leader.driver.kraft_version == 0
             with trio.fail_after(5):
-                while (await leader.driver.update_kraft_version(1)).error != ErrorCode.NONE:  # noqa: ASYNC110 - asked until the voters have reported.
+                while (await leader.driver.requests.update_kraft_version(1)).error != ErrorCode.NONE:  # noqa: ASYNC110 - asked until the voters have reported.
                     await trio.sleep(0.02)
             await until(lambda: all(member.driver.kraft_version == 1 for member in members))
             assert all(voter.key == key_of(voter.key.id) for voter in leader.driver.voters.voters)

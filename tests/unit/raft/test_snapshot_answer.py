@@ -49,7 +49,7 @@ def test_a_snapshot_that_is_trimmed_before_its_answer_leaves_is_not_found(tmp_pa
                 request = wire_requests.TO_WIRE[core.FetchSnapshotRequest](
                     core.FetchSnapshotRequest(key_of(7), 1, first, 0)
                 )
-                answer = await member.driver.fetch_snapshot(request)
+                answer = await member.driver.requests.serve(request)
                 errors.append(answer.topics[0].partitions[0].error_code)
 
             nursery.start_soon(ask)

@@ -100,7 +100,7 @@ def test_a_fetch_whose_records_cannot_be_read_is_to_be_asked_again() -> None:
             errors = []
             for _ in range(2):
                 request = wire_requests.TO_WIRE[core.FetchRequest](core.FetchRequest(key_of(7), 1, 0, 0, -1))
-                partition = (await member.driver.fetch(request)).responses[0].partitions[0]
+                partition = (await member.driver.requests.serve(request)).responses[0].partitions[0]
                 errors.append((partition.error_code, bool(partition.records)))
             assert errors == [(ErrorCode.KAFKA_STORAGE_ERROR, False), (ErrorCode.NONE, True)]
 

@@ -1,0 +1,73 @@
+"""What an operator has to hear of the quorum: that there is no leader, and that somebody names impossible epochs.
+
+Neither is told more often than once in its interval, since the first may last and the second may be repeated by
+whoever sends it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from kraft.common.logging import Logger
+from kraft.raft.core.raft_node import RaftNode
+from kraft.raft.room import Room
+from kraft.world.ports import Clock
+
+LEADER_MISSING_INTERVAL_S = 10.0
+REFUSED_EPOCHS_INTERVAL_S = 60.0
+
+VoterAddresses = Callable[[], list[tuple[int, str, int]]]
+
+
+class QuorumWarnings:
+    """Owned by the driver. `voter_addresses` are (node id, host, port)."""
+
+    def __init__(self, node: RaftNode, room: Room, voter_addresses: VoterAddresses, clock: Clock, log: Logger) -> None:
+        self._node = node
+        self._room = room
+        self._voter_addresses = voter_addresses
+        self._clock = clock
+        self._log = log
+        self._missing_since: float | None = None
+        self._refused_told = 0
+        self._refused_tell_at = -math.inf
+
+    async def watch_for_leader(self) -> None:
+        """Never returns."""
+        while True:
+            await self._clock.sleep(LEADER_MISSING_INTERVAL_S)
+            self.look_for_leader()
+
+    def look_for_leader(self) -> None:
+        """Warn where there was no leader at the last look either. `Room` tells of a full disk, which is a reason."""
+        if self._node.leader.leader_id >= 0 or self._room.is_missing:
+            self._missing_since = None
+            return
+        now = self._clock.now()
+        if self._missing_since is None:
+            self._missing_since = now
+            return
+        voters = ",".join(f"{node_id}@{host}:{port}" for node_id, host, port in self._voter_addresses())
+        self._log.warning(
+            "the quorum has no leader that this node can reach",
+            seconds=int(now - self._missing_since),
+            voters=voters or "unknown",
+            remedy="docs/operations/lost-quorum.md",
+        )
+
+    def look_for_refused_epochs(self) -> None:
+        """Warn where epochs were refused since the last warning (`kraft.raft.core.epoch_allowance`)."""
+        refused = self._node.refused_epochs
+        if refused == self._refused_told:
+            return
+        now = self._clock.now()
+        if now < self._refused_tell_at:
+            return
+        self._log.warning(
+            "a peer named an epoch that elections cannot have reached, and was refused",
+            epoch=self._node.epoch,
+            refused=refused - self._refused_told,
+        )
+        self._refused_told = refused
+        self._refused_tell_at = now + REFUSED_EPOCHS_INTERVAL_S
