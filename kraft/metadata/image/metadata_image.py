@@ -22,6 +22,7 @@ from kraft.metadata.image.producer_ids_image import ProducerIdsDraft, ProducerId
 from kraft.metadata.image.scram_image import ScramDraft, ScramImage
 from kraft.metadata.image.topics_image import TopicsDraft, TopicsImage
 from kraft.metadata.records.remove_topic_record import RemoveTopicRecord
+from kraft.metadata.records.table import RECORDS
 
 Record = Any
 
@@ -74,30 +75,38 @@ _PARTS: Final = {
     "delegation_tokens": DelegationTokensDraft,
 }
 
-# Record id: (part, method of its draft). RemoveTopic (9) concerns two parts; 20, 21, 23, 24 and 25 change nothing.
+# What replays a record: the part and the method of its draft. RemoveTopic concerns two parts, see `MetadataDraft`.
 _REPLAY: Final = {
-    0: ("cluster", "register_broker"),
-    1: ("cluster", "unregister_broker"),
-    2: ("topics", "topic"),
-    3: ("topics", "partition"),
-    4: ("configs", "config"),
-    5: ("topics", "partition_change"),
-    7: ("cluster", "fence_broker"),
-    8: ("cluster", "unfence_broker"),
-    10: ("delegation_tokens", "delegation_token"),
-    11: ("scram", "user_scram_credential"),
-    12: ("features", "feature_level"),
-    14: ("client_quotas", "client_quota"),
-    15: ("producer_ids", "producer_ids"),
-    17: ("cluster", "change_broker"),
-    18: ("acls", "access_control_entry"),
-    19: ("acls", "remove_access_control_entry"),
-    22: ("scram", "remove_user_scram_credential"),
-    26: ("delegation_tokens", "remove_delegation_token"),
-    27: ("cluster", "register_controller"),
-    28: ("topics", "clear_elr"),
+    "RegisterBrokerRecord": ("cluster", "register_broker"),
+    "UnregisterBrokerRecord": ("cluster", "unregister_broker"),
+    "TopicRecord": ("topics", "topic"),
+    "PartitionRecord": ("topics", "partition"),
+    "ConfigRecord": ("configs", "config"),
+    "PartitionChangeRecord": ("topics", "partition_change"),
+    "FenceBrokerRecord": ("cluster", "fence_broker"),
+    "UnfenceBrokerRecord": ("cluster", "unfence_broker"),
+    "DelegationTokenRecord": ("delegation_tokens", "delegation_token"),
+    "UserScramCredentialRecord": ("scram", "user_scram_credential"),
+    "FeatureLevelRecord": ("features", "feature_level"),
+    "ClientQuotaRecord": ("client_quotas", "client_quota"),
+    "ProducerIdsRecord": ("producer_ids", "producer_ids"),
+    "BrokerRegistrationChangeRecord": ("cluster", "change_broker"),
+    "AccessControlEntryRecord": ("acls", "access_control_entry"),
+    "RemoveAccessControlEntryRecord": ("acls", "remove_access_control_entry"),
+    "RemoveUserScramCredentialRecord": ("scram", "remove_user_scram_credential"),
+    "RemoveDelegationTokenRecord": ("delegation_tokens", "remove_delegation_token"),
+    "RegisterControllerRecord": ("cluster", "register_controller"),
+    "ClearElrRecord": ("topics", "clear_elr"),
 }
-_WITHOUT_EFFECT: Final = frozenset({20, 21, 23, 24, 25})
+_WITHOUT_EFFECT: Final = frozenset(
+    {
+        "NoOpRecord",
+        "ZkMigrationStateRecord",
+        "BeginTransactionRecord",
+        "EndTransactionRecord",
+        "AbortTransactionRecord",
+    }
+)
 
 
 class MetadataDraft:
@@ -116,13 +125,15 @@ class MetadataDraft:
         return draft
 
     def handler(self, record_id: int) -> Callable[[Record], Any]:
-        if record_id in _WITHOUT_EFFECT:
+        """What replays records of this id. Raises ValueError for one that is unknown."""
+        _, name = RECORDS.get(record_id, ("", ""))
+        if name in _WITHOUT_EFFECT:
             return lambda record: None
-        if record_id == RemoveTopicRecord.API_KEY:
+        if name == RemoveTopicRecord.__name__:
             return self._remove_topic
-        if record_id not in _REPLAY:
+        if name not in _REPLAY:
             raise ValueError(f"metadata record id {record_id} is unknown")
-        part, method = _REPLAY[record_id]
+        part, method = _REPLAY[name]
         handler: Callable[[Record], Any] = getattr(self.part(part), method)
         return handler
 

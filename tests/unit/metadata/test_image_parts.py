@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from kraft.metadata.image import metadata_image
 from kraft.metadata.image.configs_image import ConfigResource
-from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.image.metadata_image import MetadataDraft, MetadataImage
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.image.partition_registration import (
     LOST_DIRECTORY,
@@ -28,6 +29,7 @@ from kraft.metadata.records.register_broker_record import RegisterBrokerRecord
 from kraft.metadata.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kraft.metadata.records.remove_topic_record import RemoveTopicRecord
 from kraft.metadata.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
+from kraft.metadata.records.table import RECORDS
 from kraft.metadata.records.topic_record import TopicRecord
 from kraft.metadata.records.unregister_broker_record import UnregisterBrokerRecord
 
@@ -197,3 +199,16 @@ def test_an_ordered_map_iterates_in_key_order_and_never_changes() -> None:
     assert hash(table) == hash(OrderedMap({1: "a", 2: "b", 3: "c"}))
     assert (table.get(9), table.get(9, "-"), 1 in table, len(table), bool(OrderedMap())) == (None, "-", True, 3, False)
     assert repr(table) == "OrderedMap({1: 'a', 2: 'b', 3: 'c'})"
+
+
+def test_every_record_of_the_generated_table_is_replayed_or_known_to_change_nothing() -> None:
+    """And no name stands there that no record has."""
+    named = {name for _, name in RECORDS.values()}
+    replayed = {*metadata_image._REPLAY, RemoveTopicRecord.__name__}
+    assert replayed | metadata_image._WITHOUT_EFFECT == named
+    assert not replayed & metadata_image._WITHOUT_EFFECT
+    draft = MetadataDraft(MetadataImage())
+    for record_id in RECORDS:
+        assert callable(draft.handler(record_id))
+    with pytest.raises(ValueError, match="record id 6 is unknown"):
+        draft.handler(6)
