@@ -160,6 +160,9 @@ class MetadataLog:
 
         Raises OSError, and OutOfResources where there is no room; the log is then as before.
         """
+        base_offset = _OVERHEAD.unpack_from(batches[0])[0]
+        assert base_offset == self.end_offset, f"batch at {base_offset}, and the log ends at {self.end_offset}"
+        assert end_offset > self.end_offset, f"an append at {self.end_offset} that ends at {end_offset}"
         active = self._segments[-1]
         if active.size and active.size + sum(map(len, batches)) > self._segment_bytes:
             self.roll()
@@ -237,6 +240,9 @@ class MetadataLog:
 
         Segments are gone for good before the one in front of them is cut, so that a crash in between leaves no gap.
         """
+        assert self.start_offset <= offset <= self.end_offset, (
+            f"truncation to {offset} of a log from {self.start_offset} to {self.end_offset}"
+        )
         while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
             self._remove_segment(self._segments.pop())
         self._sync_names()
@@ -247,6 +253,7 @@ class MetadataLog:
             if base_offset >= offset:
                 break
             position += length + LOG_OVERHEAD
+        assert position <= active.size, f"the batches of {active.file.path} end at {position}, behind {active.size}"
         active.cut(position)
         self.end_offset = offset
 

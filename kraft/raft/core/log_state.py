@@ -96,6 +96,7 @@ class LogState:
         assert batch.base_offset == self.end_offset, (
             f"batch at {batch.base_offset} does not continue the log at {self.end_offset}"
         )
+        assert batch.last_offset >= batch.base_offset, f"batch from {batch.base_offset} to {batch.last_offset}"
         assert batch.epoch >= self.last_epoch, f"epoch {batch.epoch} after epoch {self.last_epoch}"
         if not self._epochs or batch.epoch > self._epochs[-1]:
             self._epochs.append(batch.epoch)
@@ -114,9 +115,11 @@ class LogState:
                 f"asked to truncate to {offset}, below the high watermark {self.high_watermark}: committed "
                 "records would be lost"
             )
+        assert offset <= self.end_offset, f"truncation to {offset} of a log that ends at {self.end_offset}"
         while self._starts and self._starts[-1] >= offset:
             self._starts.pop()
             self._epochs.pop()
+        assert not self._starts or self._starts[-1] < offset, f"epoch {self._epochs[-1]} begins behind the end {offset}"
         self.end_offset = offset
         self.generation += 1
         self.flushed_end = min(self.flushed_end, offset)

@@ -213,6 +213,13 @@ class QuorumState:
             f"epoch {election.epoch} does not exist, {EPOCH_MAX} was the last: see docs/operations/lost-quorum.md"
         )
         assert election.epoch >= self.epoch, f"epoch {self.epoch} would fall to {election.epoch}"
+        if election.epoch == self.epoch:
+            assert self.election.voted in (None, election.voted), (
+                f"a second vote in epoch {self.epoch}: {self.election.voted} and {election.voted}"
+            )
+            assert self.election.leader_id in (NO_LEADER, election.leader_id), (
+                f"a second leader in epoch {self.epoch}: {self.election.leader_id} and {election.leader_id}"
+            )
         self.election = election
         self._effects_election = election
 

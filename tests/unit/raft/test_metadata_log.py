@@ -182,3 +182,20 @@ def test_a_failed_write_leaves_the_log_as_it_was(tmp_path: Path, monkeypatch: py
     log.append([data_batch(3, "kept")], 4)
     log.close()
     assert open_log(tmp_path).end_offset == 4
+
+
+@pytest.mark.parametrize(("base", "end"), [(4, 6), (6, 7), (5, 5)])
+def test_a_batch_that_does_not_continue_the_file_is_not_written(tmp_path: Path, base: int, end: int) -> None:
+    log = filled(tmp_path, 5)
+    size = log.size
+    with pytest.raises(AssertionError, match=r"log ends at 5|an append at 5"):
+        log.append([data_batch(base, "x")], end)
+    assert (log.size, log.end_offset) == (size, 5)
+
+
+@pytest.mark.parametrize("offset", [-1, 6])
+def test_files_are_not_truncated_to_where_the_log_is_not(tmp_path: Path, offset: int) -> None:
+    log = filled(tmp_path, 5)
+    with pytest.raises(AssertionError, match="of a log from 0 to 5"):
+        log.truncate_to(offset)
+    assert offsets(log.read(0, 5, 1 << 20)) == list(range(5))
