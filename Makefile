@@ -100,6 +100,7 @@ docs: setup ## Regenerate the generated pages of docs/
 	@$(PY) -m tests.vectors.generate_docs
 	@$(PY) -m kraft._tools.generate_config_docs
 	@$(PY) -m kraft._tools.draw_architecture
+	@$(PY) -m kraft._tools.draw_quorum_roles
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

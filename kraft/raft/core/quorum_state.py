@@ -18,7 +18,7 @@ from kraft.raft.core.election_state import NO_LEADER, ElectionState
 from kraft.raft.core.epoch_allowance import EPOCH_MAX, EpochAllowance
 from kraft.raft.core.log_state import Batch, LogState
 from kraft.raft.core.messages import FetchResponse, LeaderHint, Request, Response, VoterResponse
-from kraft.raft.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
+from kraft.raft.core.roles import MOVES, Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
 from kraft.raft.core.voter_set import Endpoints, ReplicaKey, VoterSet
 
 NEVER_MS = 1 << 62
@@ -225,6 +225,7 @@ class QuorumState:
 
     def _enter(self, role: Role) -> None:
         left = self.role
+        assert (left.name, role.name) in MOVES, f"a {left.name} does not become a {role.name}"
         self.role = role
         self._in_flight.clear()
         self._busy.clear()

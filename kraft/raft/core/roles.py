@@ -1,11 +1,8 @@
 """What a replica is at the moment, one class a role, each with only what that role needs. The epoch, the vote and
 the known leader are in `ElectionState`, not here.
 
-    Unattached --election timeout--> Prospective --majority of pre-votes--> Candidate --majority of votes--> Leader
-    Prospective --refused, timeout--> Follower (of the leader it knew) or Unattached        Candidate --timeout-->
-    Prospective any --a leader of this or a higher epoch--> Follower        any --a higher epoch--> Unattached
-    Follower --fetch timeout--> Prospective        Leader --no majority fetches, shutdown, removed--> Resigned
-    --election timeout--> Unattached, epoch + 1
+`TRANSITIONS` at the end of the file is the table of all moves between roles: any other move fails. docs/quorum-roles.md
+draws it.
 
 Only voters stand for election; an observer is an Unattached or a Follower that is not in the voter set. Times are in
 ms of the clock that `step` is given.
@@ -14,6 +11,7 @@ ms of the clock that `step` is given.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from kraft.common.ids import OffsetAndEpoch
 from kraft.raft.core.messages import FetchRequest, Request
@@ -223,3 +221,38 @@ class Resigned:
 
 
 Role = Unattached | Prospective | Candidate | Leader | Resigned | Follower
+
+
+class Transition(NamedTuple):
+    """One move between roles, by their names, and what causes it."""
+
+    source: str
+    target: str
+    cause: str
+
+
+TRANSITIONS: Final = (
+    Transition("Unattached", "Unattached", "a higher epoch, a vote granted"),
+    Transition("Unattached", "Prospective", "election timeout"),
+    Transition("Unattached", "Follower", "a leader is known"),
+    Transition("Unattached", "Candidate", "restart: it had voted for itself, or is the only voter"),
+    Transition("Unattached", "Resigned", "restart: it had led the epoch"),
+    Transition("Prospective", "Candidate", "a majority would vote for it"),
+    Transition("Prospective", "Follower", "no majority, and a leader is known"),
+    Transition("Prospective", "Unattached", "no majority, a higher epoch, a vote granted"),
+    Transition("Candidate", "Leader", "a majority voted for it"),
+    Transition("Candidate", "Prospective", "election timeout"),
+    Transition("Candidate", "Follower", "another leads"),
+    Transition("Candidate", "Unattached", "a higher epoch"),
+    Transition("Follower", "Follower", "another leads, in a higher epoch"),
+    Transition("Follower", "Prospective", "fetch timeout, or the leader is gone"),
+    Transition("Follower", "Unattached", "a higher epoch"),
+    Transition("Follower", "Candidate", "restart: it is the only voter"),
+    Transition("Leader", "Resigned", "no majority fetches, shutdown, removed from the voters"),
+    Transition("Leader", "Follower", "another leads, in a higher epoch"),
+    Transition("Leader", "Unattached", "a higher epoch"),
+    Transition("Resigned", "Unattached", "election timeout, a higher epoch"),
+    Transition("Resigned", "Follower", "another leads, in a higher epoch"),
+    Transition("Resigned", "Candidate", "restart: it is the only voter"),
+)
+MOVES: Final = frozenset((transition.source, transition.target) for transition in TRANSITIONS)

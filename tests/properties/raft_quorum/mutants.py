@@ -144,7 +144,7 @@ def restarted_leader_leads_on(patch: pytest.MonkeyPatch) -> None:
 
     def resume(q: QuorumState) -> None:
         if q.election.leader_id == q.local.id and q.log.last_epoch <= q.epoch and q.is_voter:
-            q._enter(Leader(q.log.end_offset, q.now_ms))
+            q.role = Leader(q.log.end_offset, q.now_ms)
         else:
             original(q)
 

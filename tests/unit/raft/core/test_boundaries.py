@@ -7,6 +7,17 @@ import pytest
 from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.log_state import Batch
 from kraft.raft.core.quorum_state import QuorumState
+from kraft.raft.core.roles import (
+    MOVES,
+    TRANSITIONS,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
 from tests.unit.raft.builders import key_of, node
 from tests.unit.raft.core.steps import THREE
 
@@ -57,3 +68,33 @@ def test_a_log_is_not_truncated_beyond_its_end_or_below_what_is_committed(offset
     with pytest.raises(AssertionError, match=told):
         log.truncate_to(offset)
     assert (log.end_offset, log.generation) == (3, 0)
+
+
+ROLES: tuple[Role, ...] = (
+    Unattached(9),
+    Prospective((1, 2, 3), 1, 9, ()),
+    Candidate((1, 2, 3), 1, 9),
+    Follower(2, (), 9, 9),
+    Leader(3, 9),
+    Resigned(9, (2, 3), ()),
+)
+
+
+@pytest.mark.parametrize("source", ROLES, ids=lambda role: role.name)
+@pytest.mark.parametrize("target", ROLES, ids=lambda role: role.name)
+def test_only_the_moves_of_the_table_are_made(source: Role, target: Role) -> None:
+    q = state(ElectionState(5))
+    q.role = source
+    if (source.name, target.name) in MOVES:
+        q._enter(target)
+        assert q.role is target
+    else:
+        with pytest.raises(AssertionError, match=f"a {source.name} does not become a {target.name}"):
+            q._enter(target)
+
+
+def test_the_table_names_every_role_and_no_other() -> None:
+    names = {role.name for role in ROLES}
+    assert {transition.source for transition in TRANSITIONS} == names
+    assert {transition.target for transition in TRANSITIONS} == names
+    assert len(MOVES) == len(TRANSITIONS)
