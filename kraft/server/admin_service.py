@@ -42,7 +42,7 @@ class AdminService:
                 node.broker.dispatcher, node.broker.services.registry, listener, node.world.threads, log
             )
         self._remote = RemoteRequests(node)
-        self._metrics = NodeMetrics(node)
+        self._metrics = NodeMetrics(node, self._remote)
         self._identity = NodeIdentity(
             node_id=node.config.node_id,
             roles=node.config.roles,

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kraft.common.ids import TopicPartition
 from kraft.common.metrics import Family, MetricsRegistry, render_prometheus
 from kraft.common.version import VERSION
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import name_of as error_name_of
+from kraft.server.admin_requests import RemoteRequests
 from kraft.server.cluster_facts import SLICE_PARTITIONS, offline_log_dirs
+from kraft.server.group_lags import GroupLags
 from kraft.server.node_families import follower_lags, quorum_families, request_durations
 from kraft.server.partition_metrics import PARTITION_FAMILIES, partition_series
 from kraft.server.raft_families import register_raft
@@ -33,8 +34,10 @@ class NodeMetrics:
     """Renders everything about one node. Gauges are registered once; series by partition and group are gathered anew
     for each scrape."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, remote: RemoteRequests) -> None:
+        """`remote` asks other brokers for the ends of partitions that this node does not host."""
         self._node = node
+        self._group_lags = GroupLags(node, remote)
         self._registry = MetricsRegistry()
         self._register_node()
         self._register_controller()
@@ -48,7 +51,11 @@ class NodeMetrics:
         for piece in render_prometheus(self._registry.families()):
             pieces.append(piece)
             await trio.lowlevel.checkpoint()
-        gathered = [*await self._gather_partitions(), *await self._gather_groups(), *await quorum_families(self._node)]
+        gathered = [
+            *await self._gather_partitions(),
+            *await self._group_lags.families(),
+            *await quorum_families(self._node),
+        ]
         if self._node.broker is not None:
             gathered += [
                 request_durations(self._node.broker.dispatcher.counters),
@@ -197,49 +204,3 @@ class NodeMetrics:
         for name, family in families.items():
             family.read = series[name].__iter__
         return list(families.values())
-
-    async def _gather_groups(self) -> list[Family]:
-        """Lag of every group that is coordinated here, on partitions whose end this node knows."""
-        broker = self._node.broker
-        if broker is None:
-            return []
-        lags: list[tuple[tuple[str, ...], float]] = []
-        offsets: list[tuple[tuple[str, ...], float]] = []
-        totals: dict[tuple[str, ...], float] = {}
-        for count, (group_id, commits) in enumerate(broker.groups.committed_offsets().items(), 1):
-            for place, commit in commits.items():
-                labels = (group_id, place.topic, str(place.partition))
-                offsets.append((labels, commit.offset))
-                end = self._end_offset(place)
-                if end is None:
-                    continue
-                lag = max(0, end - commit.offset)
-                lags.append((labels, lag))
-                totals[group_id, place.topic] = totals.get((group_id, place.topic), 0) + lag
-            if count % SLICE_PARTITIONS == 0:
-                await trio.lowlevel.checkpoint()
-        each = ("consumergroup", "topic", "partition")
-        families = (
-            ("kafka_consumergroup_lag", "How many records a group is behind.", each, lags),
-            ("kafka_consumergroup_current_offset", "What a group has committed.", each, offsets),
-            (
-                "kafka_consumergroup_lag_sum",
-                "The same over a topic's partitions.",
-                ("consumergroup", "topic"),
-                sorted(totals.items()),
-            ),
-        )
-        return [_gauge_family(name, help_text, labels, series) for name, help_text, labels, series in families]
-
-    def _end_offset(self, place: TopicPartition) -> int | None:
-        assert self._node.broker is not None
-        partition = self._node.broker.replicas.find(place.topic, place.partition)
-        return None if partition is None else partition.log.high_watermark
-
-
-def _gauge_family(
-    name: str, help_text: str, labels: tuple[str, ...], series: list[tuple[tuple[str, ...], float]]
-) -> Family:
-    family = Family(name, "gauge", help_text, labels)
-    family.read = series.__iter__
-    return family

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
 import httpx
 import pytest
 
@@ -115,6 +116,28 @@ def test_any_node_takes_a_change_and_every_node_shows_it(cluster: Started) -> No
         [voter["node_id"] for voter in quorum["voters"]],
         sum(voter["is_leader"] for voter in quorum["voters"]),
     ) == ([1, 2, 3], 1)
+
+
+def test_the_coordinator_tells_the_lag_of_partitions_that_it_does_not_host(cluster: Started) -> None:
+    """Six partitions with one replica each: two thirds of them are elsewhere, whoever coordinates the group."""
+    topic = {"topic_name": "lagging", "partitions_count": 6, "replication_factor": 1}
+    assert httpx.post(f"{cluster.base(1)}/topics", json=topic, timeout=30).status_code == 201
+    bootstrap = {"bootstrap.servers": f"127.0.0.1:{cluster.kafka}"}
+    producer = confluent_kafka.Producer(bootstrap)
+    for partition in range(6):
+        for _ in range(10 * partition):
+            producer.produce("lagging", b"x", partition=partition)
+    assert producer.flush(60) == 0
+    consumer = confluent_kafka.Consumer({**bootstrap, "group.id": "behind"})
+    try:
+        places = [confluent_kafka.TopicPartition("lagging", partition, 0) for partition in range(6)]
+        consumer.commit(offsets=places, asynchronous=False)
+    finally:
+        consumer.close()
+    wanted = 'kafka_consumergroup_lag_sum{consumergroup="behind",topic="lagging"} '
+    texts = [httpx.get(f"{admin}/metrics", timeout=30).text for admin in cluster.admins.values()]
+    sums = [float(line.rpartition(" ")[2]) for text in texts for line in text.splitlines() if line.startswith(wanted)]
+    assert sums == [150]
 
 
 def test_maintenance_moves_leaders_off_and_its_end_and_an_election_bring_them_back(cluster: Started) -> None:
