@@ -83,6 +83,26 @@ def is_under_min_isr(partition: PartitionFacts) -> bool:
     return len(partition.in_sync) < partition.min_in_sync
 
 
+def voter_facts(voters: Sequence[tuple[int, int, int]], leader_id: int, now_ms: int) -> list[VoterFacts]:
+    """`voters` are (node id, log end offset, ms since 1970 at which it last had everything, or -1), as the quorum's
+    leader tells. The leader's own time, if it is told, is taken for now: clocks of those who ask may differ."""
+    end = max((log_end for node_id, log_end, _ in voters if node_id == leader_id), default=-1)
+    now = next((caught_up for node_id, _, caught_up in voters if node_id == leader_id and caught_up >= 0), now_ms)
+    found = []
+    for node_id, log_end, caught_up in voters:
+        leads = node_id == leader_id
+        behind = 0 if leads else -1 if caught_up < 0 else max(0, now - caught_up)
+        found.append(
+            VoterFacts(
+                node_id=node_id,
+                lag=max(0, end - max(log_end, 0)),
+                behind_ms=behind,
+                is_current=leads or 0 <= behind <= VOTER_SILENT_MS_MAX,
+            )
+        )
+    return found
+
+
 def judge(facts: ClusterFacts, voters: Sequence[VoterFacts] = (), *, controller_answers: bool = True) -> ClusterHealth:
     """The verdict. A broker that is shutting down on purpose is not down. `voters`: as the active controller tells
     of them, if it answers."""
@@ -124,9 +144,10 @@ def judge(facts: ClusterFacts, voters: Sequence[VoterFacts] = (), *, controller_
 def _controller_reasons(facts: ClusterFacts, answers: bool) -> list[Reason]:
     if facts.controller_id >= 0 and answers:
         return []
+    named = f" {_names(facts.voters)}" if facts.voters else ""
     remedy = (
-        f"A majority of the controllers {_names(facts.voters)} must be up and reach one another: start those that "
-        "are down, or look at the network."
+        f"A majority of the controllers{named} must be up and reach one another: start those that are down, or look "
+        "at the network."
     )
     summary = "There is no active controller: metadata cannot change and no leader can be elected."
     if facts.controller_id >= 0:
@@ -168,8 +189,8 @@ def _drain_reasons(brokers: Sequence[BrokerFacts]) -> list[Reason]:
                 f"is free ({_some(blocked)})."
             )
             remedy = (
-                "Add a broker, lower the replication factor of these topics, or end the decommissioning (DELETE "
-                "/v1/brokers/ID/decommission)."
+                "Add a broker, lower the replication factor of these topics, or end the decommissioning "
+                f"(kraft brokers decommission {broker.node_id} --cancel)."
             )
             reasons.append(Reason(code="decommission_blocked", summary=summary, remedy=remedy))
     return reasons

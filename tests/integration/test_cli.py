@@ -230,6 +230,7 @@ SHAPES: dict[str, Any] = {
         "fenced_brokers": [],
         "leaderless_partitions": [],
         "under_replicated_partitions": [],
+        "under_min_isr_partitions": [],
     },
     "produce shapes": {
         "topic": "str",
@@ -496,7 +497,7 @@ def test_tables_are_drawn_where_asked_for(kraft: Kraft) -> None:
         assert "─" in drawn.out
         assert "─" not in piped.out
         assert "\t" in piped.out
-    assert kraft("cluster", "health").rows == [["healthy", "-"]]
+    assert kraft("cluster", "health").rows == [["healthy", "-", "-"]]
     assert kraft("brokers", "describe", "9").code == 3
     assert kraft("brokers", "log-dirs", "9").code == 3
 

@@ -186,7 +186,9 @@ def test_a_partition_is_moved_by_kafkas_file_and_its_move_is_shown(cluster: Star
     assert httpx.get(f"{cluster.base(1)}/topics/-/partitions/-/reassignment", timeout=30).json()["data"] == []
 
 
-def test_a_broker_is_emptied_and_what_has_nowhere_to_go_is_told(cluster: Started) -> None:
+def test_a_broker_is_emptied_and_what_has_nowhere_to_go_is_told(
+    cluster: Started, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert httpx.put(f"{cluster.admins[1]}/v1/brokers/3/decommission", timeout=30).status_code == 202
     until(lambda: leaders(cluster, 2, "m") != [3], "the only replica of m stays on broker 3")
     until(
@@ -194,6 +196,11 @@ def test_a_broker_is_emptied_and_what_has_nowhere_to_go_is_told(cluster: Started
         "six partitions have no third broker",
     )
     until(lambda: "decommission_blocked" in cluster.codes(1), "health does not tell what is blocked")
+    capsys.readouterr()
+    health = ["cluster", "health", "--bootstrap-server", f"127.0.0.1:{cluster.kafka}", "-o", "json"]
+    assert main(health) == 1
+    [reason] = json.loads(capsys.readouterr().out)["reasons"]
+    assert reason == next(each for each in cluster.get(1, "/v1/cluster/health")["reasons"])
     assert httpx.delete(f"{cluster.admins[2]}/v1/brokers/3/decommission", timeout=30).status_code == 200
     until(lambda: cluster.codes(1) == [], "the cluster is not well")
 

@@ -10,9 +10,8 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel
 
-from kraft.protocol.messages.describe_quorum_response import ReplicaState
 from kraft_http.deps import Port
-from kraft_http.health import VOTER_SILENT_MS_MAX, ClusterHealth, VoterFacts, judge
+from kraft_http.health import ClusterHealth, VoterFacts, judge, voter_facts
 from kraft_http.kafka.client import Kafka
 from kraft_http.kafka.cluster import describe_quorum_soon
 from kraft_http.ports import AdminPort, Check
@@ -56,21 +55,10 @@ async def _voters(port: AdminPort) -> list[VoterFacts] | None:
     quorum = await describe_quorum_soon(Kafka(port))
     if quorum is None:
         return None
-    now = port.now_ms()
-    end = max(
-        (voter.log_end_offset for voter in quorum.current_voters if voter.replica_id == quorum.leader_id), default=-1
-    )
-    return [_voter(voter, end, now, leads=voter.replica_id == quorum.leader_id) for voter in quorum.current_voters]
-
-
-def _voter(voter: ReplicaState, end: int, now_ms: int, *, leads: bool) -> VoterFacts:
-    behind = (
-        0 if leads else -1 if voter.last_caught_up_timestamp < 0 else max(0, now_ms - voter.last_caught_up_timestamp)
-    )
-    lag = max(0, end - max(voter.log_end_offset, 0))
-    return VoterFacts(
-        node_id=voter.replica_id, lag=lag, behind_ms=behind, is_current=leads or 0 <= behind <= VOTER_SILENT_MS_MAX
-    )
+    voters = [
+        (voter.replica_id, voter.log_end_offset, voter.last_caught_up_timestamp) for voter in quorum.current_voters
+    ]
+    return voter_facts(voters, quorum.leader_id, port.now_ms())
 
 
 @router.get("/v1/node", summary="What this node is")

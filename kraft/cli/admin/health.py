@@ -1,0 +1,146 @@
+"""Facts for the verdict of `kraft cluster health`, asked over Kafka's protocol. `kraft_http.health.judge` gives the
+verdict here as it does for REST and the page."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from kraft_http.health import ClusterHealth, VoterFacts, judge, voter_facts
+from kraft_http.ports import BrokerFacts, ClusterFacts, DrainFacts, PartitionFacts
+
+from kraft.client.admin import cluster as admin
+from kraft.client.admin import configs, moves, topics
+from kraft.client.admin.moves import Move
+from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
+from kraft.client.connection import Disconnected
+from kraft.client.errors import DeadlinePassed, NoBroker, check
+from kraft.client.metadata import Topic
+from kraft.common.broker_state import ACTIVE, DECOMMISSION, DESIRED_STATE
+from kraft.common.errors import ApiError
+from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+
+MIN_ISR: Final = "min.insync.replicas"
+TOPICS_PER_REQUEST: Final = 100
+QUORUM_SECONDS_MAX: Final = 5.0
+"""A quorum that does not answer for so long has no active controller."""
+
+
+async def cluster_health(cluster: Cluster) -> ClusterHealth:
+    """The verdict. Disks are left out: a node tells of its own by REST."""
+    found = await admin.describe_cluster(cluster)
+    quorum = await _quorum(cluster)
+    held = await topics.list_topics(cluster)
+    under_way = await moves.list_moves(cluster)
+    desired = {
+        each.node_id: await _desired_state(cluster, each.node_id) for each in found.brokers if not each.is_fenced
+    }
+    minima = await _minima(cluster, [topic.name for topic in held if _impaired(topic)])
+    able = {node_id for node_id, state in desired.items() if state != DECOMMISSION}
+    voters: list[VoterFacts] = []
+    if quorum is not None:
+        voters = voter_facts(
+            [(each.node_id, each.log_end_offset, each.last_caught_up_ms) for each in quorum.voters],
+            quorum.leader_id,
+            cluster.world.clock.wall_ms(),
+        )
+    facts = ClusterFacts(
+        controller_id=-1 if quorum is None else quorum.leader_id,
+        controller_epoch=-1 if quorum is None else quorum.leader_epoch,
+        voters=tuple(voter.node_id for voter in voters),
+        brokers=tuple(
+            BrokerFacts(
+                node_id=broker.node_id,
+                host=broker.host,
+                port=broker.port,
+                rack=broker.rack,
+                fenced=broker.is_fenced,
+                desired_state=desired.get(broker.node_id, ACTIVE),
+                draining=drain_facts(broker.node_id, held, under_way, able)
+                if desired.get(broker.node_id) == DECOMMISSION
+                else None,
+            )
+            for broker in found.brokers
+        ),
+        topics_count=len(held),
+        partitions_count=sum(len(topic.partitions) for topic in held),
+        impaired=tuple(impaired_partitions(held, minima)),
+    )
+    return judge(facts, voters)
+
+
+async def _quorum(cluster: Cluster) -> admin.Quorum | None:
+    """None when there is no active controller, or it does not answer soon."""
+    found: admin.Quorum | None = None
+    with (
+        cluster.world.clock.move_on_after(QUORUM_SECONDS_MAX),
+        contextlib.suppress(ApiError, Disconnected, NoBroker, DeadlinePassed, TimeoutError),
+    ):
+        found = await admin.describe_quorum(cluster)
+    return found
+
+
+async def _desired_state(cluster: Cluster, node_id: int) -> str:
+    """What is wanted of a live broker. Only the broker itself can be asked; Apache Kafka's know no such key."""
+    found = await configs.describe_configs(cluster, configs.Resource(configs.BROKER, str(node_id)), [DESIRED_STATE])
+    return next((setting.value for setting in found if setting.name == DESIRED_STATE and setting.value), ACTIVE)
+
+
+async def _minima(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
+    """min.insync.replicas of each topic. A topic that is gone by now has none."""
+    minima: dict[str, int] = {}
+    for start in range(0, len(names), TOPICS_PER_REQUEST):
+        resources = [
+            DescribeConfigsResource(resource_type=configs.TOPIC, resource_name=name, configuration_keys=[MIN_ISR])
+            for name in names[start : start + TOPICS_PER_REQUEST]
+        ]
+
+        async def attempt(resources: list[DescribeConfigsResource] = resources) -> None:
+            for result in (await cluster.call(DescribeConfigsRequest(resources=resources))).results:
+                if result.error_code != UNKNOWN_TOPIC:
+                    check(result.error_code, f"topic {result.resource_name}", result.error_message)
+                for found in result.configs:
+                    if found.value:
+                        minima[result.resource_name] = int(found.value)
+
+        await cluster.retrying(attempt)
+    return minima
+
+
+def _impaired(topic: Topic) -> bool:
+    return any(each.leader < 0 or len(each.in_sync) < len(each.replicas) for each in topic.partitions)
+
+
+def impaired_partitions(held: Iterable[Topic], minima: Mapping[str, int]) -> list[PartitionFacts]:
+    """Partitions without a leader, or with fewer in-sync replicas than replicas. `minima`: min.insync.replicas by
+    topic, 1 where there is none."""
+    return [
+        PartitionFacts(
+            topic=topic.name,
+            partition=each.index,
+            leader=each.leader,
+            replicas=each.replicas,
+            in_sync=each.in_sync,
+            min_in_sync=min(minima.get(topic.name, 1), len(each.replicas)),
+        )
+        for topic in held
+        for each in topic.partitions
+        if each.leader < 0 or len(each.in_sync) < len(each.replicas)
+    ]
+
+
+def drain_facts(node_id: int, held: Iterable[Topic], under_way: Iterable[Move], able: Collection[int]) -> DrainFacts:
+    """What is left of a decommissioning. `able`: live brokers that may take a replica. A replica is blocked when each
+    of them has one of the same partition."""
+    removing = {(move.partition.topic, move.partition.partition): move.removing for move in under_way}
+    moving = 0
+    blocked: list[str] = []
+    for topic in held:
+        for each in topic.partitions:
+            leaving = removing.get((topic.name, each.index), ())
+            if node_id in leaving:
+                moving += 1
+            elif node_id in each.replicas and set(able) <= {*each.replicas} - {*leaving}:
+                blocked.append(f"{topic.name}-{each.index}")
+    return DrainFacts(moving=moving, blocked=tuple(sorted(blocked)))
