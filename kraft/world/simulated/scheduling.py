@@ -3,7 +3,7 @@
 Trio shuffles what is runnable. With both of its private knobs set it sorts the batch by task number first and
 shuffles with a generator that can be seeded; with one alone, ties stay random (addresses of objects). So does the
 order in which a cancellation reaches tasks, whose waits it ends at once, until cancel scopes keep them in order. All
-this is why pyproject pins trio exactly, and why this module refuses to go on without it.
+this is why tests/constraints.txt pins trio exactly, and why this module refuses to go on without it.
 """
 
 from __future__ import annotations
