@@ -11,19 +11,25 @@ from kraft.protocol import api_keys
 from tests.capabilities import require_capability
 from tests.vectors.case import BROKER, CONTROLLER, Ask
 from tests.vectors.cases import MODULES
-from tests.vectors.compare import RECORDED, ask_all, changed, compare, differing, from_text, to_text
-from tests.vectors.differences import reason_for
+from tests.vectors.compare import RECORDED, Report, ask_all, changed, compare, differing, from_text, to_text
+from tests.vectors.differences import DIFFERENCES, reason_for
 from tests.vectors.masks import Masks
 from tests.vectors.plain import message_class
 from tests.vectors.targets import apache_kafka, our_node
 
 
 @pytest.fixture(scope="module")
-def comparison(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """module -> what differs, after one run of everything against one fresh node."""
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """One run of everything against one fresh node."""
     with our_node(tmp_path_factory.mktemp("vectors")) as target:
-        report = compare(target)
-    print(report.summary())
+        compared = compare(target)
+    print(compared.summary())
+    return compared
+
+
+@pytest.fixture(scope="module")
+def comparison(report: Report) -> dict[str, list[str]]:
+    """module -> what differs and is not explained."""
     found: dict[str, list[str]] = {module: [] for module in MODULES}
     for mismatch in report.unexplained:
         found[mismatch.place.split("/")[0]].append(str(mismatch))
@@ -33,6 +39,10 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]
 @pytest.mark.parametrize("module", MODULES)
 def test_answers_are_those_of_apache_kafka(comparison: dict[str, list[str]], module: str) -> None:
     assert not comparison[module], "\n".join(comparison[module][:40])
+
+
+def test_every_declared_difference_still_occurs(report: Report) -> None:
+    assert [each.name for each in DIFFERENCES if not report.deliberate[each.name]] == []
 
 
 def test_every_case_was_recorded() -> None:

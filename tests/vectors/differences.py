@@ -38,11 +38,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         "Features are finalized when what they stand for is served.",
     ),
     Difference(
-        "bytes left over",
-        r"cluster/trailing-bytes/[0-3]/.*",
-        "A body longer than its message is malformed: the connection closes. Kafka looks the other way.",
-    ),
-    Difference(
         "null records are answered",
         r"produce/null-records/.*",
         "Null records are refused like empty ones. Kafka forgets to answer and the client waits for its timeout.",
@@ -72,6 +67,14 @@ DIFFERENCES: tuple[Difference, ...] = (
         ),
     ),
     Difference(
+        "no broker settings without effect",
+        r"configs/set-on-(broker|all-brokers)/.*/responses\.0\.error_(code|message)",
+        (
+            "A change to a setting that a running broker would not obey, as of log.cleaner.threads, is refused as "
+            "INVALID_REQUEST with the reason. Kafka's brokers obey these."
+        ),
+    ),
+    Difference(
         "transactions are refused for good",
         r"producers/init-transactional/.*/error_code",
         (
@@ -93,11 +96,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         "refused snapshots say why",
         r"quorum/snapshot-(stale-epoch|unknown|other-topic)/.*",
         "FetchSnapshot that is refused tells the reason. Kafka answers UNKNOWN_SERVER_ERROR for all of them.",
-    ),
-    Difference(
-        "features epoch",
-        r"cluster/api-versions.*/finalized_features_epoch",
-        "It counts offsets of the metadata log, whose records differ.",
     ),
 )
 

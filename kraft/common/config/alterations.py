@@ -56,6 +56,15 @@ _THREAD_KEYS: Final = (
 """Kafka lets these at most double and at most halve at a time."""
 
 
+_READ_AT_START: Final = (
+    "listener.security.protocol.map",
+    "listeners",
+    "log.cleaner.dedupe.buffer.size",
+    "producer.id.expiration.ms",
+)
+"""Keys that Kafka changes while a broker runs, and that are read here once, when it starts."""
+
+
 def check_request(
     resource_type: int, resource_name: str, alterations: Sequence[Alteration], broker: NodeConfig
 ) -> None:
@@ -115,6 +124,19 @@ def _check_broker_keys(resource_name: str, alterations: Sequence[Alteration], br
                 raise ApiError(INVALID_REQUEST, complaint)
             if alteration.name in _THREAD_KEYS:
                 _check_threads(alteration.name, int(alteration.value), broker.integer(alteration.name))
+            _check_effect(known[alteration.name], alteration.value, broker)
+
+
+def _check_effect(row: ConfigKey, text: str, broker: NodeConfig) -> None:
+    """A change that would be shown and do nothing is refused. The value in force may be set again."""
+    if row.name in _READ_AT_START:
+        reason = "it is read when the broker starts. Set it in the broker's configuration and restart the broker."
+    elif row.status == Status.ACCEPTED:
+        reason = "it has no effect here. It is accepted at start for configurations that were written for Apache Kafka."
+    else:
+        return
+    if row.parse(text) != broker.values.get(row.name):
+        raise ApiError(INVALID_REQUEST, f"{row.name} cannot be changed while the broker runs: {reason}")
 
 
 def _check_threads(name: str, wanted: int, current: int) -> None:

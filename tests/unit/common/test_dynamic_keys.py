@@ -1,0 +1,126 @@
+"""What becomes of a change to each key that Kafka lets a running broker change."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.common.config.alterations import INVALID_REQUEST, Alteration, Operation, check_request
+from kraft.common.config.definition import Status, UpdateMode
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.resource_type import ResourceType
+from kraft.common.config.resources import BROKER_KEYS
+from kraft.common.errors import ApiError
+
+NO_EFFECT = "it has no effect here"
+READ_AT_START = "it is read when the broker starts"
+
+REFUSED = {
+    "background.threads": ("11", NO_EFFECT),
+    "group.consumer.assignment.interval.ms": ("7", NO_EFFECT),
+    "group.coordinator.cached.buffer.max.bytes": ("2000000", NO_EFFECT),
+    "group.share.assignment.interval.ms": ("7", NO_EFFECT),
+    "group.streams.assignment.interval.ms": ("7", NO_EFFECT),
+    "listener.security.protocol.map": ("A:PLAINTEXT", READ_AT_START),
+    "listeners": ("PLAINTEXT://127.0.0.1:1", READ_AT_START),
+    "log.cleaner.dedupe.buffer.size": ("4000000", READ_AT_START),
+    "log.cleaner.io.buffer.load.factor": ("0.5", NO_EFFECT),
+    "log.cleaner.io.buffer.size": ("4000", NO_EFFECT),
+    "log.cleaner.io.max.bytes.per.second": ("1000", NO_EFFECT),
+    "log.cleaner.threads": ("2", NO_EFFECT),
+    "log.preallocate": ("true", NO_EFFECT),
+    "num.io.threads": ("9", NO_EFFECT),
+    "num.network.threads": ("4", NO_EFFECT),
+    "num.recovery.threads.per.data.dir": ("3", NO_EFFECT),
+    "num.replica.fetchers": ("2", NO_EFFECT),
+    "producer.id.expiration.ms": ("1000", READ_AT_START),
+    "share.coordinator.cached.buffer.max.bytes": ("2000000", NO_EFFECT),
+    "transaction.partition.verification.enable": ("false", NO_EFFECT),
+}
+"""A value other than the default, and the reason for the refusal."""
+
+TAKEN = {
+    "compression.gzip.level": "3",
+    "compression.lz4.level": "3",
+    "compression.type": "gzip",
+    "compression.zstd.level": "5",
+    "follower.replication.throttled.rate": "1000",
+    "kraft.broker.desired.state": "maintenance",
+    "kraft.unclean.recovery.strategy": "aggressive",
+    "leader.replication.throttled.rate": "1000",
+    "log.cleaner.backoff.ms": "100",
+    "log.cleaner.delete.retention.ms": "100",
+    "log.cleaner.max.compaction.lag.ms": "100",
+    "log.cleaner.min.cleanable.ratio": "0.1",
+    "log.cleaner.min.compaction.lag.ms": "100",
+    "log.cleanup.policy": "compact",
+    "log.flush.interval.messages": "7",
+    "log.flush.interval.ms": "7",
+    "log.index.interval.bytes": "100",
+    "log.index.size.max.bytes": "1000",
+    "log.message.timestamp.after.max.ms": "100",
+    "log.message.timestamp.before.max.ms": "100",
+    "log.message.timestamp.type": "LogAppendTime",
+    "log.retention.bytes": "2000000",
+    "log.retention.ms": "100000",
+    "log.roll.jitter.ms": "10",
+    "log.roll.ms": "100000",
+    "log.segment.bytes": "2000000",
+    "log.segment.delete.delay.ms": "10",
+    "max.connections": "100",
+    "max.connections.per.ip": "100",
+    "max.connections.per.ip.overrides": "127.0.0.1:5",
+    "message.max.bytes": "2000",
+    "min.insync.replicas": "2",
+    "replica.alter.log.dirs.io.max.bytes.per.second": "1000",
+    "unclean.leader.election.enable": "true",
+}
+"""Keys that a running broker obeys."""
+
+
+@pytest.fixture(scope="module")
+def node() -> NodeConfig:
+    return load_node_config()
+
+
+def change(node: NodeConfig, name: str, text: str) -> None:
+    check_request(ResourceType.BROKER, "1", [Alteration(name, Operation.SET, text)], node)
+
+
+def test_every_key_that_may_be_changed_has_a_row() -> None:
+    """Keys of what is not served at all are refused by the controller's gate, or name plugins."""
+    dynamic = {
+        row.name
+        for row in BROKER_KEYS
+        if row.update_mode != UpdateMode.READ_ONLY and row.status in (Status.ENFORCED, Status.ACCEPTED)
+    }
+    assert dynamic == {*REFUSED, *TAKEN}
+    assert not {*REFUSED} & {*TAKEN}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_change_that_would_do_nothing_is_refused(name: str, node: NodeConfig) -> None:
+    text, reason = REFUSED[name]
+    with pytest.raises(ApiError) as refused:
+        change(node, name, text)
+    assert refused.value.code == INVALID_REQUEST
+    assert (refused.value.message or "").startswith(f"{name} cannot be changed while the broker runs: {reason}")
+    check_request(ResourceType.BROKER, "1", [Alteration(name, Operation.DELETE, None)], node)
+
+
+def test_the_value_in_force_may_be_set_again(node: NodeConfig) -> None:
+    for name in ("num.io.threads", "producer.id.expiration.ms", "log.cleaner.dedupe.buffer.size"):
+        change(node, name, str(node.values[name]))
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_change_that_the_broker_obeys_is_taken(name: str, node: NodeConfig) -> None:
+    change(node, name, TAKEN[name])
+
+
+@pytest.mark.parametrize(
+    "name", ["queued.max.requests", "log.dir.failure.timeout.ms", "offsets.topic.compression.codec"]
+)
+def test_a_key_that_kafka_reads_at_start_cannot_be_changed(name: str, node: NodeConfig) -> None:
+    with pytest.raises(ApiError, match="Cannot update these configs dynamically"):
+        change(node, name, "3")
