@@ -19,6 +19,7 @@ from kraft.storage.storage_failure import upkeep_failure
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
     from kraft.metadata.image.metadata_image import MetadataImage
+    from kraft.metadata.image.partition_registration import PartitionRegistration
     from kraft.replication.replica_manager import ReplicaManager
     from kraft.storage.unified_log import UnifiedLog
 
@@ -35,11 +36,16 @@ class ReplicaHosting:
         self._woken = trio.Event()
 
     def log_of(
-        self, topic_partition: TopicPartition, topic_id: bytes, assigned: bytes, before: MetadataImage | None
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        registration: PartitionRegistration,
+        before: MetadataImage | None,
     ) -> UnifiedLog | None:
         """The log, found or new; None where there can be none until the next start. Raises OutOfResources: it is
         tried again then."""
         replicas, now_ms = self._replicas, self._replicas.world.clock.wall_ms()
+        assigned = registration.directory(replicas.node_id)
         key = (topic_partition.topic, topic_partition.partition)
         self._postponed.pop(key, None)
         found = replicas.logs.get(topic_partition)
@@ -52,7 +58,7 @@ class ReplicaHosting:
         try:
             wanted = replicas.directories.for_new(topic_partition, assigned)
             directory = replicas.logs.directory_for_new(wanted) if found is None else replicas.logs.directory_of(found)
-            settle_owner(replicas.logs, topic_partition, topic_id, now_ms, self._log)
+            settle_owner(replicas.logs, topic_partition, topic_id, registration, replicas.node_id, now_ms, self._log)
             return replicas.logs.get_or_create(
                 topic_partition, Uuid(topic_id), now_ms=now_ms, directory_id=directory.directory_id
             )

@@ -284,7 +284,7 @@ class ReplicaManager:
             self.offline.discard((name, index))
         assigned = registration.directory(self.node_id)
         try:
-            partition = self._partitions.get((name, index)) or self._host(name, index, topic_id, config, assigned)
+            partition = self._partitions.get((name, index)) or self._host(name, index, topic_id, config, registration)
         except OutOfResources:
             return  # It is tried again.
         if partition is None:
@@ -329,10 +329,12 @@ class ReplicaManager:
                 name, index, topic_id, registration, self._configs.topic(self._image, name), self.world.clock.now()
             )
 
-    def _host(self, name: str, index: int, topic_id: bytes, config: TopicConfig, assigned: bytes) -> Partition | None:
+    def _host(
+        self, name: str, index: int, topic_id: bytes, config: TopicConfig, registration: PartitionRegistration
+    ) -> Partition | None:
         """A partition with its log, found or new; None, and counted among the offline ones, where there can be none.
         Raises OutOfResources."""
-        log = self.hosting.log_of(TopicPartition(name, index), topic_id, assigned, self._image)
+        log = self.hosting.log_of(TopicPartition(name, index), topic_id, registration, self._image)
         if log is None:
             self.offline.add((name, index))
             return None

@@ -37,7 +37,11 @@ ACCEPTED = "accepted"
 class DamageReport:
     """`start_offset` is the first offset that is missing; `known_end_offset` (exclusive) is the end of what could
     still be told from the bytes, and `known_epoch` the leader epoch of the last batch there. `kept_bytes` are in the
-    folder. `state` is WAITING, FETCHED or ACCEPTED."""
+    folder. `state` is WAITING, FETCHED or ACCEPTED.
+
+    `possible_topic_id` is set where the log lost partition.metadata: the topic that has the name now, as text. The
+    log is whole then, but its records may be those of an earlier topic of the name. Accepting takes them for this
+    topic's."""
 
     since_ms: int
     start_offset: int
@@ -46,6 +50,7 @@ class DamageReport:
     reason: str
     known_epoch: int = -1
     state: str = WAITING
+    possible_topic_id: str = ""
 
     @property
     def is_waiting(self) -> bool:

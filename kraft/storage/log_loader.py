@@ -49,11 +49,13 @@ TEMPORARY_SUFFIX = ".tmp"
 
 @dataclass(slots=True)
 class LoadReport:
-    """What loading found and did: `events` has one sentence each for the node's log; `bytes_cut` were dropped."""
+    """What loading found and did: `events` has one sentence each for the node's log; `bytes_cut` were dropped.
+    `was_flushed`: the recovery point of the checkpoint shows that the log was flushed before."""
 
     events: list[str] = field(default_factory=list)
     bytes_cut: int = 0
     segments_recovered: int = 0
+    was_flushed: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,7 +105,7 @@ class LogLoader:
         self._log_start_offset = log_start_offset
         self._clean = clean_shutdown
         self._now_ms = now_ms
-        self._report = LoadReport()
+        self._report = LoadReport(was_flushed=recovery_point > 0)
         self._segments: list[LogSegment] = []
         self._names: set[str] = set()
         self._damage: DamageReport | None = None

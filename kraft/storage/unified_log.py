@@ -185,8 +185,8 @@ class UnifiedLog:
             self.damage = None
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
-        """Give an id to a log whose partition.metadata was lost and which has no records: otherwise nobody could tell
-        whose records they are. Raises OSError."""
+        """Give an id to a log whose partition.metadata was lost. It has no records, or a person has said that they
+        are this topic's: otherwise nobody could tell whose they are. Raises OSError."""
         if self.local.topic_id is None:
             self.local.topic_id = topic_id
             if self.local.files_exist:

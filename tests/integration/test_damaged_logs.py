@@ -98,6 +98,25 @@ def test_a_lone_replica_does_not_lead_until_the_loss_is_accepted(tmp_path: Path)
         assert kept == found["kept_bytes"]
 
 
+@pytest.mark.parametrize("content", [b"", b"version: 0\ntopic_id: AAAA"])
+def test_a_lone_log_whose_topic_is_unknown_is_not_replaced_by_an_empty_one(tmp_path: Path, content: bytes) -> None:
+    with NodeProcess(tmp_path) as node:
+        create(node.bootstrap, 1)
+        produce(node.bootstrap)
+        node.kill()
+        data_dir = tmp_path / "data"
+        (data_dir / "t-0" / "partition.metadata").write_bytes(content)
+        node.start()
+        time.sleep(3)
+        assert end_of(node.bootstrap) == -1
+        accept = ("storage", "damaged", "--data-dir", str(data_dir), "--accept", "t:0")
+        assert "earlier one may have had the name" in kraft(*accept)
+        assert "Accepted" in kraft(*accept, "--execute")
+        wait_for_end(node.bootstrap, RECORDS)
+        produce(node.bootstrap, 10)
+        wait_for_end(node.bootstrap, RECORDS + 10)
+
+
 def leader(bootstrap: str) -> int:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     return int(admin.list_topics("t", timeout=30).topics["t"].partitions[0].leader)

@@ -313,8 +313,11 @@ def damaged(
             raise NotFound(f"{accept}: no damaged log waits in {', '.join(data_dir)}")
         ((partition, directory, report),) = chosen
         loss = (
-            f"the records from offset {report.start_offset} on, up to {report.known_end_offset} as far as is known, "
-            f"are lost to readers of {partition}"
+            f"the records in {directory}, offsets {report.start_offset} to {report.known_end_offset}, are taken for "
+            f"those of the topic that is named {partition.topic} now, though an earlier one may have had the name"
+            if report.possible_topic_id
+            else f"the records from offset {report.start_offset} on, up to {report.known_end_offset} as far as is "
+            f"known, are lost to readers of {partition}"
         )
         if execute:
             settle_damage(files, directory, report, ACCEPTED)

@@ -147,23 +147,6 @@ def test_a_partition_led_elsewhere_names_its_leader() -> None:
     simulate(play)
 
 
-def test_the_log_of_a_topic_that_nobody_knows_any_more_is_set_aside_and_not_given_to_a_later_one() -> None:
-    async def play(universe: Universe) -> None:
-        async with broker(universe) as made:
-            made.topic("unrelated")  # Takes the id that the later topic gets.
-            made.topic("t")
-            append(made)
-            universe.world_of("broker").files.open("/data/t-0/partition.metadata").truncate(0)
-        async with broker(universe, knows_itself=False) as made:
-            second = made.topic("t")
-            assert (made.partition("t").log.log_end_offset, made.partition("t").log.topic_id) == (0, second)
-            (aside,) = [name for name in names(universe, "/data") if name.endswith("-stray")]
-            assert universe.world_of("broker").files.status(f"/data/{aside}/{0:020d}.log").size
-            assert any("unknown topic" in str(event) for event in made.events)
-
-    simulate(play)
-
-
 def test_a_log_without_records_gets_the_id_of_its_topic_anew() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
