@@ -1,0 +1,94 @@
+"""How much of a log is durable: a flush counts only for the log as it was when the flush began."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.storage.flush_state import NOT_CLOSED
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.unified_log import UnifiedLog
+from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def append(log: UnifiedLog, count: int = 1) -> None:
+    for _ in range(count):
+        log.append_as_leader(batch_of(b"v"), 0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
+
+
+def test_a_flush_moves_the_recovery_point_once_it_is_finished(machine: Machine) -> None:
+    log = machine.log()
+    append(log, 3)
+    state = log.flush_state
+    job = state.prepare(2, log.leader_epoch_cache, 0)
+    assert job is not None
+    assert state.recovery_point == 0
+    job.run()
+    state.finish(job, 0, NOW_MS + 5)
+    assert (state.recovery_point, state.last_flush_ms) == (2, NOW_MS + 5)
+    assert state.prepare(2, log.leader_epoch_cache, 0) is None
+
+
+def test_what_a_finished_flush_covers_survives_a_power_cut(machine: Machine) -> None:
+    log = machine.log()
+    append(log, 3)
+    job = log.flush_state.prepare(3, log.leader_epoch_cache, 0)
+    assert job is not None
+    job.run()
+    machine.power_off()
+    assert machine.log().log_end_offset == 3
+    assert machine.files.exists(f"{DIRECTORY}/leader-epoch-checkpoint")
+
+
+def test_a_flush_from_before_a_truncation_says_nothing_about_the_log_after_it(machine: Machine) -> None:
+    log = machine.log()
+    append(log, 3)
+    state = log.flush_state
+    job = state.prepare(3, log.leader_epoch_cache, generation=0)
+    assert job is not None
+    job.run()
+    state.truncated_to(1)
+    state.finish(job, 1, NOW_MS)
+    assert state.recovery_point == 0
+
+
+def test_a_truncation_lowers_the_recovery_point_and_never_raises_it(machine: Machine) -> None:
+    log = machine.log()
+    append(log, 4)
+    log.flush()
+    state = log.flush_state
+    state.truncated_to(2)
+    assert state.recovery_point == 2
+    state.truncated_to(3)
+    assert state.recovery_point == 2
+
+
+def test_the_checkpoint_says_one_less_while_all_of_a_growing_segment_is_flushed(machine: Machine) -> None:
+    log = machine.log()
+    append(log, 3)
+    log.flush()
+    assert log.flush_state.recovery_point_to_keep(log.log_end_offset) == 2
+    append(log)
+    assert log.flush_state.recovery_point_to_keep(log.log_end_offset) == 3
+
+
+def test_a_flush_is_due_by_messages_or_by_time(machine: Machine) -> None:
+    log = machine.log()
+    state, config = log.flush_state, LogConfig(flush_messages=2, flush_ms=100)
+    assert not state.is_due(0, config, NOW_MS + 1000)
+    assert not state.is_due(1, config, NOW_MS + 99)
+    assert state.is_due(1, config, NOW_MS + 100)
+    assert state.is_due(2, config, NOW_MS)
+
+
+@pytest.mark.parametrize(("clean", "closed_at"), [(True, 5), (False, NOT_CLOSED)])
+def test_after_an_unclean_end_no_name_is_known_to_be_durable(machine: Machine, clean: bool, closed_at: int) -> None:
+    log = machine.log()
+    log.flush_state.loaded(3, 5, clean=clean, epochs_version=1, epochs_on_disk=True)
+    assert (log.flush_state.recovery_point, log.flush_state.closed_at) == (3, closed_at)
+    assert log.local.unsynced_names is log.local.unsynced_directory is not clean
