@@ -166,6 +166,10 @@ class PendingFetch:
                 partitions.append(partition)
 
     def _read(self) -> list[FetchedPartition]:
+        if len(self._wanted) == 1:  # The usual request: without a generator.
+            (wanted,) = self._wanted
+            left = self._bytes_max
+            return [self._reader.read(wanted, min(wanted.max_bytes, left) if left > 0 else 0, True)]
         return at_once(self._read_steps())
 
     def _read_steps(self) -> Generator[None, None, list[FetchedPartition]]:
