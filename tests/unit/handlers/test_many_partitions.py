@@ -1,5 +1,4 @@
-"""Produce and Fetch of very many partitions hold the loop for less than 20 ms in one step, and so do the follower that
-takes such an answer and a broker that looks for strays at its start."""
+"""Produce and Fetch of very many partitions hold the loop for less than 20 ms in one step."""
 
 from __future__ import annotations
 
