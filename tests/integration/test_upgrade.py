@@ -1,0 +1,63 @@
+"""Data of an earlier commit under today's code, and a rolling upgrade and rollback between the two."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraft.testing.process_cluster import ProcessCluster
+from kraft.testing.steady_writer import SteadyWriter
+from tests.upgrade.earlier import NoEarlierCommit, check_out_earlier, describe, read_records
+from tests.upgrade.make_fixture import FIXTURES, GROUP, TOPICS
+
+
+@pytest.mark.parametrize(("name", "nodes"), [("single", 1), ("quorum", 3)])
+def test_data_of_an_earlier_commit_is_kept_and_written_on(tmp_path: Path, name: str, nodes: int) -> None:
+    with tarfile.open(FIXTURES / f"{name}.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    acknowledged = json.loads((FIXTURES / f"{name}.json").read_text(encoding="utf-8"))
+    del acknowledged["commit"]
+    with ProcessCluster(tmp_path, nodes=nodes) as cluster:
+        assert describe(cluster.bootstrap, TOPICS, GROUP) == acknowledged
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "log_level": 0})
+        producer.produce("plain", b"later", key=b"later", partition=0)
+        assert producer.flush(30) == 0
+        plain = acknowledged["records"]["plain"]["0"]
+        plain.append([plain[-1][0] + 1, "later", "later"])
+        for node in cluster.nodes:
+            assert cluster.nodes[node].stop() == 0
+            cluster.start([node])
+        assert describe(cluster.bootstrap, TOPICS, GROUP) == acknowledged
+
+
+def test_a_quorum_rolls_to_todays_code_and_back_under_a_writer(tmp_path: Path) -> None:
+    try:
+        earlier = check_out_earlier(tmp_path / "earlier")
+    except NoEarlierCommit as missing:
+        pytest.skip(str(missing))
+    cluster = ProcessCluster(tmp_path / "cluster")
+    for node in cluster.nodes.values():
+        node.environment = earlier
+    with cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+        admin.create_topics([NewTopic("t", 1, 3, config={"min.insync.replicas": "2"})])["t"].result(30)
+        with SteadyWriter(cluster.bootstrap, "t", acks="all") as writer:
+            writer.more(10)
+            for environment in ({}, earlier):
+                for node in cluster.nodes.values():
+                    assert node.stop() == 0
+                    node.environment = environment
+                    node.start()
+                    writer.more(10)
+        assert not writer.failed
+        kept = {record[0]: record[2] for record in read_records(cluster.bootstrap, "t", 0)}
+        values = set(kept.values())
+        for each in writer.acknowledged:
+            assert each.value.decode() in values
+            assert each.offset is None or each.offset < 0 or kept[each.offset] == each.value.decode()
+        assert len(kept) == len(values), "no record was written twice"
