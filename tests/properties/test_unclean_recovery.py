@@ -341,7 +341,9 @@ PLANTED = {
     ),
     "logs are compared by their ends alone": (
         patch.object(
-            recovery, "choose", lambda partition, answers: max(answers, key=lambda each: answers[each].end.end_offset)
+            recovery,
+            "choose",
+            lambda partition, answers, able: max(able, key=lambda each: answers[each].end.end_offset),
         ),
         ("none", "balanced"),
     ),
@@ -357,7 +359,7 @@ PLANTED = {
         patch.object(
             recovery,
             "choose",
-            lambda partition, answers: max(
+            lambda partition, answers, able: max(
                 [each for each in last_known(partition) if each in answers], key=lambda each: answers[each].end
             ),
         ),
