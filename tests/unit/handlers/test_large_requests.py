@@ -52,7 +52,9 @@ from kraft.world.simulated import Universe
 from tests.loop_steps import loop_steps
 from tests.unit.server.brokers import Broker, broker, simulate
 
-STEP_SECONDS_MAX = 0.02
+STEP_SECONDS_MAX = 0.08
+"""Four times the aim of 20 ms: a machine that is shared with other tests is slower, by processor time too. What these
+tests are there for took 198 ms to 53 s."""
 PARTITIONS = 1000
 MANY = ELEMENTS_MAX - 500
 HALF = MANY // 2

@@ -19,7 +19,9 @@ from tests.loop_steps import loop_steps
 from tests.unit.server.brokers import NODE, Broker, batch, broker, decoded, simulate
 
 PARTITIONS = 3000
-STEP_SECONDS_MAX = 0.02
+STEP_SECONDS_MAX = 0.08
+"""Four times the aim of 20 ms: a machine that is shared with other tests is slower, by processor time too. What these
+tests are there for took 198 ms to 53 s."""
 PRODUCE, FETCH = 9, 17
 
 
