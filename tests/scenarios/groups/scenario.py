@@ -257,7 +257,7 @@ class Scenario:
 
 
 def milliseconds(text: str) -> int:
-    number, unit = re.fullmatch((r"(\d+)(ms|s|m|h|d)"), text).groups()  # type: ignore[union-attr]  # A scenario with a bad time is a bad test: let it fail here.
+    number, unit = re.fullmatch(r"(\d+)(ms|s|m|h|d)", text).groups()  # type: ignore[union-attr]  # A scenario with a bad time is a bad test: let it fail here.
     return int(number) * {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}[unit]
 
 

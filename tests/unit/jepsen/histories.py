@@ -22,13 +22,13 @@ def send(value: str, offset: int, began: float = 5.0) -> Send:
 def poll(position: int, *records: tuple[int, str] | tuple[int, str, int], began: float = 6.0) -> Poll:
     """Each record with its leader epoch, or without."""
     found = [(*record, -1)[:3] for record in records]
-    return Poll(process=("r"), began=began, ended=began + 0.1, outcome=OK, position=position, records=found, **PLACE)  # type: ignore[arg-type]
+    return Poll(process="r", began=began, ended=began + 0.1, outcome=OK, position=position, records=found, **PLACE)  # type: ignore[arg-type]
 
 
 def final(*records: tuple[int, str] | tuple[int, str, int]) -> FinalRead:
     found = [(*record, -1)[:3] for record in records]
     end = max((record[0] + 1 for record in records), default=0)
-    return FinalRead(process=("final"), began=90.0, ended=91.0, outcome=OK, start=0, end=end, records=found, **PLACE)  # type: ignore[arg-type]
+    return FinalRead(process="final", began=90.0, ended=91.0, outcome=OK, start=0, end=end, records=found, **PLACE)  # type: ignore[arg-type]
 
 
 def sample(at: float, epoch: int = 0, in_sync: list[int] | None = None) -> Sample:

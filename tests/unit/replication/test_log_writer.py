@@ -247,7 +247,7 @@ def test_a_handle_opened_meanwhile_does_not_misplace_the_next_append(tmp_path: P
         async with trio.open_nursery() as nursery:
             nursery.start_soon(writer.run)
             for value, lost in ((b"a", False), (b"lost", True), (b"b", False)):
-                world.meanwhile = (lambda: setattr(partition, ("leader_epoch"), 1)) if lost else lambda: None  # type: ignore[method-assign]
+                world.meanwhile = (lambda: setattr(partition, "leader_epoch", 1)) if lost else lambda: None  # type: ignore[method-assign]
                 append = writer.append_as_leader(partition, memoryview(batch(value)), 1, NOW_MS, 0)
                 with pytest.raises(NotLeader) if lost else contextlib.nullcontext():
                     await append.outcome()

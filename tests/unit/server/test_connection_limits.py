@@ -74,7 +74,7 @@ def test_an_altered_limit_holds_for_the_next_connection() -> None:
 def test_limits_of_addresses_that_do_not_parse_are_passed_over_where_they_are_in_the_log() -> None:
     """Else no node that replays such a record could run."""
     server = Server("PLAINTEXT")
-    limits = DynamicConnectionLimits(ConfigView(load_node_config(sets=[("log.dirs=/data")])), [server])  # type: ignore[list-item]
+    limits = DynamicConnectionLimits(ConfigView(load_node_config(sets=["log.dirs=/data"])), [server])  # type: ignore[list-item]
     limits.publish(
         update(
             MetadataImage(), setting("", "max.connections.per.ip.overrides", "10.0.0.1, 10.0.0.2:many,10.0.0.3 : 4 ,")

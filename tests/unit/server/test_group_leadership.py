@@ -18,7 +18,7 @@ def overhear(made: Broker) -> list[Any]:
         told.append(("elected", index, leader_epoch, topic and topic.partitions[index].leader_epoch))
 
     made.server.groups.on_election = elected  # type: ignore[method-assign]
-    made.server.groups.on_resignation = lambda index, epoch=None: told.append((("resigned"), index))  # type: ignore[method-assign]
+    made.server.groups.on_resignation = lambda index, epoch=None: told.append(("resigned", index))  # type: ignore[method-assign]
     return told
 
 

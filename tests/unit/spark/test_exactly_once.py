@@ -68,7 +68,7 @@ def test_a_topic_that_takes_only_small_batches_gets_them(monkeypatch: pytest.Mon
     writer = attempt()
     writer.write(rows("a", *values))
     assert writer.finish() == tuple(("a", index, partition.end) for index, partition in enumerate(cluster.topics["a"]))
-    assert sorted(value for each in cluster.topics[("a")] for value in each.values()) == sorted(values)  # type: ignore[type-var]
+    assert sorted(value for each in cluster.topics["a"] for value in each.values()) == sorted(values)  # type: ignore[type-var]
     assert max(len(chunk) for each in cluster.topics["a"] for chunk in each.log) <= 5_000
     before = cluster.produced["a"]
     later = OnceWriter(writer.cluster, IDENTITY._replace(batch=4), 0)
@@ -114,7 +114,7 @@ def test_an_attempt_that_has_sent_nothing_gives_way_to_one_that_saw_more_partiti
     other.finish()
     with pytest.raises(SourceError, match=r"spread the rows over \[1, 2\] partitions of a"):
         late.finish()
-    assert sorted(value for each in cluster.topics[("a")] for value in each.values()) == sorted(numbers(10))  # type: ignore[type-var]
+    assert sorted(value for each in cluster.topics["a"] for value in each.values()) == sorted(numbers(10))  # type: ignore[type-var]
 
 
 def test_rows_that_two_attempts_have_spread_differently_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +283,7 @@ def test_a_replay_finds_what_an_attempt_wrote_and_goes_on_behind_it(monkeypatch:
     again = attempt()
     again.write(rows("a", *numbers(1500)))
     again.finish()
-    assert sorted(value for each in cluster.topics[("a")] for value in each.values()) == sorted(numbers(1500))  # type: ignore[type-var]
+    assert sorted(value for each in cluster.topics["a"] for value in each.values()) == sorted(numbers(1500))  # type: ignore[type-var]
     with pytest.raises(
         SourceError, match=r"row 3 for a-1 differs from what an earlier attempt wrote, which got as far as row 999\. "
     ):
