@@ -110,12 +110,16 @@ class MetadataCache:
         return nodes
 
     def listed_brokers(self, listener: str) -> tuple[BrokerNode, ...]:
-        """What Metadata lists: live brokers, and those that died a moment ago.
+        """What Metadata lists: live brokers, and those that died a moment ago; every registered broker when none is live.
 
-        librdkafka takes a broker that is not listed any more apart at once, and with it, for a second, the
-        partitions that have just found a new leader.
+        librdkafka drops a broker at once when it is no longer listed, and with it, for a second, the partitions that
+        have just found a new leader. A client of librdkafka that is told of no broker at all has nobody left to ask
+        and never recovers: the last broker of a cluster answers so between its goodbye and its end.
         """
         live = self.live_brokers(listener)
+        if not live:
+            registered = (node_of(broker, listener) for broker in self.image.cluster.brokers.values())
+            return tuple(node for node in registered if node is not None)
         if not self._lately:
             return live
         now = self._clock.now()
