@@ -110,7 +110,7 @@ class MetadataCache:
         return nodes
 
     def listed_brokers(self, listener: str) -> tuple[BrokerNode, ...]:
-        """What Metadata lists: live brokers, and those that died a moment ago; every registered broker when none is live.
+        """What Metadata lists: live brokers, and those that died a moment ago; all registered ones if none is live.
 
         librdkafka drops a broker at once when it is no longer listed, and with it, for a second, the partitions that
         have just found a new leader. A client of librdkafka that is told of no broker at all has nobody left to ask
