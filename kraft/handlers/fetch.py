@@ -28,6 +28,7 @@ from kraft.replication.fetch_session import (
     CachedPartition,
     FetchSession,
     PartitionKey,
+    partitions_in_turns,
     partitions_of,
     resolve_session,
 )
@@ -58,13 +59,13 @@ def fetch(
             request, _ = end.value
         else:
             return _fetch_in_turns(memoryview(bytes(frame)), position, context, broker)
-    return _serve(request, at_once(partitions_of(request)), context, broker)
+    return _serve(request, partitions_of(request), context, broker)
 
 
 async def _fetch_in_turns(frame: memoryview, position: int, context: RequestContext, broker: BrokerServices) -> Reply:
     """A request of very many partitions: others are served while it is decoded."""
     request, _ = await in_turns(FetchRequest.decode_in_turns(frame, position, context.api_version))
-    mentioned = await in_turns(partitions_of(request), TURN_ITEMS)
+    mentioned = await in_turns(partitions_in_turns(request), TURN_ITEMS)
     outcome = _serve(request, mentioned, context, broker)
     return outcome if type(outcome) is Reply else await outcome  # type: ignore[misc]  # A Reply is excluded.
 

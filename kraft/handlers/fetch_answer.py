@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from kraft.handlers.fetch_encoder import FetchedPartition, encode_fetch_reply_steps
+from kraft.handlers.fetch_encoder import FetchedPartition, encode_fetch_reply, encode_fetch_reply_steps
 from kraft.handlers.registry import RequestContext
 from kraft.network.reply import Reply
 from kraft.protocol.messages.fetch_response import NodeEndpoint
 from kraft.replication.fetch_session import INVALID_SESSION_ID, FetchSession
-from kraft.world.turns import at_once
 
 if TYPE_CHECKING:
     from kraft.handlers.metadata_cache import MetadataCache
@@ -43,38 +42,39 @@ class FetchAnswer:
 
     def encode(self, results: list[FetchedPartition]) -> Reply:
         """The session remembers what is told here."""
-        return at_once(self.encode_steps(results))
+        context, session = self._context, self._session
+        if session is not None:
+            results = [result for result in results if self._is_news(session, result)]
+        session_id = session.id if session is not None else INVALID_SESSION_ID
+        return encode_fetch_reply(
+            context.correlation_id, context.api_version, 0, session_id, results, self._endpoints(results)
+        )
 
     def encode_steps(self, results: list[FetchedPartition]) -> Generator[None, None, Reply]:
         """As `encode`; pauses after each partition."""
         context, session = self._context, self._session
         if session is not None:
-            results = yield from self._news(session, results)
+            news = []
+            for result in results:
+                if self._is_news(session, result):
+                    news.append(result)
+                yield
+            results = news
+        session_id = session.id if session is not None else INVALID_SESSION_ID
         return (
             yield from encode_fetch_reply_steps(
-                context.correlation_id,
-                context.api_version,
-                0,
-                session.id if session is not None else INVALID_SESSION_ID,
-                results,
-                self._endpoints(results),
+                context.correlation_id, context.api_version, 0, session_id, results, self._endpoints(results)
             )
         )
 
-    def _news(
-        self, session: FetchSession, results: list[FetchedPartition]
-    ) -> Generator[None, None, list[FetchedPartition]]:
-        news = []
-        for result in results:
-            cached = session.partitions.get(result.key)
-            has_news = bool(result.size) or result.is_urgent
-            changed = cached is not None and cached.differs(result.high_watermark, result.log_start_offset, has_news)
-            if changed or not self._is_incremental:
-                news.append(result)
-            if result.size:
-                session.moved_to_end(result.key)
-            yield
-        return news
+    def _is_news(self, session: FetchSession, result: FetchedPartition) -> bool:
+        """Whether the answer has it. The session remembers what it says."""
+        cached = session.partitions.get(result.key)
+        has_news = bool(result.size) or result.is_urgent
+        changed = cached is not None and cached.differs(result.high_watermark, result.log_start_offset, has_news)
+        if result.size:
+            session.moved_to_end(result.key)
+        return changed or not self._is_incremental
 
     def _endpoints(self, results: list[FetchedPartition]) -> list[NodeEndpoint]:
         """Where the leaders are that results name (KIP-951)."""

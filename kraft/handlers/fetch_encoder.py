@@ -16,8 +16,8 @@ from kraft.protocol.messages.fetch_response import NodeEndpoint
 from kraft.protocol.primitives import write_uvarint
 from kraft.replication.fetch_session import PartitionKey
 from kraft.world.ports import Buffer
-from kraft.world.turns import at_once
 
+FLEXIBLE_VERSION = 12
 COPY_BYTES_MAX = 8192
 """Records up to this size that are in memory are read and sent with what surrounds them; all others leave from their
 file."""
@@ -76,9 +76,14 @@ def encode_fetch_reply(
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> Reply:
     """A whole response frame."""
-    return at_once(
-        encode_fetch_reply_steps(correlation_id, version, error_code, session_id, partitions, node_endpoints)
-    )
+    topics = _by_topic(partitions)
+    writer = _begin(correlation_id, version, error_code, session_id, len(topics))
+    for topic in topics:
+        _begin_topic(writer, topic, version)
+        for partition in topic:
+            _partition(writer, partition, version)
+        _end_topic(writer, version)
+    return _end(writer, version, node_endpoints)
 
 
 def encode_fetch_reply_steps(
@@ -90,7 +95,19 @@ def encode_fetch_reply_steps(
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> Generator[None, None, Reply]:
     """As `encode_fetch_reply`; pauses after each partition."""
-    flexible = version >= 12
+    topics = _by_topic(partitions)
+    writer = _begin(correlation_id, version, error_code, session_id, len(topics))
+    for topic in topics:
+        _begin_topic(writer, topic, version)
+        for partition in topic:
+            _partition(writer, partition, version)
+            yield
+        _end_topic(writer, version)
+    return _end(writer, version, node_endpoints)
+
+
+def _begin(correlation_id: int, version: int, error_code: int, session_id: int, topics: int) -> _Writer:
+    flexible = version >= FLEXIBLE_VERSION
     writer = _Writer()
     out = writer.out
     out += b"\0\0\0\0"  # The frame's size, known at the end.
@@ -101,13 +118,13 @@ def encode_fetch_reply_steps(
     if version >= 7:
         out += _I16.pack(error_code)
         out += _I32.pack(session_id)
-    topics = _by_topic(partitions)
-    _length(out, len(topics), flexible)
-    for topic in topics:
-        yield from _topic(writer, topic, version, flexible)
-    out = writer.out
-    if flexible:
-        _tags(out, [(0, _endpoints(node_endpoints, version))] if node_endpoints and version >= 16 else [])
+    _length(out, topics, flexible)
+    return writer
+
+
+def _end(writer: _Writer, version: int, endpoints: Sequence[NodeEndpoint]) -> Reply:
+    if version >= FLEXIBLE_VERSION:
+        _tags(writer.out, [(0, _endpoints(endpoints, version))] if endpoints and version >= 16 else [])
     return writer.reply()
 
 
@@ -153,7 +170,8 @@ def _by_topic(partitions: Sequence[FetchedPartition]) -> list[list[FetchedPartit
     return topics
 
 
-def _topic(writer: _Writer, topic: list[FetchedPartition], version: int, flexible: bool) -> Generator[None, None, None]:
+def _begin_topic(writer: _Writer, topic: list[FetchedPartition], version: int) -> None:
+    flexible = version >= FLEXIBLE_VERSION
     out = writer.out
     key = topic[0].key
     if version >= 13:
@@ -166,14 +184,15 @@ def _topic(writer: _Writer, topic: list[FetchedPartition], version: int, flexibl
             out += _I16.pack(len(name))
         out += name
     _length(out, len(topic), flexible)
-    for partition in topic:
-        _partition(writer, partition, version, flexible)
-        yield
-    if flexible:
+
+
+def _end_topic(writer: _Writer, version: int) -> None:
+    if version >= FLEXIBLE_VERSION:
         writer.out.append(0)
 
 
-def _partition(writer: _Writer, partition: FetchedPartition, version: int, flexible: bool) -> None:
+def _partition(writer: _Writer, partition: FetchedPartition, version: int) -> None:
+    flexible = version >= FLEXIBLE_VERSION
     out = writer.out
     index = partition.key.partition
     if version >= 5:

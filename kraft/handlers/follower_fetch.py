@@ -64,10 +64,17 @@ class FollowerFetch:
 
     def serve(self) -> Reply | Awaitable[Reply]:
         """Answers at once where it can."""
-        if len(self._due.due) + len(self._due.news) > PARTITIONS_A_TURN:
+        due = self._due
+        if len(due.due) + len(due.news) > PARTITIONS_A_TURN:
             return self._serve_many()
-        results = at_once(self._look())
-        return at_once(self._reply(results)) if self._is_enough(results) else self._wait()
+        results: list[FetchedPartition] = []
+        if due.due:
+            results = at_once(self._look())
+        else:
+            due.take()
+        if not self._is_enough(results):
+            return self._wait()
+        return at_once(self._reply(results)) if due.news else self._answer.encode(results)
 
     async def _serve_many(self) -> Reply:
         """As `serve`, for so many partitions that others are served while they are looked at."""
