@@ -24,8 +24,8 @@ from kraft.controller.feature_control import Quorum
 from kraft.controller.pending_log import MetadataLog, PendingLog
 from kraft.controller.periodic_work import PeriodicWork
 from kraft.controller.replica_placer import ReplicaPlacer, StripedReplicaPlacer
+from kraft.controller.unclean.election_facts import Recovered, Waiting, fields_of, waiting_fields
 from kraft.controller.unclean.open_times import OpenTimes
-from kraft.controller.unclean.recovery import Recovered, Waiting, fields_of, waiting_fields
 from kraft.controller.unclean.reports import NobodyListens, RecoveryListener
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
@@ -214,8 +214,11 @@ class ActiveController:
         self._listener.handle_recovered(fields)
 
     def _waits(self, waiting: Waiting) -> None:
-        clock = self._world.clock
-        fields = waiting_fields(waiting, clock.wall_ms() - int(1000 * clock.now()))
+        fields = self._fields_of(waiting)
         if self._logger is not None:
             self._logger.warning("election waits for replicas", **fields)
         self._listener.handle_waiting(fields)
+
+    def _fields_of(self, waiting: Waiting) -> dict[str, Any]:
+        clock = self._world.clock
+        return waiting_fields(waiting, clock.wall_ms() - int(1000 * clock.now()))

@@ -6,6 +6,9 @@ whether it took effect.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from kraft.common.errors import ApiError
 from kraft.controller import (
     broker_heartbeat,
@@ -27,7 +30,7 @@ from kraft.controller.replication_control import (
     reassignments,
 )
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.controller.unclean.recovery import Waiting
+from kraft.metadata.image.topics_image import TopicIdPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraft.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
@@ -220,9 +223,11 @@ class QuorumController(ActiveController):
             lambda view: elect_leaders.elect_leaders(view, request, self._term.leaderless.candidate)
         )
 
-    def waiting_elections(self) -> tuple[Waiting, ...]:
-        """The partitions whose election waits for replicas, as the active controller knows them; empty on others."""
-        return self._term.leaderless.waiting() if self.is_active else ()
+    def waiting_elections(self, keys: Sequence[TopicIdPartition]) -> list[dict[str, Any]]:
+        """What is known of those of the partitions `keys` that wait for a leader, in `waiting_fields`. Raises
+        ApiError(NOT_CONTROLLER)."""
+        self._pending.require_active()
+        return [self._fields_of(waiting) for waiting in self._term.leaderless.waiting(keys)]
 
     async def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest, context: ControllerRequestContext

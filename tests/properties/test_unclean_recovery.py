@@ -30,8 +30,9 @@ from kraft.controller.replication_control.alter_partition import alter_partition
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates, partitions_in_isr
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.controller.unclean import recovery
+from kraft.controller.unclean.election_facts import Recovered
 from kraft.controller.unclean.log_comparison import LogEnd, last_known
-from kraft.controller.unclean.recovery import Recovered, UncleanRecoveries
+from kraft.controller.unclean.recovery import UncleanRecoveries
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from tests.unit.controller.pure_cluster import PureCluster
@@ -225,7 +226,7 @@ class Model:
                 ends = {epoch: epoch_end(log, epoch) for epoch in ask.epochs}
                 self.recoveries.answered(ask, end_of(log), ends)
             else:  # It is dead, and the controller has not noticed.
-                self.recoveries.unanswered(ask)
+                self.recoveries.unanswered(ask, self.now)
         return list(questions.deaths)
 
     def recover(self, dead: tuple[int, ...] = (), seconds: float = 3.0) -> None:

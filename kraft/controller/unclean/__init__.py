@@ -1,7 +1,8 @@
 """Who leads a partition when nobody who may lead it is left, and what is recorded of that.
 
-`recovery.py` decides, purely; `log_comparison.py` says which log has the most. `leaderless_watch.py` drives it: it asks
-replicas through `replica_questions.py` and writes the decision. `open_times.py` knows since when partitions wait.
-`loss_records.py` writes a report of each unclean election into the metadata log, and `reports.py` tells the node's own
-log. What a replica cut from its log is told by its broker: `kraft/replication`.
+`recovery.py` decides, purely; `log_comparison.py` says which log has the most; `election_facts.py` has what is told of
+a decision or a wait. `leaderless_watch.py` drives it: it asks replicas through `replica_questions.py` and writes the
+decision. `open_times.py` knows since when partitions wait. `loss_records.py` writes a report of each unclean election
+into the metadata log, and `reports.py` tells the node's own log. What a replica cut from its log is told by its
+broker: `kraft/replication`.
 """

@@ -7,6 +7,7 @@ changed, or a recovery is under way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -18,7 +19,8 @@ from kraft.controller.broker_watch import BrokerWatch, Write
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates
-from kraft.controller.unclean.recovery import Question, Recovered, UncleanRecoveries, Waiting
+from kraft.controller.unclean.election_facts import Recovered, Waiting
+from kraft.controller.unclean.recovery import Question, UncleanRecoveries, retry_seconds
 from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.topics_image import TopicIdPartition
@@ -63,6 +65,9 @@ class LeaderlessWatch:
         self._seen: ControllerView | None = None
         self._next_look = 0.0
         """When the passing of time may change something, although nothing else has."""
+        self._suspects: list[tuple[int, int]] = []
+        self._probes = 0
+        self._next_probe = 0.0
 
     async def look(self) -> None:
         """One look, and a round of questions if there is something to find out. Raises ApiError when this node is
@@ -94,9 +99,9 @@ class LeaderlessWatch:
         """See `UncleanRecoveries.candidate`."""
         return self._recoveries.candidate(view, key)
 
-    def waiting(self) -> tuple[Waiting, ...]:
-        """The partitions that wait for an election, as of now."""
-        return tuple(self._recoveries.waiting(self._view(), self._clock.now()))
+    def waiting(self, keys: Sequence[TopicIdPartition]) -> tuple[Waiting, ...]:
+        """What is known of those of the partitions `keys` that have no leader, as of now."""
+        return tuple(self._recoveries.waiting(self._view(), self._clock.now(), keys))
 
     def _slices(self) -> Iterator[Sequence[TopicIdPartition]]:
         keys = tuple(self._view().image.topics.leaderless)
@@ -115,36 +120,46 @@ class LeaderlessWatch:
         return asks, deaths
 
     async def _recover(self, asks: Sequence[Question], deaths: Mapping[int, int]) -> None:
-        brokers = self._view().image.cluster.brokers
-        suspects = [
-            broker
-            for broker_id, epoch in sorted(deaths.items())
-            if (broker := brokers.get(broker_id)) is not None and broker.epoch == epoch
-        ]
         dead: list[tuple[int, int]] = []
         async with trio.open_nursery() as round_nursery:
-            for broker in suspects:
+            for broker in self._brokers_to_probe(deaths):
                 round_nursery.start_soon(self._look_for, broker, dead)
-            all_answered = await self._ask(asks)
+            await self._ask(asks)
         self._recoveries.found_dead(sorted(dead))
         comparisons = (await self._questions_of_all())[0]
-        all_answered &= await self._ask([ask for ask in comparisons if ask.epochs])
+        await self._ask([ask for ask in comparisons if ask.epochs])
         for keys in self._slices():
-            chosen = await self._write(partial(self._decide, keys=keys))
-            for recovered in chosen:
-                self._tell(recovered)
+            if self._recoveries.has_open(keys):
+                chosen = await self._write(partial(self._decide, keys=keys))
+                for recovered in chosen:
+                    self._tell(recovered)
         for waiting in islice(self._recoveries.waits_to_tell(self._view(), self._clock.now()), WAITS_TOLD_MAX):
             self._tell_waiting(waiting)
-        due = self._recoveries.take_due()
-        self._next_look = due if all_answered and not deaths else self._clock.now()
+        self._next_look = min(self._recoveries.take_due(), self._next_probe if deaths else math.inf)
+
+    def _brokers_to_probe(self, deaths: Mapping[int, int]) -> list[BrokerRegistration]:
+        """The fenced brokers to look for in this round. All are looked for in the same rounds, since a decision needs
+        all of them at once. The pause between rounds grows, and is short again when the brokers are others."""
+        suspects, now = sorted(deaths.items()), self._clock.now()
+        if suspects != self._suspects:
+            self._suspects, self._probes, self._next_probe = suspects, 0, now
+        if not suspects or now < self._next_probe:
+            return []
+        self._probes += 1
+        self._next_probe = now + retry_seconds(self._probes)
+        brokers = self._view().image.cluster.brokers
+        return [
+            broker
+            for broker_id, epoch in suspects
+            if (broker := brokers.get(broker_id)) is not None and broker.epoch == epoch
+        ]
 
     def _decide(
         self, view: ControllerView, keys: Sequence[TopicIdPartition]
     ) -> ControllerResult[tuple[Recovered, ...]]:
         return self._recoveries.decide(view, self._clock.now(), self._clock.wall_ms(), keys)
 
-    async def _ask(self, asks: Sequence[Question]) -> bool:
-        """Whether all were answered."""
+    async def _ask(self, asks: Sequence[Question]) -> None:
         brokers = self._view().image.cluster.brokers
         asked = [
             broker
@@ -155,10 +170,9 @@ class LeaderlessWatch:
         for ask in asks:
             answer = answers.get(ask)
             if answer is None:
-                self._recoveries.unanswered(ask)
+                self._recoveries.unanswered(ask, self._clock.now())
             else:
                 self._recoveries.answered(ask, answer.end, answer.epoch_ends)
-        return len(answers) == len(asks)
 
     async def _look_for(self, broker: BrokerRegistration, dead: list[tuple[int, int]]) -> None:
         if await self._watch.is_proven_dead(broker):

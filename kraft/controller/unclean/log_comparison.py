@@ -33,6 +33,15 @@ class Answer(NamedTuple):
         own = self.epoch_ends.get(end.last_epoch)
         return own is not None and own.last_epoch == end.last_epoch and own.end_offset >= end.end_offset
 
+    def common_end(self, other: Answer) -> int:
+        """Up to which offset (exclusive) both logs may be the same: they differ from there on at the latest."""
+        if self.end.last_epoch == other.end.last_epoch:
+            return min(self.end.end_offset, other.end.end_offset)
+        earlier, later = (self, other) if self.end.last_epoch < other.end.last_epoch else (other, self)
+        in_later = later.epoch_ends.get(earlier.end.last_epoch)
+        ends = (earlier.end.end_offset, later.end.end_offset if in_later is None else in_later.end_offset)
+        return min(ends)
+
 
 def last_known(partition: PartitionRegistration) -> tuple[int, ...]:
     """The members: whoever is in ISR, ELR or lastKnownElr, in order of the assignment."""

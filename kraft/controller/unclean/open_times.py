@@ -1,4 +1,5 @@
-"""Since when partitions wait for a recovery. Every controller notes it by its own clock, active or not.
+"""Since when partitions have no leader, and since when they wait for a recovery. Every controller notes it by its own
+clock, active or not.
 
 A recovery waits for a limited time for replicas that may have more. Counted from when a node became the active
 controller, each fail-over would begin it anew, and controllers that change every few minutes would never end it. So
@@ -25,7 +26,7 @@ class OpenTimes:
         self._view = view
         self._clock = clock
         self._seen: MetadataImage | None = None
-        self._since: dict[TopicIdPartition, tuple[int, float]] = {}
+        self._since: dict[TopicIdPartition, tuple[int, bool, float]] = {}
 
     def publish(self, update: MetadataUpdate) -> None:
         """See `kraft.metadata.publisher.MetadataPublisher`."""
@@ -37,13 +38,12 @@ class OpenTimes:
         now, view = self._clock.now(), self._view(image)
         for key in image.topics.leaderless:
             partition = image.topics.by_id[key[0]].partitions[key[1]]
-            if not is_open(view, key[0], partition):
-                continue
-            epoch = partition.leader_epoch
+            state = (partition.leader_epoch, is_open(view, key[0], partition))
             before = known.get(key)
-            self._since[key] = before if before is not None and before[0] == epoch else (epoch, now)
+            self._since[key] = before if before is not None and before[:2] == state else (*state, now)
 
-    def since(self, key: TopicIdPartition, leader_epoch: int) -> float | None:
-        """When the partition was first seen to wait in that leader epoch; None if it never was."""
+    def since(self, key: TopicIdPartition, leader_epoch: int, is_open: bool) -> float | None:
+        """When the partition was first seen in that leader epoch, open or waiting for a member of ISR or ELR; None if
+        it never was."""
         known = self._since.get(key)
-        return known[1] if known is not None and known[0] == leader_epoch else None
+        return known[2] if known is not None and known[:2] == (leader_epoch, is_open) else None

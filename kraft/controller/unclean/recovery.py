@@ -26,6 +26,12 @@ When a recovery decides:
 - balanced: once every member has answered, is dead or is unregistered, or after the same timeout.
 - aggressive: with the answers of one round.
 
+A partition that has no leader and is not open waits for a member of its ISR or ELR. Its live replicas are asked as
+well, so that an operator can be told what an unclean election would choose, and lose. Nothing is decided there.
+
+A replica that does not answer is asked again after `retry_seconds`, or as soon as its broker or the partition
+changes.
+
 The new leader is alone in the ISR. The partition is RECOVERING and the election is reported, unless every assigned
 replica has answered and the new leader's log contains all the others: then nothing is lost.
 """
@@ -40,6 +46,7 @@ from kraft.common.recovery_strategy import RecoveryStrategy
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import change_of, is_held
+from kraft.controller.unclean.election_facts import Recovered, Waiting, fields_of, lost_with, report_of
 from kraft.controller.unclean.log_comparison import Answer, LogEnd, choose, epochs_to_compare, has_all, last_known
 from kraft.controller.unclean.loss_records import election_records
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY, NO_LEADER, PartitionRegistration
@@ -51,6 +58,17 @@ TOLD_AFTER_SECONDS: Final = 5.0
 """How long a partition waits before that is told."""
 OTHERS_SECONDS: Final = 2.0
 """How long the default policy waits for replicas that are no members, once it waits for no member any more."""
+RETRY_SECONDS: Final = 0.25
+RETRY_SECONDS_MAX: Final = 8.0
+RETRIES_BEFORE_BACKOFF: Final = 4
+"""A replica whose broker has just returned answers within a second, so the first retries are close together."""
+DOUBLINGS_MAX: Final = 5
+
+
+def retry_seconds(tries: int) -> float:
+    """How long to wait after `tries` attempts in a row (1 or more) that found nothing out."""
+    doublings = min(max(0, tries - RETRIES_BEFORE_BACKOFF), DOUBLINGS_MAX)
+    return float(min(RETRY_SECONDS_MAX, RETRY_SECONDS * 2**doublings))
 
 
 class Question(NamedTuple):
@@ -74,82 +92,73 @@ class Questions(NamedTuple):
     deaths: tuple[tuple[int, int], ...]
 
 
-class Recovered(NamedTuple):
-    """A leader that was chosen, for the report. `ends` is what each replica told, `silent` are the replicas that told
-    nothing. `is_clean`: every assigned replica answered, and the leader's log contains all the others."""
-
-    topic: str
-    partition: int
-    strategy: str
-    leader: int
-    leader_epoch: int
-    former_epoch: int
-    former_leaders: tuple[int, ...]
-    end: LogEnd
-    ends: tuple[tuple[int, LogEnd], ...]
-    silent: tuple[int, ...]
-    is_clean: bool = False
-
-
-class Waiting(NamedTuple):
-    """A partition that has no leader: what it waits for, and what is known. Times are seconds of the controller's
-    clock. `until` is None where the wait has no bound. `candidate` would lead if an operator ended the wait now; -1
-    if nobody is known to have a log."""
-
-    key: TopicIdPartition
-    topic: str
-    strategy: str
-    since: float
-    until: float | None
-    members: tuple[int, ...]
-    awaited: tuple[int, ...]
-    ends: tuple[tuple[int, LogEnd], ...]
-    candidate: int
-
-
 class _Told(NamedTuple):
     broker_epoch: int
     partition_epoch: int
     answer: Answer
 
 
-class _Open:
-    """One partition that is open: since when, since when no member is waited for, and what was told."""
+class _Silent(NamedTuple):
+    """A replica that did not answer `tries` times in a row. It is not asked before `until`, as long as its broker and
+    the partition stay as they were."""
 
-    __slots__ = ("awaited_told", "leader_epoch", "members_done", "since", "told")
+    broker_epoch: int
+    partition_epoch: int
+    tries: int
+    until: float
 
-    def __init__(self, leader_epoch: int, since: float) -> None:
+
+class _Leaderless:
+    """One partition without a leader: whether it is open, since when it is or is not, since when no member is waited
+    for, and what was told."""
+
+    __slots__ = ("awaited_told", "is_open", "leader_epoch", "members_done", "silent", "since", "told")
+
+    def __init__(self, leader_epoch: int, is_open: bool, since: float) -> None:
         self.leader_epoch = leader_epoch
+        self.is_open = is_open
         self.since = since
         self.members_done: float | None = None
         self.awaited_told: tuple[int, ...] = ()
         self.told: dict[int, _Told] = {}
+        self.silent: dict[int, _Silent] = {}
+
+    def not_before(self, replica: int, broker_epoch: int, partition_epoch: int) -> float:
+        """When the replica may be asked again; 0 if it may at once."""
+        silent = self.silent.get(replica)
+        is_same = silent is not None and silent[:2] == (broker_epoch, partition_epoch)
+        return silent.until if silent is not None and is_same else 0.0
+
+
+Since = Callable[[TopicIdPartition, int, bool], float | None]
+"""(partition, leader epoch, whether it is open) -> since when that is so; None: not known."""
 
 
 class UncleanRecoveries:
-    """What is known of the partitions that are open. Owned by the active controller: its successor asks again, and
-    waits for what is left of the time."""
+    """What is known of the partitions that have no leader. Owned by the active controller: its successor asks again,
+    and waits for what is left of the time."""
 
-    def __init__(
-        self,
-        wait_seconds: float,
-        since: Callable[[TopicIdPartition, int], float | None] = lambda key, leader_epoch: None,
-    ) -> None:
+    def __init__(self, wait_seconds: float, since: Since = lambda key, leader_epoch, is_open: None) -> None:
         """`wait_seconds` is `kraft.unclean.recovery.timeout.ms`. `since` tells when a partition opened in a leader
         epoch, if it was before this controller became active."""
         self._wait_seconds = wait_seconds
         self._since = since
-        self._open: dict[TopicIdPartition, _Open] = {}
+        self._leaderless: dict[TopicIdPartition, _Leaderless] = {}
         self._dead: dict[int, int] = {}
         self._due = math.inf
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._leaderless)
 
     def forget_led(self, view: ControllerView) -> None:
         """Forget the partitions that have a leader again, with all that was told of them."""
         leaderless = view.image.topics.leaderless
-        self._open = {key: recovery for key, recovery in self._open.items() if key in leaderless}
+        self._leaderless = {key: recovery for key, recovery in self._leaderless.items() if key in leaderless}
+
+    def has_open(self, keys: Iterable[TopicIdPartition]) -> bool:
+        """Whether something may have to be decided for one of these partitions."""
+        known = self._leaderless
+        return any(key in known and known[key].is_open for key in keys)
 
     def questions(self, view: ControllerView, now: float, keys: Sequence[TopicIdPartition] | None = None) -> Questions:
         """What to find out next of the partitions `keys`, by default of all that have no leader."""
@@ -158,17 +167,13 @@ class UncleanRecoveries:
             keys = tuple(view.image.topics.leaderless)
         asks: list[Question] = []
         deaths: dict[int, int] = {}
-        opened = {key: (topic, partition) for key, topic, partition in open_partitions(view, keys)}
+        waiting = {each[0]: each for each in leaderless_partitions(view, keys)}
         for key in keys:
-            if key not in opened:
-                self._open.pop(key, None)
+            if key not in waiting:
+                self._leaderless.pop(key, None)
                 continue
-            topic, partition = opened[key]
-            recovery = self._open.get(key)
-            if recovery is None or recovery.leader_epoch != partition.leader_epoch:
-                noted = self._since(key, partition.leader_epoch)
-                recovery = _Open(partition.leader_epoch, now if noted is None else min(noted, now))
-                self._open[key] = recovery
+            _, topic, partition, opened = waiting[key]
+            recovery = self._known(key, partition, opened, now)
             answers = _answers(view, partition, recovery)
             for replica in partition.replicas:
                 broker = view.broker(replica)
@@ -177,6 +182,10 @@ class UncleanRecoveries:
                 if _is_live(view, partition, replica):
                     epochs = epochs_to_compare(replica, answers)
                     if replica not in answers or epochs:
+                        until = recovery.not_before(replica, broker.epoch, partition.partition_epoch)
+                        if now < until:
+                            self._due = min(self._due, until)
+                            continue
                         asks.append(
                             Question(
                                 key,
@@ -189,17 +198,28 @@ class UncleanRecoveries:
                             )
                         )
                 elif (
-                    broker.fenced
+                    opened
+                    and broker.fenced
                     and replica in last_known(partition)
                     and view.recovery_strategy(key[0]) == RecoveryStrategy.BALANCED
                 ):
                     deaths[replica] = broker.epoch
         return Questions(tuple(asks), tuple(sorted(deaths.items())))
 
+    def _known(self, key: TopicIdPartition, partition: PartitionRegistration, opened: bool, now: float) -> _Leaderless:
+        """What is known of the partition. Times count anew once it is open, and in each leader epoch."""
+        recovery = self._leaderless.get(key)
+        if recovery is None or (recovery.leader_epoch, recovery.is_open) != (partition.leader_epoch, opened):
+            noted = self._since(key, partition.leader_epoch, opened)
+            recovery = _Leaderless(partition.leader_epoch, opened, now if noted is None else min(noted, now))
+            self._leaderless[key] = recovery
+        return recovery
+
     def answered(self, question: Question, end: LogEnd, epoch_ends: Mapping[int, LogEnd] | None = None) -> None:
         """A replica told its end, and where the epochs that it was asked for end."""
-        recovery = self._open.get(question.key)
+        recovery = self._leaderless.get(question.key)
         if recovery is not None:
+            recovery.silent.pop(question.broker_id, None)
             told = recovery.told.get(question.broker_id)
             is_same = told is not None and told.answer.end == end and told.broker_epoch == question.broker_epoch
             known = told.answer.epoch_ends if told is not None and is_same else {}
@@ -207,11 +227,17 @@ class UncleanRecoveries:
                 question.broker_epoch, question.partition_epoch, Answer(end, {**known, **(epoch_ends or {})})
             )
 
-    def unanswered(self, question: Question) -> None:
-        """A replica told nothing. One that cannot be compared counts as silent: what it told before is dropped."""
-        recovery = self._open.get(question.key)
+    def unanswered(self, question: Question, now: float) -> None:
+        """A replica told nothing, as is known since `now`. One that cannot be compared counts as silent: what it told
+        before is dropped."""
+        recovery = self._leaderless.get(question.key)
         if recovery is not None:
-            recovery.told.pop(question.broker_id, None)
+            replica, epochs = question.broker_id, (question.broker_epoch, question.partition_epoch)
+            recovery.told.pop(replica, None)
+            before = recovery.silent.get(replica)
+            tries = 1 if before is None or before[:2] != epochs else before.tries + 1
+            silent = recovery.silent[replica] = _Silent(*epochs, tries, now + retry_seconds(tries))
+            self._due = min(self._due, silent.until)
 
     def found_dead(self, brokers: Sequence[tuple[int, int]]) -> None:
         """These brokers, each in the incarnation of its epoch, are dead; of no other is that known any more."""
@@ -225,8 +251,8 @@ class UncleanRecoveries:
         records: list[Any] = []
         reports: list[Recovered] = []
         for key, topic, partition in open_partitions(view, keys):
-            recovery = self._open.get(key)
-            if recovery is None or len(reports) >= DECISIONS_MAX:
+            recovery = self._leaderless.get(key)
+            if recovery is None or not recovery.is_open or len(reports) >= DECISIONS_MAX:
                 continue
             answers = _answers(view, partition, recovery)
             is_unclear = not answers or any(epochs_to_compare(replica, answers) for replica in answers)
@@ -241,7 +267,7 @@ class UncleanRecoveries:
             builder.recovered_leader_has_all = has_all(partition, answers, leader)
             record = builder.build()
             if record is not None and record.leader == leader:
-                report = _report(topic, key[1], view.recovery_strategy(key[0]), partition, leader, answers)
+                report = report_of(topic, key[1], view.recovery_strategy(key[0]), partition, leader, answers)
                 reports.append(report)
                 records.append(record)
                 if not report.is_clean:
@@ -260,7 +286,7 @@ class UncleanRecoveries:
         due, self._due = self._due, math.inf
         return due
 
-    def _next_deadline(self, recovery: _Open, now: float) -> float:
+    def _next_deadline(self, recovery: _Leaderless, now: float) -> float:
         deadlines = [recovery.since + self._wait_seconds, recovery.since + TOLD_AFTER_SECONDS]
         if recovery.members_done is not None:
             deadlines.append(recovery.members_done + OTHERS_SECONDS)
@@ -268,7 +294,7 @@ class UncleanRecoveries:
 
     def candidate(self, view: ControllerView, key: TopicIdPartition) -> int | None:
         """Who would lead if the wait for others ended now; None if nothing is known."""
-        recovery = self._open.get(key)
+        recovery = self._leaderless.get(key)
         topic = view.image.topics.by_id.get(key[0])
         partition = None if topic is None else topic.partitions.get(key[1])
         if recovery is None or partition is None or partition.has_leader:
@@ -276,16 +302,23 @@ class UncleanRecoveries:
         able = _able(view, partition, _answers(view, partition, recovery))
         return choose(partition, able) if able else None
 
-    def waiting(self, view: ControllerView, now: float) -> Iterator[Waiting]:
-        """The open partitions, for whoever asks what the cluster waits for."""
-        for key, topic, partition in open_partitions(view):
-            recovery = self._open.get(key)
-            if recovery is None:
+    def waiting(
+        self, view: ControllerView, now: float, keys: Sequence[TopicIdPartition] | None = None
+    ) -> Iterator[Waiting]:
+        """The partitions of `keys`, by default all, that have no leader, for whoever asks what the cluster waits
+        for."""
+        for key, topic, partition, opened in leaderless_partitions(view, keys):
+            recovery = self._leaderless.get(key)
+            if recovery is None or recovery.is_open != opened:
                 continue
             answers = _answers(view, partition, recovery)
             strategy = view.recovery_strategy(key[0])
             members = last_known(partition)
-            is_bounded = strategy != RecoveryStrategy.NONE or any(replica in answers for replica in members)
+            is_bounded = opened and (
+                strategy != RecoveryStrategy.NONE or any(replica in answers for replica in members)
+            )
+            able = _able(view, partition, answers)
+            candidate = choose(partition, able) if able else NO_LEADER
             yield Waiting(
                 key=key,
                 topic=topic,
@@ -293,15 +326,18 @@ class UncleanRecoveries:
                 since=recovery.since,
                 until=recovery.since + self._wait_seconds if is_bounded else None,
                 members=members,
-                awaited=self._awaited(view, key, partition, recovery, answers, now),
+                awaited=self._awaited(view, key, partition, recovery, answers, now)
+                if opened
+                else _awaited_in_sync(view, partition),
                 ends=tuple((replica, answer.end) for replica, answer in answers.items()),
-                candidate=choose(partition, able) if (able := _able(view, partition, answers)) else -1,
+                candidate=candidate,
+                lost=lost_with(answers, candidate) if able else (),
             )
 
     def waits_to_tell(self, view: ControllerView, now: float) -> Iterator[Waiting]:
-        """The partitions of which it has not been told yet whom they wait for; each is told once it is taken."""
-        for waiting in self.waiting(view, now):
-            recovery = self._open[waiting.key]
+        """The open partitions of which it has not been told yet whom they wait for; each is told once it is taken."""
+        for waiting in self.waiting(view, now, [key for key, known in self._leaderless.items() if known.is_open]):
+            recovery = self._leaderless[waiting.key]
             if now - recovery.since >= TOLD_AFTER_SECONDS and waiting.awaited not in ((), recovery.awaited_told):
                 recovery.awaited_told = waiting.awaited
                 yield waiting
@@ -311,7 +347,7 @@ class UncleanRecoveries:
         view: ControllerView,
         key: TopicIdPartition,
         partition: PartitionRegistration,
-        recovery: _Open,
+        recovery: _Leaderless,
         answers: Mapping[int, Answer],
         now: float,
     ) -> tuple[int, ...]:
@@ -357,16 +393,36 @@ def open_partitions(
     view: ControllerView, keys: Iterable[TopicIdPartition] | None = None
 ) -> Iterator[tuple[TopicIdPartition, str, PartitionRegistration]]:
     """The partitions of `keys`, by default of all, that are open, with their topics' names."""
+    for key, topic, partition, opened in leaderless_partitions(view, keys):
+        if opened:
+            yield key, topic, partition
+
+
+def leaderless_partitions(
+    view: ControllerView, keys: Iterable[TopicIdPartition] | None = None
+) -> Iterator[tuple[TopicIdPartition, str, PartitionRegistration, bool]]:
+    """The partitions of `keys`, by default of all, that have no leader, with their topics' names and whether they are
+    open. Under a strategy, those are left out of which a member is held."""
     topics = view.image.topics
     for key in topics.leaderless if keys is None else keys:
         if key not in topics.leaderless:
             continue
         topic = topics.by_id[key[0]]
         partition = topic.partitions[key[1]]
-        if is_open(view, key[0], partition) and (
-            view.recovery_strategy(key[0]) == RecoveryStrategy.NONE or not is_held(partition, view.held_brokers)
-        ):
-            yield key, topic.name, partition
+        if view.recovery_strategy(key[0]) == RecoveryStrategy.NONE or not is_held(partition, view.held_brokers):
+            yield key, topic.name, partition, is_open(view, key[0], partition)
+
+
+def _awaited_in_sync(view: ControllerView, partition: PartitionRegistration) -> tuple[int, ...]:
+    """Whose return ends the wait of a partition that is not open: members of ISR and ELR, or any replica where there
+    are none."""
+    in_sync = (*partition.isr, *partition.elr)
+    return tuple(
+        replica
+        for replica in partition.replicas
+        if (replica in in_sync or not in_sync)
+        and not (view.is_active(replica) and view.replica_is_usable(partition, replica))
+    )
 
 
 def _is_live(view: ControllerView, partition: PartitionRegistration, replica: int) -> bool:
@@ -380,7 +436,7 @@ def _able(view: ControllerView, partition: PartitionRegistration, answers: Mappi
     return {replica: answer for replica, answer in answers.items() if view.replica_is_usable(partition, replica)}
 
 
-def _answers(view: ControllerView, partition: PartitionRegistration, recovery: _Open) -> dict[int, Answer]:
+def _answers(view: ControllerView, partition: PartitionRegistration, recovery: _Leaderless) -> dict[int, Answer]:
     """What live replicas told, as far as neither their brokers nor the partition changed since, in order of the
     assignment."""
     answers: dict[int, Answer] = {}
@@ -395,67 +451,3 @@ def _answers(view: ControllerView, partition: PartitionRegistration, recovery: _
         ):
             answers[replica] = told.answer
     return answers
-
-
-def _report(
-    topic: str,
-    index: int,
-    strategy: str,
-    partition: PartitionRegistration,
-    leader: int,
-    answers: Mapping[int, Answer],
-) -> Recovered:
-    return Recovered(
-        topic=topic,
-        partition=index,
-        strategy=strategy,
-        leader=leader,
-        leader_epoch=partition.leader_epoch + 1,
-        former_epoch=partition.leader_epoch,
-        former_leaders=last_known(partition),
-        end=answers[leader].end,
-        ends=tuple((replica, answer.end) for replica, answer in answers.items()),
-        silent=tuple(replica for replica in partition.replicas if replica not in answers),
-        is_clean=has_all(partition, answers, leader),
-    )
-
-
-def fields_of(recovered: Recovered) -> dict[str, Any]:
-    """A recovery as an event: JSON values only. `ends` are what replicas told, `silent` those that told nothing."""
-    return {
-        "topic": recovered.topic,
-        "partition": recovered.partition,
-        "strategy": recovered.strategy,
-        "leader": recovered.leader,
-        "leader_epoch": recovered.leader_epoch,
-        "former_epoch": recovered.former_epoch,
-        "last_known": list(recovered.former_leaders),
-        **_end(recovered.end),
-        "ends": [{"replica": replica, **_end(end)} for replica, end in recovered.ends],
-        "silent": list(recovered.silent),
-    }
-
-
-def waiting_fields(waiting: Waiting, wall_offset_ms: int) -> dict[str, Any]:
-    """A wait as an event: JSON values only. `wall_offset_ms` turns seconds of the controller's clock into wall time.
-    `command` ends the wait: then `candidate` leads, and what the awaited replicas have beyond its log is lost."""
-
-    def wall(seconds: float) -> int:
-        return wall_offset_ms + int(1000 * seconds)
-
-    return {
-        "topic": waiting.topic,
-        "partition": waiting.key[1],
-        "strategy": waiting.strategy,
-        "members": list(waiting.members),
-        "awaited": list(waiting.awaited),
-        "since_ms": wall(waiting.since),
-        "until_ms": None if waiting.until is None else wall(waiting.until),
-        "ends": [{"replica": replica, **_end(end)} for replica, end in waiting.ends],
-        "candidate": waiting.candidate,
-        "command": f"kraft elections unclean {waiting.topic}-{waiting.key[1]}",
-    }
-
-
-def _end(end: LogEnd) -> dict[str, int]:
-    return {"last_epoch": end.last_epoch, "end_offset": end.end_offset}

@@ -20,11 +20,11 @@ class RecoveryListener(Protocol):
     """Hears of recoveries, in fields that are JSON values."""
 
     def handle_recovered(self, fields: Mapping[str, Any]) -> None:
-        """A recovery chose a leader, and that is committed. The fields are those of `recovery.fields_of`."""
+        """A recovery chose a leader, and that is committed. The fields are those of `election_facts.fields_of`."""
 
     def handle_waiting(self, fields: Mapping[str, Any]) -> None:
         """A partition has waited for replicas for a while, or waits for others now. The fields are those of
-        `recovery.waiting_fields`."""
+        `election_facts.waiting_fields`."""
 
 
 class NobodyListens:

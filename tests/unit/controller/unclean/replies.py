@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from kraft.controller.unclean.election_facts import Recovered
 from kraft.controller.unclean.log_comparison import LogEnd
-from kraft.controller.unclean.recovery import Recovered, UncleanRecoveries
+from kraft.controller.unclean.recovery import UncleanRecoveries
 from tests.unit.controller.pure_cluster import PureCluster
 
 Epochs = Sequence[int]
@@ -39,7 +40,7 @@ def ask_round(
                 log = logs[ask.broker_id]
                 recoveries.answered(ask, end_of(log), {epoch: epoch_end(log, epoch) for epoch in ask.epochs})
             else:
-                recoveries.unanswered(ask)
+                recoveries.unanswered(ask, now)
     recoveries.found_dead([each for each in deaths if each[0] in dead])
     return cluster.apply(recoveries.decide(cluster.view, now))
 

@@ -8,8 +8,9 @@ from math import inf
 import pytest
 
 from kraft.controller.replication_control.elect_leaders import UNCLEAN, elect_leaders
+from kraft.controller.unclean.election_facts import Recovered, waiting_fields
 from kraft.controller.unclean.log_comparison import LogEnd
-from kraft.controller.unclean.recovery import Recovered, UncleanRecoveries, waiting_fields
+from kraft.controller.unclean.recovery import UncleanRecoveries
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY, RECOVERED, RECOVERING
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tests.unit.controller.partition_requests import propose, put_replica
@@ -209,7 +210,7 @@ def test_a_replica_that_cannot_be_compared_counts_as_silent() -> None:
         run.recoveries.answered(ask, LogEnd(*{1: (0, 10), 2: (1, 15)}[ask.broker_id]))
     (comparison,) = [ask for ask in run.recoveries.questions(run.cluster.view, run.now).asks if ask.broker_id in (1, 2)]
     assert (comparison.broker_id, comparison.epochs) == (2, (0,))
-    run.recoveries.unanswered(comparison)
+    run.recoveries.unanswered(comparison, run.now)
     run.live.discard(2)
     run.look(0.0)
     assert run.look(2.0)[0].silent == (2, 3)
@@ -264,6 +265,21 @@ def test_an_operator_who_ends_the_wait_gets_the_best_log_that_is_known() -> None
     assert (run.leader, run.cluster.partition("t").leader_recovery_state) == (3, RECOVERING)
 
 
+def test_an_operator_gets_the_best_log_though_a_member_is_waited_for_without_bound() -> None:
+    """2 is eligible and down. Of the two that are back, 1 comes first in the assignment and has nothing."""
+    run = AllKilled(min_isr=2)
+    run.back(1)
+    run.back(3)
+    assert (run.cluster.partition("t").elr, run.look()) == ((2,), ())
+    (waiting,) = run.recoveries.waiting(run.cluster.view, run.now)
+    assert (waiting.awaited, waiting.until, waiting.candidate) == ((2,), None, 3)
+    request = ElectLeadersRequest(
+        election_type=UNCLEAN, topic_partitions=[TopicPartitions(topic="t", partitions=[0])], timeout_ms=1_000
+    )
+    run.cluster.apply(elect_leaders(run.cluster.view, request, run.recoveries.candidate))
+    assert run.leader == 3
+
+
 def test_only_what_is_due_is_looked_at_again() -> None:
     run = AllKilled(min_isr=2)
     run.back(2)
@@ -299,6 +315,7 @@ def test_a_wait_is_told_once_for_each_set_of_replicas_that_it_is_for() -> None:
         "until_ms": 1_300_000,
         "ends": [{"replica": 1, "last_epoch": 0, "end_offset": 10}],
         "candidate": 1,
+        "lost": [],
         "command": "kraft elections unclean t-0",
     }
     run.look(5.0)

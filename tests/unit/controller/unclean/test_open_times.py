@@ -82,7 +82,7 @@ def test_a_strategy_that_is_set_later_begins_the_wait_then() -> None:
         async with running(universe) as rig:
             other = await lose_the_leader(rig, universe, "none")
             (key,), epoch = rig.image.topics.leaderless, rig.partition("t").leader_epoch
-            assert rig.controller.open_times.since(key, epoch) is None
+            assert rig.controller.open_times.since(key, epoch, True) is None
             await beats(rig, universe, other, 20)
             config = AlterableConfig(name="kraft.unclean.recovery.strategy", config_operation=0, value="balanced")
             request = IncrementalAlterConfigsRequest(
@@ -91,9 +91,27 @@ def test_a_strategy_that_is_set_later_begins_the_wait_then() -> None:
             await rig.controller.incremental_alter_configs(request, ControllerRequestContext(1))
             now = rig.world.clock.now()
             await beats(rig, universe, other, 2)
-            since = rig.controller.open_times.since(key, epoch)
+            since = rig.controller.open_times.since(key, epoch, True)
             assert since is not None
             assert now - 1 < since < now + 1
-            assert rig.controller.open_times.since(key, epoch + 1) is None
+            assert rig.controller.open_times.since(key, epoch + 1, True) is None
+
+    simulate(body)
+
+
+def test_a_broker_that_may_be_dead_is_looked_for_in_growing_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ReplicaQuestions, "ask", answer)
+
+    async def body(universe: Universe) -> None:
+        async with running(universe, unclean_recovery_timeout_ms=10 * WAIT_MS) as rig:
+            other = await lose_the_leader(rig, universe)
+            await beats(rig, universe, other, SESSION)
+            rig.probes.clear()
+            await beats(rig, universe, other, 120)
+            assert 10 <= rig.probes.count(9000 + 3 - other) <= 20
+            rig.hanging.clear()
+            rig.refusing.add(9000 + 3 - other)
+            await beats(rig, universe, other, 10)
+            assert rig.partition("t").leader == other, "it is found dead in the next round"
 
     simulate(body)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import inf
+
 import pytest
 
 from kraft.controller.replication_control import leader_and_isr
+from kraft.controller.unclean.election_facts import Lost, Recovered, fields_of
 from kraft.controller.unclean.log_comparison import LogEnd
-from kraft.controller.unclean.recovery import Recovered, UncleanRecoveries, fields_of
+from kraft.controller.unclean.recovery import UncleanRecoveries
 from kraft.metadata.image.partition_registration import RECOVERED, RECOVERING
 from tests.unit.controller.pure_cluster import PureCluster
 
@@ -52,12 +56,68 @@ class Recovering:
         return self.cluster.partition("t").leader
 
 
-def test_without_a_strategy_nothing_is_asked() -> None:
+def test_without_a_strategy_replicas_are_asked_and_nobody_is_elected() -> None:
+    """An operator is shown what an unclean election would choose and lose."""
+    run = Recovering("none")
+    run.lose(3, 2, 1)
+    assert run.cluster.partition("t").elr == (1,)
+    run.cluster.unfence(3)
+    run.cluster.unfence(2)
+    assert run.asked() == [2, 3]
+    run.ends = {2: LogEnd(0, 7), 3: LogEnd(0, 5)}
+    assert run.round() == ()
+    run.now = 10 * WAIT
+    assert run.round() == ()
+    (waiting,) = run.recoveries.waiting(run.cluster.view, run.now)
+    assert (waiting.since, waiting.until, waiting.members, waiting.awaited) == (0.0, None, (1,), (1,))
+    assert (waiting.ends, waiting.candidate, waiting.lost) == (
+        ((2, LogEnd(0, 7)), (3, LogEnd(0, 5))),
+        2,
+        (),
+    )
+    assert run.recoveries.candidate(run.cluster.view, waiting.key) == 2
+    assert run.recoveries.take_due() == inf, "nothing is looked at again before something changes"
+
+
+def test_what_another_log_has_beyond_the_candidates_is_told() -> None:
     run = Recovering("none")
     run.lose(3, 2, 1)
     run.cluster.unfence(3)
+    run.cluster.unfence(2)
+    run.ends = {2: LogEnd(3, 10), 3: LogEnd(2, 99)}
+    run.round()
+    (waiting,) = run.recoveries.waiting(run.cluster.view, run.now)
+    assert (waiting.candidate, waiting.lost) == (2, (Lost(3, 0, 99),)), "2 tells that its epoch 2 ends at 0"
+
+
+def test_a_silent_replica_is_asked_again_in_growing_intervals_and_at_once_when_it_is_another() -> None:
+    run = Recovering(BALANCED, min_isr=2)
+    run.lose(3, 2, 1)
+    run.cluster.unfence(3)
+    asked_at = []
+    while run.now < 120.0:
+        for ask in run.recoveries.questions(run.cluster.view, run.now).asks:
+            run.recoveries.unanswered(ask, run.now)
+            asked_at.append(run.now)
+        run.now += 0.25
+    pauses = [later - earlier for earlier, later in pairwise(asked_at)]
+    assert pauses[:9] == [0.25, 0.25, 0.25, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
+    assert set(pauses[9:]) == {8.0}
+    run.cluster.register(3, incarnation=33)
+    run.cluster.unfence(3)
+    assert run.asked() == [3], "a new incarnation is asked at once"
+
+
+def test_the_time_to_ask_a_silent_replica_again_is_due() -> None:
+    run = Recovering("none")
+    run.lose(3, 2, 1)
+    run.cluster.unfence(3)
+    (ask,) = run.recoveries.questions(run.cluster.view, run.now).asks
+    run.recoveries.unanswered(ask, 1.0)
+    assert run.recoveries.take_due() == 1.25
+    run.now = 1.1
     assert run.asked() == []
-    assert len(run.recoveries) == 0
+    assert run.recoveries.take_due() == 1.25
 
 
 @pytest.mark.parametrize("elr", [True, False])
