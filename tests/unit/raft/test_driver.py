@@ -116,7 +116,7 @@ def test_a_snapshot_replaces_the_past(tmp_path: Path) -> None:
 def test_shutdown_of_a_lone_node_does_not_hang(tmp_path: Path) -> None:
     async def body() -> None:
         member = alone(tmp_path)
-        with trio.move_on_after(3) as patience:
+        with trio.move_on_after(30) as patience:
             async with trio.open_nursery() as nursery:
                 await nursery.start(member.run)
                 await until(lambda: member.leads)
