@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from kraft.common.logging import Sink
 from kraft_http import errors, openapi
 from kraft_http.failures import Failures
-from kraft_http.middleware import BoundedBodies, EncodedSlashes
+from kraft_http.middleware import BoundedBodies, EncodedSlashes, OwnPagesOnly
 from kraft_http.ports import AdminPort
 from kraft_http.routers import (
     broker_states,
@@ -62,6 +62,7 @@ def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
     app.state.event_streams = []
     app.add_middleware(EncodedSlashes)
     app.add_middleware(BoundedBodies)
+    app.add_middleware(OwnPagesOnly, identity=port.identity)
     app.add_middleware(Failures, identity=port.identity, log_sink=log_sink)
     errors.install(app)
     for router in ROUTERS:

@@ -2,19 +2,134 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from typing import Final
-from urllib.parse import unquote
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kraft_http.errors import error_response
 from kraft_http.links import SLASH_STAND_IN
+from kraft_http.ports import NodeIdentity
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 """Of a request whose body is taken as one document. Records are taken one after another, and each has a bound of its
 own (`kraft_http.json_stream`)."""
 _STREAMED: Final = re.compile(r"/v3/clusters/[^/]+/topics/[^/]+/records")
+
+ALLOWED_HOSTS: Final = "kraft.admin.allowed.hosts"
+READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+FOREIGN_HOST: Final = 40302
+FOREIGN_ORIGIN: Final = 40303
+_WILDCARDS: Final = ("", "0.0.0.0", "::")
+_AUTHORITY: Final = re.compile(
+    r"(?:\[([0-9a-f:.]+(?:%[\w.~-]+)?)\]|([\w.-]+))(?::[0-9]{0,5})?", re.ASCII | re.IGNORECASE
+)
+_JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII | re.IGNORECASE)
+
+
+def is_streamed(scope: Mapping[str, Any]) -> bool:
+    """Whether a request's body is taken piece by piece, for as long as the client likes."""
+    return _STREAMED.fullmatch(scope["path"]) is not None
+
+
+def host_of(authority: str) -> str | None:
+    """The host of `host:port`, in lower case and without brackets or a last dot; None where there is none."""
+    match = _AUTHORITY.fullmatch(authority)
+    if match is None:
+        return None
+    return (match[1] or match[2]).lower().removesuffix(".") or None
+
+
+def is_address(host: str) -> bool:
+    """Whether `host` is an IP address. A page cannot have its own name resolve to such a host."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class OwnPagesOnly:
+    """Keeps pages of other sites from administering the cluster through the browser of somebody who may reach it.
+
+    A request has to name this admin in its Host header: by DNS rebinding, a page's own name can be made to lead here,
+    and the browser then takes our answers for the page's. A change must come from our own page or from no page at
+    all, and a body must be called JSON: a page may send other kinds anywhere without asking.
+    """
+
+    def __init__(self, app: ASGIApp, identity: NodeIdentity) -> None:
+        self.app = app
+        self._further = frozenset(_normal(host) for host in identity.allowed_hosts)
+        self._any_address = identity.admin_host in _WILDCARDS
+        ours = () if self._any_address else (identity.admin_host,)
+        self._hosts = self._further | {_normal(host) for host in ("localhost", *ours, *identity.advertised_hosts)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refusal = self._refusal(scope)
+            if refusal is not None:
+                status, error_code, detail = refusal
+                response = error_response(Request(scope), status, detail, error_code)
+                response.headers["connection"] = "close"  # The body is not read.
+                await response(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> tuple[int, int, str] | None:
+        """Status, error code and sentence for a request that is not let in."""
+        headers = Headers(scope=scope)
+        authority = headers.get("host")
+        if authority is not None and not self._is_ours(host_of(authority), scope):
+            return (
+                403,
+                FOREIGN_HOST,
+                f"This HTTP admin is not known as {authority[:260]!r}. If it should be, name that host in "
+                f"{ALLOWED_HOSTS}.",
+            )
+        if scope["method"] in READING:
+            return None
+        site = headers.get("sec-fetch-site", "none")
+        origin = headers.get("origin")
+        if site not in ("same-origin", "none") or (origin is not None and not self._is_own(origin, authority)):
+            return (
+                403,
+                FOREIGN_ORIGIN,
+                f"A page of another origin ({(origin or site)[:260]!r}) may not change anything here. If it is this "
+                f"admin behind a proxy, name its host in {ALLOWED_HOSTS}.",
+            )
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        content_type = headers.get("content-type", "").partition(";")[0].strip()
+        if has_body and _JSON.fullmatch(content_type) is None:
+            return 415, 415, f"A body has to come with Content-Type: application/json, not {content_type[:80]!r}."
+        return None
+
+    def _is_ours(self, host: str | None, scope: Scope) -> bool:
+        if host is None:
+            return False
+        if host in self._hosts or (self._any_address and is_address(host)):
+            return True
+        server = scope.get("server")
+        return server is not None and is_address(host) and host == _normal(server[0])
+
+    def _is_own(self, origin: str, authority: str | None) -> bool:
+        """Whether a page of `origin` came from here: under the very host and port that the request names, or from a
+        proxy with one of the further names and its scheme's own port."""
+        try:
+            served_by = urlsplit(origin).netloc.lower()
+        except ValueError:
+            return False
+        return served_by != "" and (served_by == (authority or "").lower() or _normal(served_by) in self._further)
+
+
+def _normal(host: str) -> str:
+    """As `host_of` gives it."""
+    return host.strip("[]").lower().removesuffix(".")
 
 
 class EncodedSlashes:
@@ -39,7 +154,7 @@ class BoundedBodies:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or _STREAMED.fullmatch(scope["path"]):
+        if scope["type"] != "http" or is_streamed(scope):
             await self.app(scope, receive, send)
             return
         taken = 0

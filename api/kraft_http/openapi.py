@@ -21,6 +21,7 @@ often what to do.
 
 _COMMON_ERRORS: Final = {
     "400": "The request is not valid.",
+    "403": "The Host or the Origin is not one of this admin's (kraft.admin.allowed.hosts).",
     "500": "Something failed here. The node's log says what.",
     "501": "This node does not serve that.",
     "503": "Not now: no leader, no controller or no coordinator. Try again after the seconds in Retry-After.",
@@ -51,6 +52,8 @@ def _document(app: FastAPI, version: str) -> dict[str, Any]:
     for path, operations in document["paths"].items():
         for operation in operations.values():
             _errors(path, operation["responses"])
+            if "requestBody" in operation:
+                operation["responses"].setdefault("415", _error("The body is not called JSON."))
     return document
 
 
@@ -61,7 +64,11 @@ def _errors(path: str, responses: dict[str, Any]) -> None:
     if path.startswith(("/v1", "/v3")):
         for status, description in _COMMON_ERRORS.items():
             responses.setdefault(status, {"description": description})
-    reference = {"schema": {"$ref": "#/components/schemas/ErrorBody"}}
     for status, response in responses.items():
         if status >= "400" and "ProbeData" not in str(response):
-            response["content"] = {"application/json": reference, PROBLEM_JSON: reference}
+            response.update(_error(response["description"]))
+
+
+def _error(description: str) -> dict[str, Any]:
+    reference = {"schema": {"$ref": "#/components/schemas/ErrorBody"}}
+    return {"description": description, "content": {"application/json": reference, PROBLEM_JSON: reference}}

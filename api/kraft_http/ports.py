@@ -27,6 +27,12 @@ class NodeIdentity:
     version: str
     read_only: bool = False
     """Whether the admin refuses every change (kraft.admin.read.only)."""
+    admin_host: str = "localhost"
+    """What the HTTP admin is bound to: a name, an address, or a wildcard (`0.0.0.0`, `::` or nothing)."""
+    advertised_hosts: tuple[str, ...] = ()
+    """Those of the node's Kafka listeners. The HTTP admin may be asked under them too."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Further names under which it may be asked, and whose pages may change things (kraft.admin.allowed.hosts)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

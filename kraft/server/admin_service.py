@@ -43,12 +43,16 @@ class AdminService:
             )
         self._remote = RemoteRequests(node)
         self._metrics = NodeMetrics(node, self._remote)
+        config = node.config
         self._identity = NodeIdentity(
-            node_id=node.config.node_id,
-            roles=node.config.roles,
+            node_id=config.node_id,
+            roles=config.roles,
             cluster_id=node.cluster_id,
             version=VERSION,
-            read_only=node.config.flag("kraft.admin.read.only"),
+            read_only=config.flag("kraft.admin.read.only"),
+            admin_host="localhost" if config.admin_address is None else config.admin_address.host,
+            advertised_hosts=tuple(endpoint.host for endpoint in config.advertised),
+            allowed_hosts=config.texts("kraft.admin.allowed.hosts"),
         )
 
     @property

@@ -23,7 +23,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
 
 @pytest.fixture
 def http(node: RunningNode) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=node.admin, timeout=30) as client:
+    with httpx.Client(base_url=node.admin, timeout=30, headers={"Content-Type": "application/json"}) as client:
         yield client
 
 
@@ -365,6 +365,25 @@ def test_the_pages_need_nothing_from_elsewhere(http: httpx.Client) -> None:
             if word in answer.text.replace("http://www.w3.org/2000/svg", "")
         ]
     assert http.get("/ui").headers["location"] == "/"
+
+
+def test_a_page_of_another_site_changes_nothing(http: httpx.Client, base: str) -> None:
+    make_topic(http, base, "kept")
+    rebound = {"Host": "evil.example:8080"}
+    assert http.get(f"{base}/topics", headers=rebound).json()["error_code"] == 40302
+    assert http.delete(f"{base}/topics/kept", headers=rebound).json()["error_code"] == 40302
+    assert http.post("/v1/brokers/1/fence", headers=rebound).json()["error_code"] == 40302
+    record = b'{"value": {"type": "JSON", "data": 1}}'
+    plain = http.post(f"{base}/topics/kept/records", content=record, headers={"Content-Type": "text/plain"})
+    assert plain.json()["error_code"] == 415
+    foreign = {"Content-Type": "application/json", "Origin": "http://evil.example"}
+    assert http.post(f"{base}/topics/kept/records", content=record, headers=foreign).json()["error_code"] == 40303
+    own = {
+        "Content-Type": "application/json",
+        "Origin": str(http.base_url).rstrip("/"),
+        "Sec-Fetch-Site": "same-origin",
+    }
+    assert http.post(f"{base}/topics/kept/records", content=record, headers=own).json()["offset"] == 0
 
 
 def test_a_read_only_admin_answers_and_changes_nothing(tmp_path: Path) -> None:

@@ -42,7 +42,10 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
         )
         assert (
             httpx.post(
-                f"{base}/topics/{TOPIC}/records", content=b'{"partition_id": 0, "value": {"data": 1}}' * 5, timeout=30
+                f"{base}/topics/{TOPIC}/records",
+                content=b'{"partition_id": 0, "value": {"data": 1}}' * 5,
+                headers={"Content-Type": "application/json"},
+                timeout=30,
             ).status_code
             == 200
         )

@@ -145,6 +145,21 @@ class DistinctList:
         return f"[{', '.join(self.words)}]" if self.words else ""
 
 
+class HostList:
+    """Names or addresses of hosts, without scheme, port or brackets."""
+
+    __slots__ = ()
+
+    def check(self, name: str, value: Value) -> str | None:
+        for element in value if isinstance(value, tuple) else ():
+            if re.fullmatch(r"[\w.-]+|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*:[0-9a-fA-F:.]*", element, re.ASCII) is None:
+                return invalid(name, element, "A host is a name or an address, without scheme and port")
+        return None
+
+    def describe(self) -> str:
+        return "host,host,..."
+
+
 _THROTTLED_FORMAT: Final = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
 
@@ -214,6 +229,7 @@ ANYTHING: Final = Anything()
 GZIP_LEVEL: Final = GzipLevel()
 NON_EMPTY: Final = NonEmptyText()
 DISTINCT: Final = DistinctList()
+HOSTS: Final = HostList()
 DISTINCT_NON_EMPTY: Final = DistinctList(may_be_empty=False)
 THROTTLED_REPLICAS: Final = ThrottledReplicas()
 VOTERS: Final = EachEntry(_judge_voter, "{id}@{host}:{port} entries")

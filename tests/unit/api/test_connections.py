@@ -13,17 +13,21 @@ from kraft_http.connections import BoundedConnection
 from uvicorn.server import ServerState
 
 HEAD = b"GET / HTTP/1.1\r\nhost: node\r\n"
-Open = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+POST = b"POST / HTTP/1.1\r\nhost: node\r\ncontent-length: 200000\r\n\r\n"
+STREAM = b"POST /v3/clusters/c/topics/t/records HTTP/1.1\r\nhost: node\r\ncontent-length: 2000\r\n\r\n"
+Open = Callable[..., Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
+    while scope["method"] == "POST" and (await receive()).get("more_body"):
+        pass
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"ok"})
 
 
-def served(play: Callable[[Open], Awaitable[None]]) -> None:
+def served(play: Callable[[Open], Awaitable[None]], application: Any = app) -> None:
     async def main() -> None:
-        config = uvicorn.Config(app, log_config=None, lifespan="off")
+        config = uvicorn.Config(application, log_config=None, lifespan="off")
         config.load()
         state = ServerState()
         server = await asyncio.get_running_loop().create_server(
@@ -32,8 +36,8 @@ def served(play: Callable[[Open], Awaitable[None]]) -> None:
         port = server.sockets[0].getsockname()[1]
         writers: list[asyncio.StreamWriter] = []
 
-        async def open_one() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        async def open_one(source: str = "127.0.0.1") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
             writers.append(writer)
             return reader, writer
 
@@ -50,6 +54,11 @@ def served(play: Callable[[Open], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
+async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(HEAD + b"\r\n")
+    assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
 async def ended(reader: asyncio.StreamReader) -> bool:
     try:
         return await reader.read(1) == b""
@@ -57,25 +66,78 @@ async def ended(reader: asyncio.StreamReader) -> bool:
         return True
 
 
-def test_one_connection_too_many_is_closed_and_the_others_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_too_many_takes_the_place_of_the_one_that_was_idle_for_longest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(connections, "CONNECTIONS_MAX", 2)
 
     async def play(open_one: Open) -> None:
-        for _ in range(2):
-            reader, writer = await open_one()
-            writer.write(HEAD + b"\r\n")
-            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
-        reader, _ = await open_one()
-        assert await ended(reader)
+        first, _ = await open_one()
+        second, writer = await open_one()
+        await answered(second, writer)
+        third, writer = await open_one()
+        await answered(third, writer)
+        assert await ended(first)
+        writer.write(HEAD + b"\r\n")
+        assert await third.readline() == b"HTTP/1.1 200 OK\r\n"
 
     served(play)
+
+
+@pytest.mark.parametrize("before", [b"", HEAD, POST, STREAM])
+def test_300_that_never_ask_shut_nobody_out(before: bytes) -> None:
+    async def play(open_one: Open) -> None:
+        for _ in range(300):
+            _, writer = await open_one()
+            writer.write(before)
+        reader, writer = await open_one()
+        await answered(reader, writer)
+
+    served(play)
+
+
+def test_one_source_gets_no_more_than_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "CONNECTIONS_PER_SOURCE_MAX", 1)
+
+    async def play(open_one: Open) -> None:
+        other, writer = await open_one("127.0.0.2")
+        await answered(other, writer)
+        mine, writer = await open_one()
+        await answered(mine, writer)
+        again, writer = await open_one()
+        await answered(again, writer)
+        assert await ended(mine)
+        assert not other.at_eof()
+
+    served(play)
+
+
+def test_where_all_are_being_served_the_new_one_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "CONNECTIONS_MAX", 1)
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        asked.set()
+        await go_on.wait()
+        await app(scope, receive, send)
+
+    async def play(open_one: Open) -> None:
+        reader, writer = await open_one()
+        writer.write(HEAD + b"\r\n")
+        await asked.wait()
+        refused, _ = await open_one()
+        assert await ended(refused)
+        go_on.set()
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+
+    served(play, slow)
 
 
 @pytest.mark.parametrize("before", [b"", HEAD])
 def test_one_that_never_asks_or_never_ends_its_question_is_closed(
     monkeypatch: pytest.MonkeyPatch, before: bytes
 ) -> None:
-    monkeypatch.setattr(connections, "ASKING_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(connections, "HEAD_SECONDS_MAX", 0.05)
 
     async def play(open_one: Open) -> None:
         reader, writer = await open_one()
@@ -86,11 +148,70 @@ def test_one_that_never_asks_or_never_ends_its_question_is_closed(
 
 
 def test_one_that_begins_a_second_question_and_never_ends_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "ASKING_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(connections, "HEAD_SECONDS_MAX", 0.05)
 
     async def play(open_one: Open) -> None:
         reader, writer = await open_one()
         writer.write(HEAD + b"\r\n" + HEAD)
-        assert (await reader.read()).endswith(b"ok")
+        assert (await reader.readuntil(b"ok")).endswith(b"ok")
+        assert await ended(reader)
 
     served(play)
+
+
+@pytest.mark.parametrize(("head", "bound"), [(POST, "BODY_SECONDS_MAX"), (STREAM, "SILENCE_SECONDS_MAX")])
+def test_a_body_that_does_not_go_on_ends_its_connection(
+    monkeypatch: pytest.MonkeyPatch, head: bytes, bound: str
+) -> None:
+    monkeypatch.setattr(connections, bound, 0.05)
+
+    async def play(open_one: Open) -> None:
+        reader, writer = await open_one()
+        writer.write(head + b"x")
+        assert await ended(reader)
+
+    served(play)
+
+
+def test_a_body_that_the_server_does_not_take_is_no_fault_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading is paused at 64 KiB; nothing tells the connection when it goes on."""
+    monkeypatch.setattr(connections, "BODY_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(connections, "LOOK_SECONDS", 0.01)
+
+    async def lazy(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(0.3)
+        await receive()
+        await asyncio.Event().wait()
+
+    async def play(open_one: Open) -> None:
+        reader, writer = await open_one()
+        start = asyncio.get_running_loop().time()
+        writer.write(POST + bytes(100_000))
+        assert await ended(reader)
+        assert asyncio.get_running_loop().time() - start > 0.25
+
+    served(play, lazy)
+
+
+def test_an_answer_that_nobody_takes_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "TAKING_SECONDS_MAX", 0.05)
+    over = asyncio.Event()
+
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        """More than buffers hold."""
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(64):
+            await send({"type": "http.response.body", "body": bytes(1 << 20), "more_body": True})
+        over.set()
+        await asyncio.Event().wait()
+
+    async def play(open_one: Open) -> None:
+        reader, writer = await open_one()
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # A transport that reads.
+        writer.write(HEAD + b"\r\n")
+        await over.wait()
+        writer.transport.resume_reading()  # type: ignore[attr-defined]
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await reader.readexactly(64 << 20)
+
+    served(play, large)

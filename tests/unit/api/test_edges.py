@@ -20,7 +20,9 @@ DIRECTORY = "dHR0dHR0dHR0dHR0dHR0dA"
 class Port:
     """A node that has nothing to tell, and is asked for nothing."""
 
-    identity = NodeIdentity(node_id=1, roles=("broker", "controller"), cluster_id=CLUSTER, version="test")
+    identity = NodeIdentity(
+        node_id=1, roles=("broker", "controller"), cluster_id=CLUSTER, version="test", admin_host="node"
+    )
 
     async def events(self, after_id: int, wait_seconds: float) -> EventPage:
         await asyncio.sleep(0)

@@ -6,10 +6,37 @@ from typing import Final
 
 from kraft.common.broker_state import ACTIVE, DESIRED_STATE, DESIRED_STATES
 from kraft.common.config.definition import ConfigKey, key
-from kraft.common.config.keys.words import BOOLEAN, ENFORCED, HIGH, LONG, LOW, MEDIUM, PER_BROKER, READ_ONLY, STRING
-from kraft.common.config.validators import ANYTHING, NON_EMPTY, at_least, one_of, one_of_any_case
+from kraft.common.config.keys.words import (
+    BOOLEAN,
+    ENFORCED,
+    HIGH,
+    LIST,
+    LONG,
+    LOW,
+    MEDIUM,
+    PER_BROKER,
+    READ_ONLY,
+    STRING,
+)
+from kraft.common.config.validators import ANYTHING, HOSTS, NON_EMPTY, at_least, one_of, one_of_any_case
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
+    key(
+        "kraft.admin.allowed.hosts",
+        LIST,
+        "",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        HOSTS,
+        (
+            "Further names and addresses under which the HTTP admin may be asked, without port: `kafka.example.org`. "
+            "Its own address, localhost and the hosts of advertised.listeners are allowed anyway; bound to every "
+            "address, it may be asked by any address, but by no other name. A request with another Host is refused: "
+            "by DNS rebinding, it may come from a web page. Changes are also taken from pages that a proxy serves "
+            "under these names at port 80 or 443."
+        ),
+    ),
     key(
         "kraft.admin.listener",
         STRING,
