@@ -8,11 +8,14 @@ from pydantic import BaseModel, Field
 
 from kraft.common.broker_state import ACTIVE
 from kraft_http.ports import BrokerFacts, ClusterFacts, PartitionFacts
+from kraft_http.waits import NodeStatus, Reason, WaitingElections, election_reasons, replica_reasons
 
 LISTED_MAX = 100
 """How many partitions of a kind an answer names; the counts are always whole."""
 
 DISK_FREE_SHARE_MIN = 0.05
+
+NOTHING_WAITS = WaitingElections()
 
 VOTER_SILENT_MS_MAX = 5_000
 """A voter that was not caught up for longer than this counts as lagging."""
@@ -41,14 +44,6 @@ class VoterFacts(BaseModel):
     is_current: bool
 
 
-class Reason(BaseModel):
-    """One thing that is wrong."""
-
-    code: str = Field(examples=["under_replicated_partitions"])
-    summary: str
-    remedy: str = Field(description="What to do.")
-
-
 class ClusterHealth(BaseModel):
     is_healthy: bool
     reasons: list[Reason]
@@ -69,6 +64,12 @@ class ClusterHealth(BaseModel):
     disk_free_bytes: int | None
     disk_total_bytes: int | None
     metadata_offset: int
+    nodes: list[NodeStatus] = Field(
+        default=[], description="What live nodes tell of their disks and of replicas that wait, by node."
+    )
+    waiting_elections: WaitingElections = Field(
+        default=WaitingElections(), description="Empty while the active controller cannot be asked."
+    )
 
 
 def is_offline(partition: PartitionFacts) -> bool:
@@ -103,9 +104,16 @@ def voter_facts(voters: Sequence[tuple[int, int, int]], leader_id: int, now_ms: 
     return found
 
 
-def judge(facts: ClusterFacts, voters: Sequence[VoterFacts] = (), *, controller_answers: bool = True) -> ClusterHealth:
-    """The verdict. A broker that is shutting down on purpose is not down. `voters`: as the active controller tells
-    of them, if it answers."""
+def judge(
+    facts: ClusterFacts,
+    voters: Sequence[VoterFacts] = (),
+    *,
+    controller_answers: bool = True,
+    nodes: Sequence[NodeStatus] = (),
+    elections: WaitingElections = NOTHING_WAITS,
+) -> ClusterHealth:
+    """The verdict. A broker that is shutting down, or was shut down, on purpose is not down. `voters` and `elections`:
+    as the active controller tells of them, if it answers; `nodes`: as those that answer tell of themselves."""
     leaderless = [partition for partition in facts.impaired if is_offline(partition)]
     under_replicated = [partition for partition in facts.impaired if is_under_replicated(partition)]
     under_min_isr = [partition for partition in facts.impaired if is_under_min_isr(partition)]
@@ -116,7 +124,9 @@ def judge(facts: ClusterFacts, voters: Sequence[VoterFacts] = (), *, controller_
         *_broker_reasons(down),
         *_drain_reasons(facts.brokers),
         *_partition_reasons(leaderless, under_min_isr, under_replicated),
-        *_disk_reasons(facts),
+        *election_reasons(elections),
+        *replica_reasons(nodes),
+        *(reason for node in nodes for reason in _disk_reasons(node)),
     ]
     return ClusterHealth(
         is_healthy=not reasons,
@@ -138,6 +148,8 @@ def judge(facts: ClusterFacts, voters: Sequence[VoterFacts] = (), *, controller_
         disk_free_bytes=facts.disk_free_bytes,
         disk_total_bytes=facts.disk_total_bytes,
         metadata_offset=facts.metadata_offset,
+        nodes=list(nodes),
+        waiting_elections=elections,
     )
 
 
@@ -242,15 +254,15 @@ def _partition_reasons(
     return reasons
 
 
-def _disk_reasons(facts: ClusterFacts) -> list[Reason]:
+def _disk_reasons(node: NodeStatus) -> list[Reason]:
     reasons = []
-    if facts.offline_log_dirs:
-        summary = f"This node cannot use {', '.join(facts.offline_log_dirs)}."
+    if node.offline_log_dirs:
+        summary = f"Node {node.node_id} cannot use {', '.join(node.offline_log_dirs)}."
         remedy = "Look at the disk, then restart the node: a directory that failed is not used again before that."
         reasons.append(Reason(code="offline_log_dirs", summary=summary, remedy=remedy))
-    free, total = facts.disk_free_bytes, facts.disk_total_bytes
+    free, total = node.disk_free_bytes, node.disk_total_bytes
     if free is not None and total and free < total * DISK_FREE_SHARE_MIN:
-        summary = f"This node's disk has {free / total:.1%} left ({free // 2**20} MiB)."
+        summary = f"The disk of node {node.node_id} has {free / total:.1%} left ({free // 2**20} MiB)."
         remedy = (
             "Make room, or shorten the retention of large topics. When nothing is left, writes are refused until "
             "there is room again."

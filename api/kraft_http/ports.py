@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kraft.common.broker_state import ACTIVE
 from kraft.common.config.loss_reports import Report
 from kraft.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from kraft_http.health import ClusterHealth
+    from kraft_http.waits import WaitingElections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +168,14 @@ class AdminPort(Protocol):
         """The node's wall clock."""
 
     async def cluster_facts(self) -> ClusterFacts: ...
+
+    async def cluster_health(self) -> ClusterHealth:
+        """The verdict, with what the active controller and the other live nodes tell. It takes a few seconds at most
+        when one of them does not answer."""
+
+    async def waiting_elections(self, topic: str | None) -> WaitingElections:
+        """Partitions without a leader, of one topic or of all, as the active controller knows them. Raises ApiError
+        when it does not answer."""
 
     async def unclean_elections(self, topic: str | None) -> Sequence[UncleanElectionFacts]:
         """What is remembered, of one topic or of all, in order of topic, partition and leader epoch."""

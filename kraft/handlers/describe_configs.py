@@ -1,6 +1,7 @@
 """DescribeConfigs (KIP-133, KIP-226, KIP-569):
 
-values, sources, synonyms and documentation. Brokers answer for themselves, topics, groups and client metrics.
+values, sources, synonyms and documentation. Brokers answer for themselves, topics, groups and client metrics. Status
+keys (`kraft.common.status_keys`) are answered where they are named.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.config.describe import (
     BrokerLayers,
+    ConfigSource,
     DescribedConfig,
     describe_broker,
     describe_client_metrics,
@@ -19,7 +21,9 @@ from kraft.common.config.describe import (
     describe_topic,
 )
 from kraft.common.config.resource_type import ResourceType
+from kraft.common.config.types import ConfigType
 from kraft.common.errors import ApiError
+from kraft.common.status_keys import STATUS_KEYS, pages_of
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
 from kraft.metadata.topic_names import reason_invalid
@@ -46,6 +50,8 @@ CONFIGS_MAX = 400_000
 KEYS_MAX = 2000
 CONFIG_ITEMS = 2
 """What a described key counts in a turn."""
+STATUSES_MAX = 100
+"""Status keys that one request is told."""
 
 
 async def describe_configs(
@@ -56,7 +62,7 @@ async def describe_configs(
     describer = _Describer(request, node)
     turn = Turn()
     answered: set[tuple[int, str, tuple[str, ...] | None]] = set()
-    left = CONFIGS_MAX
+    left, statuses = CONFIGS_MAX, 0
     for resource in request.resources:
         if turn.is_over():
             await turn.next()
@@ -67,11 +73,33 @@ async def describe_configs(
             continue
         answered.add(key)
         result = describer.describe(resource, wanted, left)
+        if wanted is not None and not result.error_code:
+            statuses += await _add_statuses(result, STATUS_KEYS.intersection(wanted), STATUSES_MAX - statuses, node)
         response.results.append(result)
         left -= len(result.configs)
         if turn.is_over(CONFIG_ITEMS * (1 + len(result.configs))):
             await turn.next()
     return response
+
+
+async def _add_statuses(result: DescribeConfigsResult, keys: frozenset[str], room: int, node: NodeServices) -> int:
+    """Add what this node tells under status keys of a broker or a topic; how many were asked for."""
+    if not keys or result.resource_type not in (ResourceType.BROKER, ResourceType.TOPIC):
+        return 0
+    topic = result.resource_name if result.resource_type == ResourceType.TOPIC else None
+    try:
+        if len(keys) > room:
+            raise ApiError(ErrorCode.POLICY_VIOLATION, f"one request is told at most {STATUSES_MAX} status keys")
+        for key in sorted(keys):
+            document = await node.status.report(key, topic)
+            for name, value in () if document is None else pages_of(key, document):
+                entry = DescribeConfigsResourceResult(name=name, value=value, read_only=True)
+                entry.config_source, entry.config_type = ConfigSource.UNKNOWN, ConfigType.STRING
+                result.configs.append(entry)
+    except EXPECTED as problem:
+        result.configs = []
+        result.error_code, result.error_message = code_of(problem), message_of(problem) or ""
+    return len(keys)
 
 
 async def _key_names(named: list[str], turn: Turn) -> tuple[str, ...]:

@@ -38,6 +38,14 @@ class ProducerIds(Protocol):
         had."""
 
 
+class StatusReports(Protocol):
+    """What DescribeConfigs answers to status keys (`kraft.common.status_keys`)."""
+
+    async def report(self, key: str, topic: str | None) -> Any | None:
+        """The JSON document of a status key, of one topic or of the node or cluster; None: it is not told here.
+        Raises ApiError."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class NodeServices:
     """What handlers on any listener use."""
@@ -50,6 +58,7 @@ class NodeServices:
     loggers: Loggers
     registry: Registry
     metadata: MetadataCache
+    status: StatusReports
 
     @property
     def config(self) -> NodeConfig:

@@ -8,12 +8,13 @@ are served in between.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import OutOfResources, StorageError
+from kraft.common.ids import TopicPartition
 from kraft.replication.log_flusher import LogFlusher
 from kraft.replication.step_driver import run_steps, write_checkpoint
 from kraft.storage.cleaner_manager import LogCleanerManager
@@ -35,6 +36,16 @@ PRODUCER_EXPIRY_PERIOD_SECONDS = 600.0
 SLICE_SECONDS = 0.0002
 
 
+class UnreadableRecords(NamedTuple):
+    """What the latest cleaning of a log could not read: so many batches or whole segments. `ranges` are the offsets of
+    the first few, ends exclusive."""
+
+    since_ms: int
+    batches: int
+    ranges: tuple[tuple[int, int], ...]
+    note: str
+
+
 class LogTasks:
     """Owned by the broker's loop."""
 
@@ -53,7 +64,20 @@ class LogTasks:
         self._config = config
         self._directory_failed = directory_failed
         self._log = log
+        self._unreadable: dict[TopicPartition, UnreadableRecords] = {}
         self._cleaner = LogCleanerManager(logs, map_bytes_max=config().integer("log.cleaner.dedupe.buffer.size"))
+
+    def unreadable(self) -> list[tuple[TopicPartition, UnreadableRecords]]:
+        """The logs of this broker with records that the cleaner could not read, as far as they are not deleted since,
+        in order."""
+        found = []
+        for topic_partition, records in sorted(self._unreadable.items()):
+            log = self._logs.get(topic_partition)
+            if log is None or log.log_start_offset >= records.ranges[-1][1]:
+                del self._unreadable[topic_partition]
+            else:
+                found.append((topic_partition, records))
+        return found
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -192,6 +216,7 @@ class LogTasks:
             return False
         else:
             self._log.info("log cleaned", partition=partition, seconds=round(clock.now() - start, 3))
+            self._note_unreadable(stats)
             if stats.kept:
                 self._log.warning(
                     "records that cannot be read were not cleaned",
@@ -200,6 +225,14 @@ class LogTasks:
                     notes="; ".join(stats.kept_notes),
                 )
         return True
+
+    def _note_unreadable(self, stats: CleanerStats) -> None:
+        known = self._unreadable.pop(stats.topic_partition, None)
+        if stats.kept:
+            since_ms = self._world.clock.wall_ms() if known is None else known.since_ms
+            self._unreadable[stats.topic_partition] = UnreadableRecords(
+                since_ms, stats.kept, stats.kept_ranges, stats.kept_notes[0]
+            )
 
     def _cleaning_failed(self, directory: LogDirectory, problem: StorageError) -> None:
         self._failed(directory, problem, "cleaning")

@@ -109,6 +109,11 @@ class RemoteRequests:
         except UnsupportedApi as problem:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(problem)) from problem
 
+    def close(self) -> None:
+        """End the connections."""
+        for connection in self._connections.values():
+            connection.close()
+
     def _any_broker(self) -> int:
         for broker in self._node.shared.loader.image.cluster.brokers.values():
             if not broker.fenced:

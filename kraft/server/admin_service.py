@@ -12,10 +12,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
+from kraft_http.health import ClusterHealth
 from kraft_http.ports import Check, ClusterFacts, EventFacts, EventPage, NodeIdentity, UncleanElectionFacts
+from kraft_http.waits import WaitingElections
 
 from kraft.common.version import VERSION
-from kraft.server.admin_requests import LocalRequests, RemoteRequests
+from kraft.server.admin_requests import LocalRequests
 from kraft.server.asyncio_bridge import AsyncioBridge
 from kraft.server.broker_lifecycle_manager import BrokerState
 from kraft.server.cluster_facts import gather_facts
@@ -41,7 +43,7 @@ class AdminService:
             self._local = LocalRequests(
                 node.broker.dispatcher, node.broker.services.registry, listener, node.world.threads, log
             )
-        self._remote = RemoteRequests(node)
+        self._remote = node.remote
         self._metrics = NodeMetrics(node, self._remote)
         config = node.config
         self._identity = NodeIdentity(
@@ -72,6 +74,12 @@ class AdminService:
 
     async def cluster_facts(self) -> ClusterFacts:
         return await self._run(gather_facts, self._node)
+
+    async def cluster_health(self) -> ClusterHealth:
+        return await self._run(self._node.status.cluster_health)
+
+    async def waiting_elections(self, topic: str | None) -> WaitingElections:
+        return WaitingElections.model_validate(await self._run(self._node.status.waiting_elections, topic))
 
     async def unclean_elections(self, topic: str | None) -> Sequence[UncleanElectionFacts]:
         return await self._run(gather_unclean_elections, self._node.shared.loader.image, topic)

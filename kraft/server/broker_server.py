@@ -20,7 +20,7 @@ from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
-from kraft.handlers.services import BrokerServices
+from kraft.handlers.services import BrokerServices, StatusReports
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.broker_registration_request import Listener as RegisteredListener
@@ -92,10 +92,9 @@ class BrokerServer(ReplicaListener):
         finalized_features: Callable[[], dict[str, int]],
         events: EventJournal,
         nursery: trio.Nursery,
+        status: StatusReports,
     ) -> None:
-        self._world = world
-        self._config = config
-        self._nursery = nursery
+        self._world, self._config, self._nursery = world, config, nursery
         self.log = loggers.get("broker")
         self.metadata = MetadataCache(world.clock, MetadataImage())
         self.configs = ConfigView(config)
@@ -131,6 +130,7 @@ class BrokerServer(ReplicaListener):
             loggers=loggers,
             registry=registry,
             metadata=self.metadata,
+            status=status,
             replicas=self.replicas,
             sessions=_fetch_sessions(config, world),
             groups=self.groups,

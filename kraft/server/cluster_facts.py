@@ -42,7 +42,7 @@ async def gather_facts(node: Node) -> ClusterFacts:
             seen = 0
             await trio.lowlevel.checkpoint()
     leader = node.shared.raft.leader_and_epoch
-    free, total = _disk(node)
+    free, total = disk_room(node)
     return ClusterFacts(
         controller_id=leader.leader_id,
         controller_epoch=leader.epoch,
@@ -132,7 +132,7 @@ def offline_log_dirs(node: Node) -> tuple[str, ...]:
     return tuple(directory.path for directory in logs.directories if directory.path not in online)
 
 
-def _disk(node: Node) -> tuple[int | None, int | None]:
+def disk_room(node: Node) -> tuple[int | None, int | None]:
     """Room on the fullest of this node's log directories."""
     files = node.world.files
     rooms = []

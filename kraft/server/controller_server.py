@@ -19,7 +19,7 @@ from kraft.controller.quorum_controller import QuorumController
 from kraft.handlers.all_handlers import controller_registry
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
-from kraft.handlers.services import ControllerServices
+from kraft.handlers.services import ControllerServices, StatusReports
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
@@ -66,6 +66,7 @@ class ControllerServer:
         counts: ConnectionCounts,
         events: EventJournal,
         loggers: Loggers,
+        status: StatusReports,
     ) -> None:
         """`bootstrap` are the records that formatting left for the first controller of the cluster; `events` gets
         what the controller tells of recoveries."""
@@ -96,6 +97,7 @@ class ControllerServer:
             loggers=loggers,
             registry=self.registry,
             metadata=self.metadata,
+            status=status,
             controller=self.controller,
             raft=raft,
         )

@@ -26,6 +26,7 @@ from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.replication.log_loading import load_logs
 from kraft.replication.topic_configs import ConfigView
+from kraft.server.admin_requests import RemoteRequests
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer
 from kraft.server.event_journal import EventJournal
@@ -38,6 +39,7 @@ from kraft.server.formatting import (
     require_metadata_directory,
 )
 from kraft.server.metadata_events import MetadataEvents
+from kraft.server.node_status import ControllerStatus, NodeStatus
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
 from kraft.server.stall_monitor import StallMonitor
@@ -64,6 +66,7 @@ class Node:
         endpoints: tuple[Endpoint, ...],
         shared: SharedServer,
         loggers: Loggers,
+        channel: NodeToControllerChannel,
         stop: trio.Event,
     ) -> None:
         self.world = world
@@ -76,6 +79,8 @@ class Node:
         self.broker: BrokerServer | None = None
         self.controller: ControllerServer | None = None
         self.stalls = StallMonitor(world.clock, loggers.get("loop"), self._last_request)
+        self.remote = RemoteRequests(self)
+        self.status = NodeStatus(self, channel)
         self._stop = stop
         self._admin: AdminService | None = None
 
@@ -250,12 +255,10 @@ class _Parts:
 async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
     world, config, shared = parts.world, parts.config, parts.shared
     stop = trio.Event()
-    node = Node(world, config, parts.cluster_id, parts.endpoints, shared, parts.loggers, stop)
-    timeout = config.seconds("request.timeout.ms")
-    channel = NodeToControllerChannel(
-        world, config.node_id, shared.leader_endpoint, parts.loggers.get("channel"), timeout
-    )
-    with closing(channel), world.loop.watch(node.stalls):
+    log, timeout = parts.loggers.get("channel"), config.seconds("request.timeout.ms")
+    channel = NodeToControllerChannel(world, config.node_id, shared.leader_endpoint, log, timeout)
+    node = Node(world, config, parts.cluster_id, parts.endpoints, shared, parts.loggers, channel, stop)
+    with closing(channel), closing(node.remote), world.loop.watch(node.stalls):
         async with trio.open_nursery() as node_nursery:
             async with trio.open_nursery() as broker_nursery:
                 if config.is_controller:
@@ -270,6 +273,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                         ConnectionCounts(),
                         node.events,
                         parts.loggers,
+                        ControllerStatus(node, node.status),
                     )
                     node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)
                 first = _FirstImage()
@@ -289,6 +293,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                         features,
                         node.events,
                         broker_nursery,
+                        node.status,
                     )
                     await _start_broker(node.broker, parts, first, broker_nursery)
                 task_status.started(node)

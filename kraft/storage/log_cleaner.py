@@ -73,11 +73,14 @@ class CleanerStats:
     """Batches and segments that could not be read and stay as they are; `kept_notes` has a sentence on the first
     ones."""
     kept_notes: tuple[str, ...] = ()
+    kept_ranges: tuple[tuple[int, int], ...] = ()
+    """The offsets of those first ones, ends exclusive."""
 
-    def keep(self, what: str, problem: Exception) -> None:
+    def keep(self, what: str, start_offset: int, end_offset: int, problem: Exception) -> None:
         self.kept += 1
         if len(self.kept_notes) < KEPT_NOTES_MAX:
             self.kept_notes += (f"{what} stays as it is: {problem}",)
+            self.kept_ranges += ((start_offset, end_offset),)
 
 
 class Cleaning:
@@ -185,7 +188,7 @@ class Cleaning:
 
     def _keep_segment(self, segment: LogSegment, problem: Exception) -> None:
         self._damaged.append(segment)
-        self.stats.keep(f"segment {segment.base_offset}", problem)
+        self.stats.keep(f"segment {segment.base_offset}", segment.base_offset, self._end_of(segment), problem)
 
     # The copy
 
@@ -309,7 +312,8 @@ class Cleaning:
                     yield
                     self._check()
         except (InvalidRecord, CompressionError) as problem:
-            self.stats.keep(f"batch {batch.base_offset}..{batch.last_offset}", problem)
+            what = f"batch {batch.base_offset}..{batch.last_offset}"
+            self.stats.keep(what, batch.base_offset, batch.last_offset + 1, problem)
             return batch
         self.stats.records_read += batch.count
         self.stats.records_kept += len(kept)

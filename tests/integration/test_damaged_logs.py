@@ -68,6 +68,15 @@ def kraft(*arguments: str) -> str:
     return done.stdout
 
 
+def waiting_replica(bootstrap: str) -> dict[str, str]:
+    """What `kraft cluster health` says of the one replica that waits."""
+    command = [sys.executable, "-m", "kraft.cli.admin.app", "cluster", "health", "-b", bootstrap, "-o", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    (found,) = [each for each in json.loads(done.stdout)["reasons"] if each["code"] == "waiting_replica"]
+    return dict(found)
+
+
 def create(bootstrap: str, replicas: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     admin.create_topics([NewTopic("t", 1, replicas)])["t"].result(30)
@@ -86,6 +95,9 @@ def test_a_lone_replica_does_not_lead_until_the_loss_is_accepted(tmp_path: Path)
         (found,) = json.loads(kraft("storage", "damaged", "--data-dir", str(data_dir), "-o", "json"))["damaged"]
         assert (found["partition"], found["start_offset"], found["known_end_offset"]) == ("t-0", offset, RECORDS)
         assert found["state"] == "waiting"
+        reason = waiting_replica(node.bootstrap)
+        assert f"Offsets {offset} to {RECORDS} (exclusive) are in doubt" in reason["summary"]
+        assert f"kraft storage damaged --data-dir {data_dir} --accept t:0" in reason["remedy"]
         accept = ("storage", "damaged", "--data-dir", str(data_dir), "--accept", "t:0")
         assert "Nothing was done" in kraft(*accept)
         time.sleep(2)
@@ -111,6 +123,7 @@ def test_a_lone_log_whose_topic_is_unknown_is_not_replaced_by_an_empty_one(tmp_p
         assert end_of(node.bootstrap) == -1
         accept = ("storage", "damaged", "--data-dir", str(data_dir), "--accept", "t:0")
         assert "earlier one may have had the name" in kraft(*accept)
+        assert "partition.metadata is missing or damaged" in waiting_replica(node.bootstrap)["summary"]
         assert "Accepted" in kraft(*accept, "--execute")
         wait_for_end(node.bootstrap, RECORDS)
         produce(node.bootstrap, 10)

@@ -204,6 +204,20 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "answer."
         ),
     ),
+    Documented(
+        "status keys",
+        (
+            "DescribeConfigs answers keys kraft.status.* where they are named: what a node tells of its state, in "
+            "JSON. Kafka leaves unknown keys out."
+        ),
+    ),
+    Documented(
+        "elections by hand take the best log",
+        (
+            "An unclean ElectLeaders takes the best of the logs that the controller knows, of all live replicas. Kafka "
+            "takes the first live replica of the assignment."
+        ),
+    ),
 )
 
 

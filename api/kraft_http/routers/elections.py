@@ -6,9 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from kraft.common.errors import ApiError
 from kraft_http.deps import Port, Writable
 from kraft_http.errors import documented
-from kraft_http.kafka.client import Kafka
+from kraft_http.kafka.client import Kafka, KafkaProblem
 from kraft_http.kafka.elections import PREFERRED, UNCLEAN, elect_leaders
 from kraft_http.models.operations import (
     REPORTS_MAX,
@@ -21,6 +22,7 @@ from kraft_http.models.operations import (
 from kraft_http.ports import UncleanElectionFacts
 from kraft_http.record_codec import format_timestamp
 from kraft_http.routers.reassignments import outcomes_response
+from kraft_http.waits import WaitingElections
 
 router = APIRouter(tags=["Elections"])
 
@@ -53,6 +55,22 @@ async def get_unclean_elections(
     report."""
     found = await port.unclean_elections(topic)
     return UncleanElectionList(count=len(found), data=[shown(each) for each in found[:REPORTS_MAX]])
+
+
+@router.get(
+    "/v1/elections/waiting",
+    summary="Partitions without a leader: who is waited for, and what an election now would lose",
+    responses=documented(400, 503, 504),
+)
+async def get_waiting_elections(
+    port: Port, topic: Annotated[str | None, Query(max_length=249, description="Of this topic only.")] = None
+) -> WaitingElections:
+    """As the active controller knows them. `POST /v1/elections` with `unclean` ends a wait: then the `candidate`
+    leads."""
+    try:
+        return await port.waiting_elections(topic)
+    except ApiError as problem:
+        raise KafkaProblem(problem.code, problem.message) from problem
 
 
 def shown(facts: UncleanElectionFacts) -> UncleanElectionData:

@@ -11,10 +11,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel
 
 from kraft_http.deps import Port
-from kraft_http.health import ClusterHealth, VoterFacts, judge, voter_facts
-from kraft_http.kafka.client import Kafka
-from kraft_http.kafka.cluster import describe_quorum_soon
-from kraft_http.ports import AdminPort, Check
+from kraft_http.health import ClusterHealth
+from kraft_http.ports import Check
 
 router = APIRouter(tags=["Operations"])
 
@@ -45,20 +43,7 @@ class NodeData(BaseModel):
 @router.get("/v1/cluster/health", summary="Is the cluster healthy, and if not, why and what to do")
 async def cluster_health(port: Port) -> ClusterHealth:
     """Always 200: look at `is_healthy`. For a load balancer or an orchestrator there is /readyz."""
-    facts = await port.cluster_facts()
-    voters = await _voters(port) if facts.controller_id >= 0 else None
-    return judge(facts, voters or (), controller_answers=voters is not None)
-
-
-async def _voters(port: AdminPort) -> list[VoterFacts] | None:
-    """As the active controller sees them, or None when it does not answer soon."""
-    quorum = await describe_quorum_soon(Kafka(port))
-    if quorum is None:
-        return None
-    voters = [
-        (voter.replica_id, voter.log_end_offset, voter.last_caught_up_timestamp) for voter in quorum.current_voters
-    ]
-    return voter_facts(voters, quorum.leader_id, port.now_ms())
+    return await port.cluster_health()
 
 
 @router.get("/v1/node", summary="What this node is")

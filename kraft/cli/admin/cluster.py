@@ -72,8 +72,8 @@ def health(
     """Tell whether the cluster is well. Leaves with 1 if it is not.
 
     The verdict is that of REST (/v1/cluster/health), with what to do about each finding: a quorum with a leader
-    and no voter behind, no broker down, no decommissioning blocked, every partition led, every replica in sync. Each
-    node tells of its own disks by REST.
+    and no voter behind, no broker down unless it was stopped on purpose, no decommissioning blocked, every partition
+    led, every replica in sync, no replica or election that waits, no records that cannot be read, and disks with room.
     """
 
     async def question(cluster: Cluster) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -10,10 +12,11 @@ import typer
 
 from kraft.cli.admin.http_api import DEFAULT_ADMIN, Admin, ask_admin
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
-from kraft.cli.admin.output import Table, show
+from kraft.cli.admin.output import Table, moment, show, warn
 from kraft.cli.admin.reassignments import read_file, show_outcomes
-from kraft.cli.admin.running import ask, complain
-from kraft.client.admin import moves
+from kraft.cli.admin.running import NotFound, ask, complain
+from kraft.client.admin import moves, status, topics
+from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 
@@ -46,28 +49,86 @@ def preferred(
     )
 
 
-@app.command(epilog="Example: kraft elections unclean flights-0")
+@app.command(epilog="Example: kraft elections unclean flights-0 --dry-run")
 def unclean(
     partitions: Partitions = None,
     file: File = None,
     every: Annotated[bool, typer.Option("--all", help="Every partition without a leader.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show who would lead and what would be lost; elect nobody.")
+    ] = False,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Have a replica lead that is not in sync, where nobody else can. The records that it lacks are lost."""
+    """Have a replica lead that is not in sync, where nobody else can. The records that it lacks are lost.
+
+    Without --yes it shows what the dry run shows, and asks. It needs --yes where no person can be asked.
+    """
     wanted = _chosen(partitions, file)
     if (wanted is None) != every:
         raise typer.BadParameter("name partitions, or give --all")
-    confirm(
-        (
-            "Records may be lost in "
-            f"{'every partition without a leader' if wanted is None else ', '.join(map(str, wanted))}. Go on?"
-        ),
-        yes,
-    )
+    if dry_run:
+        found = ask(bootstrap, timeout, lambda cluster: plan_unclean(cluster, wanted))
+        show({"partitions": found}, [Table(PLAN_COLUMNS, [plan_row(each) for each in found])], output)
+        return
+    if not yes:
+        if not sys.stdin.isatty():
+            raise typer.BadParameter("records may be lost: give --yes, after a look at --dry-run", param_hint="--yes")
+        for each in ask(bootstrap, timeout, lambda cluster: plan_unclean(cluster, wanted)):
+            warn("  ".join(map(str, plan_row(each))))
+        confirm("The records named as lost are gone for good, and those of awaited replicas as well. Go on?", yes)
     show_outcomes(ask(bootstrap, timeout, lambda cluster: moves.elect_leaders(cluster, moves.UNCLEAN, wanted)), output)
+
+
+async def plan_unclean(cluster: Cluster, wanted: Sequence[TopicPartition] | None) -> list[dict[str, Any]]:
+    """What an unclean election of each partition, or of all that have no leader, would do, as the active controller
+    knows. `election`: whether it would hold one; `waiting`: what is known, null where it does not tell."""
+    if wanted is None:
+        held = await topics.list_topics(cluster)
+    else:
+        held = await topics.describe_topics(cluster, sorted({each.topic for each in wanted}))
+    leaders = {TopicPartition(topic.name, each.index): each.leader for topic in held for each in topic.partitions}
+    chosen = [place for place, leader in leaders.items() if leader < 0] if wanted is None else list(wanted)
+    for place in chosen:
+        if place not in leaders:
+            raise NotFound(f"{place}: there is no such partition", "`kraft partitions list` shows those there are")
+    led = {place for place in chosen if leaders[place] >= 0}
+    told = await status.waiting_elections(cluster, sorted({place.topic for place in chosen if place not in led}))
+    waiting = {TopicPartition(each["topic"], each["partition"]): each for each in told or ()}
+    return [
+        {
+            "topic": place.topic,
+            "partition": place.partition,
+            "election": place not in led,
+            "leader": leaders[place] if place in led else None,
+            "waiting": waiting.get(place),
+        }
+        for place in chosen
+    ]
+
+
+PLAN_COLUMNS = ("PARTITION", "WOULD LEAD", "ITS END", "LOST (END EXCLUSIVE)", "NOT KNOWN (AWAITED)", "WAITS UNTIL")
+
+
+def plan_row(planned: dict[str, Any]) -> tuple[object, ...]:
+    """One partition of a plan, for a reader."""
+    place, known = f"{planned['topic']}-{planned['partition']}", planned["waiting"]
+    if not planned["election"]:
+        return place, f"nothing to do: {planned['leader']} leads", "", "", "", ""
+    if known is None:
+        return place, "the first live replica", "not known", "not known", "", ""
+    end = next((each["end_offset"] for each in known["ends"] if each["replica"] == known["candidate"]), "")
+    lost = ", ".join(f"{each['replica']}: {each['start_offset']} to {each['end_offset']}" for each in known["lost"])
+    return (
+        place,
+        known["candidate"] if known["candidate"] >= 0 else "the first live replica",
+        end,
+        lost or ("nothing that is known" if known["candidate"] >= 0 else "not known"),
+        ", ".join(map(str, known["awaited"])),
+        "without bound" if known["until_ms"] is None else moment(known["until_ms"]),
+    )
 
 
 @app.command()

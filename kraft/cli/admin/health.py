@@ -1,5 +1,5 @@
-"""Facts for the verdict of `kraft cluster health`, asked over Kafka's protocol. `kraft_http.health.judge` gives the
-verdict here as it does for REST and the page."""
+"""The verdict of `kraft cluster health`. A node of kraft gives it, as for REST and the page. A cluster of Apache
+Kafka's brokers alone is judged here, by what its protocol tells: `kraft_http.health.judge` gives that verdict too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraft_http.health import ClusterHealth, VoterFacts, judge, voter_facts
 from kraft_http.ports import BrokerFacts, ClusterFacts, DrainFacts, PartitionFacts
 
 from kraft.client.admin import cluster as admin
-from kraft.client.admin import configs, moves, topics
+from kraft.client.admin import configs, moves, status, topics
 from kraft.client.admin.moves import Move
 from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
 from kraft.client.connection import Disconnected
@@ -28,7 +28,13 @@ QUORUM_SECONDS_MAX: Final = 5.0
 
 
 async def cluster_health(cluster: Cluster) -> ClusterHealth:
-    """The verdict. Disks are left out: a node tells of its own by REST."""
+    """The verdict."""
+    told = await status.cluster_health(cluster)
+    return ClusterHealth.model_validate(told) if told is not None else await _judged_here(cluster)
+
+
+async def _judged_here(cluster: Cluster) -> ClusterHealth:
+    """Without disks, waits, and who was stopped on purpose: nobody tells of those."""
     found = await admin.describe_cluster(cluster)
     quorum = await _quorum(cluster)
     held = await topics.list_topics(cluster)

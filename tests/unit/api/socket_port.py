@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Sequence
 
+from kraft_http.health import ClusterHealth, VoterFacts, judge
 from kraft_http.ports import (
     BrokerFacts,
     Check,
@@ -18,6 +19,7 @@ from kraft_http.ports import (
     PartitionFacts,
     UncleanElectionFacts,
 )
+from kraft_http.waits import WaitingElections
 
 from kraft.protocol.framing import decode_response, encode_request
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
@@ -107,6 +109,14 @@ class SocketPort:
                 if partition.leader_id < 0 or len(partition.isr_nodes) < len(partition.replica_nodes)
             ),
         )
+
+    async def cluster_health(self) -> ClusterHealth:
+        facts = await self.cluster_facts()
+        return judge(facts, [VoterFacts(node_id=1, lag=0, behind_ms=0, is_current=True)])
+
+    async def waiting_elections(self, topic: str | None) -> WaitingElections:
+        """Kafka does not tell."""
+        return WaitingElections()
 
     async def unclean_elections(self, topic: str | None) -> Sequence[UncleanElectionFacts]:
         """Kafka keeps no reports."""

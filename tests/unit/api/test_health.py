@@ -7,6 +7,15 @@ from dataclasses import replace
 import pytest
 from kraft_http.health import LISTED_MAX, VoterFacts, judge
 from kraft_http.ports import BrokerFacts, ClusterFacts, DrainFacts, PartitionFacts
+from kraft_http.waits import (
+    WAITS_SAID_MAX,
+    NodeStatus,
+    ReplicaEnd,
+    UnreadableLog,
+    WaitingElection,
+    WaitingElections,
+    WaitingReplica,
+)
 
 FINE = ClusterFacts(
     controller_id=1,
@@ -45,8 +54,6 @@ def test_a_cluster_without_faults_is_healthy() -> None:
             replace(FINE, impaired=(partition(in_sync=(1,), min_in_sync=2),)),
             ["under_min_isr_partitions", "under_replicated_partitions"],
         ),
-        (replace(FINE, offline_log_dirs=("/d",)), ["offline_log_dirs"]),
-        (replace(FINE, disk_free_bytes=4), ["disk_almost_full"]),
     ],
 )
 def test_each_fault_is_told_with_what_to_do(facts: ClusterFacts, codes: list[str]) -> None:
@@ -66,8 +73,102 @@ def test_lists_are_cut_and_counts_are_whole() -> None:
     assert (health.under_replicated.count, len(health.under_replicated.partitions)) == (LISTED_MAX + 50, LISTED_MAX)
 
 
+def test_the_disks_of_every_node_count() -> None:
+    full = NodeStatus(node_id=2, disk_free_bytes=4, disk_total_bytes=100)
+    failed = NodeStatus(node_id=3, offline_log_dirs=["/d"], disk_free_bytes=50, disk_total_bytes=100)
+    reasons = judge(FINE, nodes=[NodeStatus(node_id=1), full, failed]).reasons
+    assert [(reason.code, reason.summary.split(" has ")[0]) for reason in reasons] == [
+        ("disk_almost_full", "The disk of node 2"),
+        ("offline_log_dirs", "Node 3 cannot use /d."),
+    ]
+
+
 def test_an_unknown_disk_is_no_fault() -> None:
-    assert judge(replace(FINE, disk_free_bytes=None, disk_total_bytes=None)).is_healthy
+    assert judge(FINE, nodes=[NodeStatus(node_id=1)]).is_healthy
+
+
+WAITING = WaitingElection(
+    topic="t",
+    partition=0,
+    strategy="none",
+    members=[1, 2],
+    awaited=[2],
+    since_ms=0,
+    until_ms=300_000,
+    ends=[ReplicaEnd(replica=1, last_epoch=3, end_offset=70)],
+    candidate=1,
+    command="kraft elections unclean t-0",
+)
+
+
+def test_an_election_that_waits_is_told_with_whom_since_when_until_when_and_what_ends_it() -> None:
+    [reason] = judge(FINE, elections=WaitingElections(count=1, partitions=[WAITING])).reasons
+    assert (reason.code, reason.summary) == (
+        "waiting_election",
+        "t-0 waits for replica 2 since 1970-01-01T00:00:00Z, until 1970-01-01T00:05:00Z. Known log ends: 1 at 70.",
+    )
+    assert reason.remedy.startswith("Start node 2: ")
+    assert "kraft elections unclean t-0 --dry-run" in reason.remedy
+    nobody = WAITING.model_copy(update={"awaited": [], "until_ms": None, "ends": []})
+    [reason] = judge(FINE, elections=WaitingElections(count=1, partitions=[nobody])).reasons
+    assert (
+        reason.summary == "t-0 waits for an operator since 1970-01-01T00:00:00Z, without bound. Known log ends: none."
+    )
+
+
+def test_of_many_waits_the_first_are_told_and_how_many_more() -> None:
+    many = [WAITING.model_copy(update={"partition": index}) for index in range(100)]
+    reasons = judge(FINE, elections=WaitingElections(count=9_000, partitions=many)).reasons
+    assert len(reasons) == WAITS_SAID_MAX + 1
+    assert reasons[-1].summary == "8995 more partitions wait for a leader."
+    replicas = [DAMAGED.model_copy(update={"partition": index}) for index in range(100)]
+    node = NodeStatus(node_id=3, waiting_replicas_count=200, waiting_replicas=replicas)
+    assert judge(FINE, nodes=[node]).reasons[-1].summary.startswith("195 more replicas of node 3")
+    logs = [UNREADABLE.model_copy(update={"partition": index}) for index in range(7)]
+    node = NodeStatus(node_id=3, unreadable_logs_count=7, unreadable_logs=logs)
+    assert judge(FINE, nodes=[node]).reasons[-1].summary.startswith("2 more partitions")
+
+
+DAMAGED = WaitingReplica(
+    topic="t",
+    partition=0,
+    since_ms=0,
+    start_offset=10,
+    known_end_offset=20,
+    reason="a batch at byte 7 is damaged",
+    command="kraft storage damaged --data-dir /d --accept t:0",
+)
+UNREADABLE = UnreadableLog(
+    topic="t",
+    partition=0,
+    since_ms=0,
+    count=1,
+    ranges=[(5, 9)],
+    reason="batch 5..8 stays as it is",
+    command="kraft topics delete-records t --partition 0 --before 9",
+)
+
+
+def test_a_replica_with_a_damaged_log_is_told_with_the_command_for_its_node() -> None:
+    node = NodeStatus(node_id=3, waiting_replicas_count=1, waiting_replicas=[DAMAGED])
+    [reason] = judge(FINE, nodes=[node]).reasons
+    assert (reason.code, "Node 3 waits with t-0" in reason.summary, "10 to 20" in reason.summary) == (
+        "waiting_replica",
+        True,
+        True,
+    )
+    assert "run on node 3: kraft storage damaged --data-dir /d --accept t:0 shows" in reason.remedy
+
+
+def test_records_that_cannot_be_read_are_told_once_for_all_replicas() -> None:
+    nodes = [NodeStatus(node_id=each, unreadable_logs_count=1, unreadable_logs=[UNREADABLE]) for each in (1, 2)]
+    [reason] = judge(FINE, nodes=nodes).reasons
+    assert (reason.code, "nodes 1, 2" in reason.summary, "offsets 5 to 9" in reason.summary) == (
+        "unreadable_records",
+        True,
+        True,
+    )
+    assert UNREADABLE.command in reason.remedy
 
 
 def voter(node_id: int, *, current: bool = True) -> VoterFacts:

@@ -144,6 +144,28 @@ async def compacted(made: Broker) -> None:
     await made.replicas.flusher.flush(made.partition("t").log)
 
 
+def test_records_that_the_cleaner_cannot_read_are_told_until_they_are_deleted() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            await compacted(made)
+            tasks, log = made.server.log_tasks, made.partition("t").log
+            assert tasks.unreadable() == []
+            first = log.segments[0]
+            opened = first.open_log().file
+            opened.pwrite(bytes((opened.pread(1, 70)[0] ^ 4,)), 70)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(tasks._clean)
+                await universe.sleep(60)
+                nursery.cancel_scope.cancel()
+            ((place, records),) = tasks.unreadable()
+            assert (str(place), records.ranges) == ("t-0", ((0, 5),))
+            assert "CRC" in records.note
+            log.delete_records_before(5)
+            assert tasks.unreadable() == []
+
+    simulate(play)
+
+
 def test_the_cleaner_waits_for_room_and_then_cleans() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:

@@ -56,6 +56,13 @@ class ScriptedController:
         return self.answers[request.API_KEY](request)
 
 
+class NothingToTell:
+    """Status keys are not answered."""
+
+    async def report(self, key: str, topic: str | None) -> Any | None:
+        return None
+
+
 class Broker:
     """See the module. Directories keep what they have from one `Broker` to the next of the same universe."""
 
@@ -92,6 +99,7 @@ class Broker:
             dict,
             EventJournal(world.clock),
             nursery,
+            NothingToTell(),
         )
         self.replicas = self.server.replicas
         self.peer = Peer("127.0.0.1", "PLAINTEXT", ("127.0.0.1", 9092))

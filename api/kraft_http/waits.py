@@ -1,0 +1,188 @@
+"""What waits in a cluster, and what a node tells of itself: models, and the sentences that the verdict says of them.
+Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from pydantic import BaseModel, Field
+
+WAITS_SAID_MAX: Final = 5
+"""Waits that get a sentence of their own; of further ones the verdict says how many there are."""
+
+
+class Reason(BaseModel):
+    """One thing that is wrong."""
+
+    code: str = Field(examples=["under_replicated_partitions"])
+    summary: str
+    remedy: str = Field(description="What to do.")
+
+
+class ReplicaEnd(BaseModel):
+    """Where the log of a replica ends."""
+
+    replica: int
+    last_epoch: int = Field(description="The leader epoch of its last record; -1: it is empty.")
+    end_offset: int = Field(description="Exclusive.")
+
+
+class LostRange(BaseModel):
+    """Offsets of a replica that the candidate's log does not have."""
+
+    replica: int
+    start_offset: int
+    end_offset: int = Field(description="Exclusive.")
+
+
+class WaitingElection(BaseModel):
+    """A partition without a leader, as the active controller knows it."""
+
+    topic: str
+    partition: int
+    strategy: str = Field(description="kraft.unclean.recovery.strategy of the topic.")
+    members: list[int] = Field(description="Replicas that had every acknowledged record.")
+    awaited: list[int] = Field(description="Replicas that it waits for.")
+    since_ms: int
+    until_ms: int | None = Field(description="null: it waits without bound.")
+    ends: list[ReplicaEnd] = Field(description="Of the replicas that answered.")
+    candidate: int = Field(description="Who would lead after an unclean election now; -1: no log is known.")
+    lost: list[LostRange] = Field(
+        default=[],
+        description="What the other known logs have beyond the candidate's. What an awaited replica has beyond it is "
+        "lost as well.",
+    )
+    command: str = Field(description="Ends the wait. With --dry-run it only shows what would be lost.")
+
+
+class WaitingReplica(BaseModel):
+    """A replica with a damaged log, or with one of an unknown topic, that must not lead."""
+
+    topic: str
+    partition: int
+    since_ms: int
+    start_offset: int = Field(description="The first offset that is missing.")
+    known_end_offset: int = Field(description="Up to which offset (exclusive) it is known to have had records.")
+    reason: str
+    command: str = Field(description="Ends the wait, on that node. Without --execute it only shows what would be lost.")
+
+
+class UnreadableLog(BaseModel):
+    """A compacted log with records that cannot be read."""
+
+    topic: str
+    partition: int
+    since_ms: int
+    count: int = Field(description="Batches or segments.")
+    ranges: list[tuple[int, int]] = Field(description="The offsets of the first ones, ends exclusive.")
+    reason: str
+    command: str = Field(description="Deletes them with everything before them.")
+
+
+class NodeStatus(BaseModel):
+    """What a node tells of itself: its disks and what waits there. Lists are cut; the counts are whole."""
+
+    node_id: int
+    offline_log_dirs: list[str] = []
+    disk_free_bytes: int | None = None
+    disk_total_bytes: int | None = None
+    waiting_replicas_count: int = 0
+    waiting_replicas: list[WaitingReplica] = []
+    unreadable_logs_count: int = 0
+    unreadable_logs: list[UnreadableLog] = []
+
+
+class WaitingElections(BaseModel):
+    """Partitions without a leader. The list is cut, the count is whole; a partition that has only just lost its leader
+    may be missing in the list."""
+
+    count: int = 0
+    partitions: list[WaitingElection] = []
+
+
+def election_reasons(elections: WaitingElections) -> Iterator[Reason]:
+    for each in elections.partitions[:WAITS_SAID_MAX]:
+        name = f"{each.topic}-{each.partition}"
+        ends = ", ".join(f"{end.replica} at {end.end_offset}" for end in each.ends) or "none"
+        until = "without bound" if each.until_ms is None else f"until {_time(each.until_ms)}"
+        awaited = f"for {_replicas(each.awaited)}" if each.awaited else "for an operator"
+        yield Reason(
+            code="waiting_election",
+            summary=f"{name} waits {awaited} since {_time(each.since_ms)}, {until}. Known log ends: {ends}.",
+            remedy=f"{_start(each.awaited)}{each.command} --dry-run shows who would lead now and what would be lost; "
+            f"{each.command} does it.",
+        )
+    left = elections.count - min(len(elections.partitions), WAITS_SAID_MAX)
+    if left > 0 and elections.partitions:
+        yield Reason(
+            code="waiting_election",
+            summary=f"{left} more partitions wait for a leader.",
+            remedy="kraft elections unclean --all --dry-run shows each of them and what an election now would lose.",
+        )
+
+
+def replica_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
+    """Of damaged logs, and of records that cannot be read."""
+    for node in nodes:
+        for each in node.waiting_replicas[:WAITS_SAID_MAX]:
+            yield Reason(
+                code="waiting_replica",
+                summary=f"Node {node.node_id} waits with {each.topic}-{each.partition} since {_time(each.since_ms)}, "
+                f"without bound: {each.reason}. Offsets {each.start_offset} to {each.known_end_offset} (exclusive) "
+                "are in doubt.",
+                remedy="Bring back the other replicas: one that has these offsets leads. If there is none, run on node "
+                f"{node.node_id}: {each.command} shows what would be lost; with --execute it gives that up.",
+            )
+        left = node.waiting_replicas_count - min(len(node.waiting_replicas), WAITS_SAID_MAX)
+        if left > 0:
+            yield Reason(
+                code="waiting_replica",
+                summary=f"{left} more replicas of node {node.node_id} have a damaged log and wait.",
+                remedy=f"On node {node.node_id}, kraft storage damaged --data-dir DIR shows each of them.",
+            )
+    yield from _unreadable_reasons(nodes)
+
+
+def _unreadable_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
+    """Every replica of a partition may have the same bytes, so a partition is named once, with its nodes."""
+    found: dict[tuple[str, int], list[int]] = {}
+    logs: dict[tuple[str, int], UnreadableLog] = {}
+    for node in nodes:
+        for each in node.unreadable_logs:
+            found.setdefault((each.topic, each.partition), []).append(node.node_id)
+            logs.setdefault((each.topic, each.partition), each)
+    for place, each in list(logs.items())[:WAITS_SAID_MAX]:
+        ranges = ", ".join(f"{start} to {end}" for start, end in each.ranges)
+        yield Reason(
+            code="unreadable_records",
+            summary=f"{each.topic}-{each.partition} has records that cannot be read (found by the cleaner on "
+            f"{_nodes(found[place])} since {_time(each.since_ms)}): offsets {ranges} (ends exclusive). Consumers stop "
+            "there.",
+            remedy=f"Set stopped consumers behind them, or delete them with everything before them: {each.command} "
+            "(docs/operations/unreadable-records.md).",
+        )
+    left = len(logs) - WAITS_SAID_MAX
+    if left > 0:
+        yield Reason(
+            code="unreadable_records",
+            summary=f"{left} more partitions have records that cannot be read.",
+            remedy="GET /v1/cluster/health lists them under nodes.",
+        )
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _replicas(ids: Sequence[int]) -> str:
+    return f"replica{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
+
+
+def _nodes(ids: Sequence[int]) -> str:
+    return f"node{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
+
+
+def _start(awaited: Sequence[int]) -> str:
+    return f"Start {_nodes(awaited)}: that ends the wait without a loss. If that cannot be, " if awaited else ""

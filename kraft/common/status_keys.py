@@ -1,0 +1,42 @@
+"""Status keys: what a node tells of its state in DescribeConfigs, where Kafka's protocol has no words for it.
+
+DescribeConfigs answers a status key only if it is named. Its value is a JSON document. A value on the wire has at most
+32,767 bytes, so the document comes in pages: entries `KEY.0`, `KEY.1` and so on. Apache Kafka leaves unknown keys out
+of its answer, so whoever asks learns that nothing is told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+CLUSTER_HEALTH: Final = "kraft.status.health"
+"""Of the cluster (a broker resource), by any broker: the verdict of `GET /v1/cluster/health`."""
+NODE_STATUS: Final = "kraft.status.node"
+"""Of one broker, by that broker; the active controller tells its own: disks, and replicas that wait."""
+WAITING_ELECTIONS: Final = "kraft.status.elections"
+"""Of a topic, or of all (a broker resource), by any broker: partitions that wait for a leader, as the active
+controller knows them."""
+
+STATUS_KEYS: Final = frozenset((CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS))
+
+PAGE_CHARS: Final = 30_000
+
+
+def pages_of(key: str, document: Any) -> Iterator[tuple[str, str]]:
+    """(name, value) of each entry. The text is ASCII: a character is a byte."""
+    text = json.dumps(document, separators=(",", ":"))
+    for page, start in enumerate(range(0, len(text), PAGE_CHARS)):
+        yield f"{key}.{page}", text[start : start + PAGE_CHARS]
+
+
+def document_of(key: str, entries: Iterable[tuple[str, str | None]]) -> Any | None:
+    """The document, from the (name, value) entries of an answer; None if there is none. Raises ValueError for pages
+    that are no JSON."""
+    pages = {
+        int(number): value or ""
+        for name, value in entries
+        if (number := name.removeprefix(f"{key}.")) != name and number.isdigit()
+    }
+    return json.loads("".join(pages[page] for page in sorted(pages))) if pages else None

@@ -1,0 +1,263 @@
+"""What a node tells under status keys (`kraft.common.status_keys`), and the verdict on the whole cluster: the facts of
+this node's metadata image, completed by what the active controller and the other live nodes tell.
+
+The verdict is the same for REST, the page and the command line, because all of them get it here. One gathering serves
+everybody who asks while it runs.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from kraft.common.config.resource_type import ResourceType
+from kraft.common.errors import ApiError, KraftError
+from kraft.common.ids import METADATA_TOPIC
+from kraft.common.status_keys import CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, document_of
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraft.protocol.messages.describe_configs_response import DescribeConfigsResponse
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraft.server.cluster_facts import disk_room, gather_facts, offline_log_dirs
+
+if TYPE_CHECKING:
+    from kraft_http.health import ClusterHealth, VoterFacts
+    from kraft_http.ports import ClusterFacts
+
+    from kraft.metadata.image.topics_image import TopicIdPartition
+    from kraft.server.node import Node
+    from kraft.server.node_to_controller_channel import NodeToControllerChannel
+
+ANSWER_SECONDS_MAX: Final = 2.0
+"""For the active controller or another node to answer. Whoever is silent is left out."""
+ASKED_AT_ONCE: Final = 16
+LISTED_MAX: Final = 100
+"""How many waits of a kind a node tells of all topics; the counts are whole."""
+TOPIC_LISTED_MAX: Final = 1_000
+"""The same of one topic."""
+WAITS_PER_STEP: Final = 100
+"""Waits that are described before others are served."""
+CONFIGS_VERSION: Final = 4
+
+
+class NodeStatus:
+    """What this node tells. On its broker's listeners `report` speaks for the cluster as well."""
+
+    def __init__(self, node: Node, channel: NodeToControllerChannel) -> None:
+        self._node = node
+        self._channel = channel
+        self._gathering: _Gathering | None = None
+
+    async def report(self, key: str, topic: str | None) -> Any | None:
+        """See `kraft.handlers.services.StatusReports`."""
+        if key == WAITING_ELECTIONS:
+            return await self.waiting_elections(topic)
+        if key == NODE_STATUS and topic is None:
+            return self.own()
+        if key == CLUSTER_HEALTH and topic is None:
+            return (await self.cluster_health()).model_dump(mode="json")
+        return None
+
+    def own(self) -> dict[str, Any]:
+        """The document of `kraft.status.node`: the fields of `kraft_http.waits.NodeStatus`."""
+        free, total = disk_room(self._node)
+        own = {
+            "node_id": self._node.config.node_id,
+            "offline_log_dirs": list(offline_log_dirs(self._node)),
+            "disk_free_bytes": free,
+            "disk_total_bytes": total,
+        }
+        broker = self._node.broker
+        if broker is None:
+            return own
+        waiting, unreadable = broker.replicas.damaged.waiting(), broker.log_tasks.unreadable()
+        return own | {
+            "waiting_replicas_count": len(waiting),
+            "waiting_replicas": [
+                {
+                    "topic": each.topic_partition.topic,
+                    "partition": each.topic_partition.partition,
+                    "since_ms": each.report.since_ms,
+                    "start_offset": each.report.start_offset,
+                    "known_end_offset": each.report.known_end_offset,
+                    "reason": each.report.reason,
+                    "command": each.remedy,
+                }
+                for each in waiting[:LISTED_MAX]
+            ],
+            "unreadable_logs_count": len(unreadable),
+            "unreadable_logs": [
+                {
+                    "topic": place.topic,
+                    "partition": place.partition,
+                    "since_ms": each.since_ms,
+                    "count": each.batches,
+                    "ranges": [list(offsets) for offsets in each.ranges],
+                    "reason": each.note,
+                    "command": f"kraft topics delete-records {place.topic} --partition {place.partition} "
+                    f"--before {each.ranges[-1][1]}",
+                }
+                for place, each in unreadable[:LISTED_MAX]
+            ],
+        }
+
+    async def waiting_elections(self, topic: str | None) -> dict[str, Any]:
+        """The document of `kraft.status.elections`, from the active controller. Raises ApiError."""
+        kind, name = (ResourceType.BROKER, "") if topic is None else (ResourceType.TOPIC, topic)
+        request = _question(kind, name, WAITING_ELECTIONS)
+        found = _document(await self._channel.send(request, timeout=ANSWER_SECONDS_MAX), WAITING_ELECTIONS)
+        if found is None:
+            raise ApiError(
+                ErrorCode.UNSUPPORTED_VERSION, "the active controller does not tell which partitions wait, and for whom"
+            )
+        return dict(found)
+
+    async def cluster_health(self) -> ClusterHealth:
+        """The verdict."""
+        while True:
+            running = self._gathering
+            if running is None:
+                running = self._gathering = _Gathering()
+                try:
+                    running.health = await self._gather()
+                finally:
+                    self._gathering = None
+                    running.ended.set()
+            else:
+                await running.ended.wait()
+            if running.health is not None:
+                return running.health
+
+    async def _gather(self) -> ClusterHealth:
+        await self._node.world.threads.run(_import_models)
+        from kraft_http.health import judge
+        from kraft_http.waits import NodeStatus as ToldStatus
+        from kraft_http.waits import WaitingElections
+
+        facts = await gather_facts(self._node)
+        told: dict[int, Any] = {self._node.config.node_id: self.own()}
+        voters: list[VoterFacts] | None = None
+        elections: dict[str, Any] = {}
+
+        async def ask_quorum() -> None:
+            nonlocal voters
+            voters = await self._voters()
+
+        async def ask_elections() -> None:
+            try:
+                elections.update(await self.waiting_elections(None))
+            except KraftError:
+                return  # The verdict says that there is no controller, or that partitions have no leader.
+
+        async with trio.open_nursery() as asking_nursery:
+            room = trio.Semaphore(ASKED_AT_ONCE)
+            if facts.controller_id >= 0:
+                asking_nursery.start_soon(ask_quorum)
+                asking_nursery.start_soon(ask_elections)
+            for node_id in _others(facts, self._node.config.node_id):
+                asking_nursery.start_soon(self._ask_node, node_id, told, room)
+        return judge(
+            facts,
+            voters or (),
+            controller_answers=voters is not None,
+            nodes=[ToldStatus.model_validate(told[node_id]) for node_id in sorted(told)],
+            elections=WaitingElections.model_validate(elections),
+        )
+
+    async def _voters(self) -> list[VoterFacts] | None:
+        """As the active controller sees them; None when it does not answer soon."""
+        from kraft_http.health import voter_facts
+
+        request = DescribeQuorumRequest(
+            topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])]
+        )
+        try:
+            response = await self._channel.send(request, timeout=ANSWER_SECONDS_MAX)
+        except KraftError:
+            return None
+        if response.error_code or response.topics[0].partitions[0].error_code:
+            return None
+        quorum = response.topics[0].partitions[0]
+        voters = quorum.current_voters
+        ends = [(each.replica_id, each.log_end_offset, each.last_caught_up_timestamp) for each in voters]
+        return voter_facts(ends, quorum.leader_id, self._node.world.clock.wall_ms())
+
+    async def _ask_node(self, node_id: int, told: dict[int, Any], room: trio.Semaphore) -> None:
+        request = _question(ResourceType.BROKER, str(node_id), NODE_STATUS)
+        try:
+            async with room:
+                with self._node.world.clock.move_on_after(ANSWER_SECONDS_MAX):
+                    found = _document(await self._node.remote.call(CONFIGS_VERSION, request, node_id), NODE_STATUS)
+                    if found is not None:
+                        told[node_id] = found
+        except (KraftError, ConnectionError, TimeoutError, ValueError):
+            return  # Its silence is in the verdict already, if it is down.
+
+
+class ControllerStatus:
+    """What the controller's listener tells: of this node, and as the active controller."""
+
+    def __init__(self, node: Node, status: NodeStatus) -> None:
+        self._node = node
+        self._status = status
+
+    async def report(self, key: str, topic: str | None) -> Any | None:
+        """See `kraft.handlers.services.StatusReports`."""
+        if key == WAITING_ELECTIONS:
+            return await self._waiting_elections(topic)
+        return self._status.own() if key == NODE_STATUS and topic is None else None
+
+    async def _waiting_elections(self, topic: str | None) -> dict[str, Any]:
+        """Raises ApiError NOT_CONTROLLER."""
+        assert self._node.controller is not None
+        controller = self._node.controller.controller
+        topics = controller.image.topics
+        keys: list[TopicIdPartition]
+        if topic is None:
+            count = len(topics.leaderless)
+            keys = list(islice(topics.leaderless, LISTED_MAX))
+        else:
+            found = topics.by_name(topic)
+            leaderless = (
+                []
+                if found is None
+                else [(found.id, index) for index, partition in found.partitions.items() if not partition.has_leader]
+            )
+            count, keys = len(leaderless), leaderless[:TOPIC_LISTED_MAX]
+        waiting: list[dict[str, Any]] = []
+        for start in range(0, max(1, len(keys)), WAITS_PER_STEP):
+            waiting += controller.waiting_elections(keys[start : start + WAITS_PER_STEP])
+            await trio.lowlevel.checkpoint()
+        waiting.sort(key=lambda each: (each["topic"], each["partition"]))
+        return {"count": count, "partitions": waiting}
+
+
+class _Gathering:
+    """One that runs: its verdict once it has ended, None if it failed."""
+
+    def __init__(self) -> None:
+        self.ended = trio.Event()
+        self.health: ClusterHealth | None = None
+
+
+def _import_models() -> None:
+    """pydantic takes a tenth of a second, which the loop does not have."""
+
+
+def _others(facts: ClusterFacts, node_id: int) -> list[int]:
+    return [broker.node_id for broker in facts.brokers if not broker.fenced and broker.node_id != node_id]
+
+
+def _question(kind: int, name: str, key: str) -> DescribeConfigsRequest:
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=[key])
+    return DescribeConfigsRequest(resources=[resource])
+
+
+def _document(response: DescribeConfigsResponse, key: str) -> Any | None:
+    """Raises ApiError for a resource that was refused."""
+    (result,) = response.results
+    if result.error_code:
+        raise ApiError(result.error_code, result.error_message or "")
+    return document_of(key, [(entry.name, entry.value) for entry in result.configs])
