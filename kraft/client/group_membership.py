@@ -9,11 +9,10 @@ not come back within the poll interval, the member leaves (KIP-62).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from kraft.client.admin.groups import read_assignment
-from kraft.client.assignor import RANGE, Subscriber, assign_range
 from kraft.client.cluster import METADATA_SECONDS, Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import NoBroker, check
@@ -233,3 +232,33 @@ def _assignment(partitions: Sequence[TopicPartition]) -> ConsumerProtocolAssignm
         assigned_partitions=[AssignedTopic(topic=topic, partitions=indexes) for topic, indexes in topics.items()],
         user_data=None,
     )
+
+
+RANGE = "range"
+
+
+class Subscriber(NamedTuple):
+    """A member as the group's leader sees it. `instance_id` is set for static members (KIP-345)."""
+
+    member_id: str
+    instance_id: str | None
+    topics: tuple[str, ...]
+
+
+def assign_range(
+    subscribers: Sequence[Subscriber], partition_counts: Mapping[str, int]
+) -> dict[str, list[TopicPartition]]:
+    """The range assignor of Kafka's clients, so that mixed groups agree. Each subscriber of a topic gets a range of its
+    partitions. Where they do not divide evenly, the first subscribers get one more. Static members come first, then
+    the order is by member id."""
+    ordered = sorted(subscribers, key=lambda each: (each.instance_id is None, each.instance_id or "", each.member_id))
+    assigned: dict[str, list[TopicPartition]] = {subscriber.member_id: [] for subscriber in ordered}
+    for topic in sorted({topic for subscriber in subscribers for topic in subscriber.topics}):
+        readers = [subscriber for subscriber in ordered if topic in subscriber.topics]
+        share, more = divmod(partition_counts.get(topic, 0), len(readers))
+        first = 0
+        for position, reader in enumerate(readers):
+            count = share + (position < more)
+            assigned[reader.member_id] += [TopicPartition(topic, index) for index in range(first, first + count)]
+            first += count
+    return assigned

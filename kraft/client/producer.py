@@ -20,13 +20,13 @@ from kraft.client.accumulator import Accumulator, Delivery, PartitionQueue, Pend
 from kraft.client.backoff import Backoff
 from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
-from kraft.client.errors import NoBroker, api_error, not_acknowledged
+from kraft.client.errors import NoBroker, api_error, check, not_acknowledged
 from kraft.client.metadata import Topic
 from kraft.client.partitioner import DefaultPartitioner
-from kraft.client.producer_id import new_producer_id
 from kraft.common.errors import ApiError, KraftError, ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
+from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from kraft.protocol.records.compression import NONE
@@ -344,3 +344,17 @@ async def open_producer(
         producer_nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+TRANSACTION_TIMEOUT_MS = 30_000
+"""Means nothing without a transactional id, but must be positive."""
+
+
+async def new_producer_id(cluster: Cluster) -> tuple[int, int]:
+    """A producer id that nobody had before, and its first epoch (KIP-98). Makes one attempt. Raises ApiError, and what
+    `Cluster.call` raises."""
+    response = await cluster.call(
+        InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS)
+    )
+    check(response.error_code, "a producer id")
+    return response.producer_id, response.producer_epoch

@@ -8,16 +8,17 @@ watermark, which may be behind what was acknowledged (KIP-101).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
-from kraft.common.errors import KraftError, ProtocolError
+from kraft.common.errors import ApiError, KraftError, ProtocolError
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages import fetch_response
 from kraft.protocol.messages.fetch_request import ReplicaState
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.replication.fetch_session_handler import FetchSessionHandler, Key, Wanted
 from kraft.replication.following import (
     FIRST_BACKOFF_SECONDS,
@@ -27,13 +28,13 @@ from kraft.replication.following import (
     append_fetched,
     truncation_offset,
 )
-from kraft.replication.leader_offsets import EARLIEST, LATEST, leader_offset
 from kraft.replication.partition import Partition
 from kraft.world.turns import PARTITIONS_A_TURN, Turn
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
     from kraft.replication.replica_manager import ReplicaManager
+
 
 CONNECT_SECONDS_MAX: Final = 2.0
 UNREACHABLE_SECONDS: Final = 0.1
@@ -365,3 +366,26 @@ class ReplicaFetcher:
                 following,
                 f"offset {log.log_end_offset} is out of range, though the leader has {leader_start} to {leader_end}",
             )
+
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+
+async def leader_offset(
+    connection: ClientConnection, following: Following, timestamp: int, replica_id: int, timeout: float
+) -> int:
+    """Ask the leader for the end (LATEST) or the start (EARLIEST) of its log (ListOffsets as a replica).
+
+    Raises ApiError, Disconnected, TimeoutError."""
+    partition = following.partition
+    wanted = ListOffsetsPartition(
+        partition_index=partition.index, current_leader_epoch=following.leader_epoch, timestamp=timestamp
+    )
+    topics = [ListOffsetsTopic(name=partition.topic, partitions=[wanted])]
+    request = ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=topics)
+    response: Any = await connection.call(request, timeout=timeout)
+    told = response.topics[0].partitions[0]
+    if told.error_code:
+        raise ApiError(told.error_code, f"the leader's offsets: {name_of(told.error_code)}")
+    return int(told.offset)

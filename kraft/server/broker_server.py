@@ -22,6 +22,8 @@ from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.services import BrokerServices, StatusReports
 from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.loader import MetadataLoader
+from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.broker_registration_request import Listener as RegisteredListener
 from kraft.replication.alter_partition_manager import AlterPartitionManager
@@ -35,7 +37,6 @@ from kraft.server.broker_replication import BrokerReplication
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.event_journal import EventJournal
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
-from kraft.server.own_registration import shows_registration
 from kraft.server.partition_log import PartitionLog
 from kraft.server.producer_id_manager import ProducerIdManager
 from kraft.storage.log_manager import LogManager
@@ -44,7 +45,6 @@ from kraft.world.ports import Listener, World
 if TYPE_CHECKING:
     from kraft.metadata.image.topics_image import TopicImage
     from kraft.metadata.loader import MetadataLoader
-
 
 SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -274,3 +274,25 @@ def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         offsets_retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
         offsets_commit_timeout_ms=config.integer("offsets.commit.timeout.ms"),
     )
+
+
+class _RegistrationWatch:
+    """A publisher that waits until the metadata shows one incarnation of a broker."""
+
+    def __init__(self, broker_id: int, epoch: int) -> None:
+        self._broker_id = broker_id
+        self._epoch = epoch
+        self.seen = trio.Event()
+
+    def publish(self, update: MetadataUpdate) -> None:
+        """See `kraft.metadata.publisher.MetadataPublisher`."""
+        broker = update.image.cluster.brokers.get(self._broker_id)
+        if broker is not None and broker.epoch >= self._epoch:
+            self.seen.set()
+
+
+async def shows_registration(loader: MetadataLoader, broker_id: int, epoch: int) -> None:
+    """Return once the metadata shows the broker in that epoch."""
+    watch = _RegistrationWatch(broker_id, epoch)
+    loader.add_publisher(watch)
+    await watch.seen.wait()

@@ -21,13 +21,13 @@ from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.services import ControllerServices, StatusReports
 from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 from kraft.raft.driver import RaftDriver
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import SECURITY_PROTOCOL_IDS
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
-from kraft.server.controller_metadata_publisher import ControllerMetadataPublisher
 from kraft.server.event_journal import EventJournal, EventKind
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
@@ -183,3 +183,14 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         unclean_recovery_timeout_ms=config.integer("kraft.unclean.recovery.timeout.ms"),
         inter_broker_listener_name=config.inter_broker_listener_name,
     )
+
+
+class ControllerMetadataPublisher:
+    """Shows each new metadata image to the controller's handlers. The metadata loader calls it."""
+
+    def __init__(self, metadata: MetadataCache) -> None:
+        self._metadata = metadata
+
+    def publish(self, update: MetadataUpdate) -> None:
+        """See `kraft.metadata.publisher.MetadataPublisher`."""
+        self._metadata.set(update.image, update.offset, update.epoch)

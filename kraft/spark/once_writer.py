@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from kraft.client.partitioner import MULTIPLIER, SEED
 from kraft.spark.batch_encoder import Row
 from kraft.spark.batch_identity import BatchIdentity
 from kraft.spark.errors import null_topic
 from kraft.spark.exactly_once import TopicWriter
-from kraft.spark.murmur import partitions_of
 from kraft.spark.wire import WireCluster
 
 
@@ -99,3 +101,33 @@ def by_topic(rows: list[tuple[Any, ...]]) -> Iterator[tuple[str, list[tuple[Any,
 
 def binary(value: str | bytes | None) -> bytes | None:
     return value.encode() if isinstance(value, str) else value
+
+
+def partitions_of(keys: Sequence[bytes], partitions: int) -> np.ndarray:
+    """The partition of each key, as `kraft.client.partitioner.partition_for_key` chooses it, over a whole column: keys
+    of equal length are hashed together."""
+    found = np.zeros(len(keys), np.int64)
+    lengths = np.fromiter(map(len, keys), np.int64, len(keys))
+    for length in np.unique(lengths):
+        at = np.flatnonzero(lengths == length)
+        block = np.frombuffer(b"".join([keys[index] for index in at.tolist()]), np.uint8).reshape(len(at), int(length))
+        found[at] = (hash_block(block) & np.uint32(0x7FFFFFFF)) % np.uint32(partitions)
+    return found
+
+
+def hash_block(block: np.ndarray) -> np.ndarray:
+    """murmur2 of each row; arithmetic is modulo 2^32 as the type's own."""
+    length, times = block.shape[1], np.uint32(MULTIPLIER)
+    value = np.full(len(block), (SEED ^ length) & 0xFFFFFFFF, np.uint32)
+    whole = length & ~3
+    words = np.ascontiguousarray(block[:, :whole]).view("<u4").astype(np.uint32)
+    for index in range(whole // 4):
+        word = words[:, index] * times
+        value = value * times ^ (word ^ word >> np.uint32(24)) * times
+    if whole < length:
+        rest = np.zeros(len(block), np.uint32)
+        for index in range(whole, length):
+            rest |= block[:, index].astype(np.uint32) << np.uint32(8 * (index - whole))
+        value = (value ^ rest) * times
+    value = (value ^ value >> np.uint32(13)) * times
+    return value ^ value >> np.uint32(15)

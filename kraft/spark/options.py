@@ -4,11 +4,11 @@ connector; names are case-insensitive."""
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraft.common.ids import TopicPartition
-from kraft.spark.durations import parse_duration_ms
 from kraft.spark.errors import show_partitions
 from kraft.spark.option_values import choice, flag, number, or_else, parse_offsets, parse_partitions
 
@@ -364,3 +364,16 @@ def check_order(starting: Limit, ending: Limit) -> None:
                 f"greater than the end {kind} {ends[partition]} "
                 f"for topic {partition.topic} partition {partition.partition}."
             )
+
+
+UNITS_MS = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def parse_duration_ms(text: str) -> int:
+    """Spark's time strings (`15m`, `100 ms`) in milliseconds; a bare number is milliseconds. Raises ValueError."""
+    match = re.fullmatch(r"(-?\d+)\s*([a-z]*)", text.strip().lower())
+    if match is None or match[2] not in UNITS_MS:
+        raise ValueError(
+            f"Expected a time as <number><unit> with one of the units us, ms, s, m, min, h, d, got '{text}'"
+        )
+    return int(int(match[1]) * UNITS_MS[match[2]])

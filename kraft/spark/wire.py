@@ -23,10 +23,39 @@ from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.primitives import skip_tagged_fields
-from kraft.spark.cluster_view import ClusterView
-from kraft.spark.leadership import Leader, Views, leaders_of
+from kraft.spark.leadership import Leader, TopicLeaders, Views, leaders_of, merged
 from kraft.spark.node_turns import NodeTurns
 from kraft.spark.options import EARLIEST, LATEST
+
+
+class ClusterView:
+    """What Metadata answers have told of a cluster: its nodes, and who leads each partition. Never goes back to an
+    older leader epoch of a topic, nor to the nodes of an answer that tells one."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, tuple[str, int]] = {}
+        self.topics: dict[str, TopicLeaders] = {}
+        self.current: set[str] = set()  # topics that need not be asked for again
+
+    def learn(self, topic: str, answer: Any) -> Any:
+        """Take what is new in a Metadata answer, and answer what it says of the topic."""
+        found = answer.topics[0]
+        told = None if found.error_code else leaders_of(found)
+        if told is not None:
+            self.topics[topic] = merged(self.topics.get(topic), told)
+        if answer.brokers and (told is None or self.topics[topic].partitions == told.partitions or not self.nodes):
+            self.nodes = {each.node_id: (each.host, each.port) for each in answer.brokers}
+        return found
+
+    def leader(self, topic: str, partition: int) -> Leader | None:
+        """The leader of the newest epoch that any node has told."""
+        return self.topics[topic].partitions.get(partition) if topic in self.topics else None
+
+    def epoch(self, topic: str, partition: int) -> int:
+        """The newest leader epoch known, -1 if none: for requests that read."""
+        leader = self.leader(topic, partition)
+        return -1 if leader is None else leader.epoch
+
 
 T = TypeVar("T")
 

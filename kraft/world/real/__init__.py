@@ -11,14 +11,15 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
+
+import trio
 
 from kraft.world.randomness import SeededRandomness, SystemRandomness
 from kraft.world.real.clock import RealClock
 from kraft.world.real.files import RealFileSystem
 from kraft.world.real.loop import RealLoop
 from kraft.world.real.network import RealNetwork
-from kraft.world.real.threads import RealThreads
 
 __all__ = ["RealWorld", "write_to_stderr"]
 
@@ -53,3 +54,20 @@ class RealWorld:
 
     def log_sink(self, line: Mapping[str, Any]) -> None:
         self._log_sink(line)
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class RealThreads:
+    """Implements `kraft.world.ports.Threads` over trio's thread cache. At most `limit` functions run at once; more
+    wait their turn, first come first served."""
+
+    __slots__ = ("_limiter",)
+
+    def __init__(self, limit: int) -> None:
+        self._limiter = trio.CapacityLimiter(limit)
+
+    async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        return await trio.to_thread.run_sync(function, *args, limiter=self._limiter)

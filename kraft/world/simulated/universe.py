@@ -13,16 +13,17 @@ import gc
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import trio
 
+from kraft.world.ports import LONG_STEP_SECONDS, StepWatcher
 from kraft.world.randomness import SeededRandomness
 from kraft.world.simulated.clock import SimulatedClock
 from kraft.world.simulated.disk import Disk
 from kraft.world.simulated.files import SimulatedFileSystem
 from kraft.world.simulated.internet import Host, Internet
-from kraft.world.simulated.loop import SimulatedLoop
 from kraft.world.simulated.network import SimulatedNetwork
 from kraft.world.simulated.node import Node
 from kraft.world.simulated.scheduling import seeded_scheduling
@@ -277,3 +278,26 @@ class Universe:
         """Undo all cuts."""
         self._fate("heal")
         self.internet.heal()
+
+
+class SimulatedLoop:
+    """Implements `kraft.world.ports.Loop`. Steps take no simulated time: they are long only where a test says so."""
+
+    __slots__ = ("_watchers",)
+
+    def __init__(self) -> None:
+        self._watchers: list[StepWatcher] = []
+
+    @contextmanager
+    def watch(self, watcher: StepWatcher) -> Iterator[None]:
+        self._watchers.append(watcher)
+        try:
+            yield
+        finally:
+            self._watchers.remove(watcher)
+
+    def stall(self, task: str, seconds: float) -> None:
+        """Tell the watchers of a step, as if `task` had held up the loop for `seconds`."""
+        if seconds >= LONG_STEP_SECONDS:
+            for watcher in list(self._watchers):
+                watcher.long_step(task, seconds)

@@ -40,7 +40,7 @@ def test_a_later_batch_of_an_era_has_a_later_epoch() -> None:
 
 @given(st.lists(st.binary(max_size=40), max_size=60), st.integers(1, 50))
 def test_a_column_of_keys_goes_where_each_key_goes(keys: list[bytes], partitions: int) -> None:
-    from kraft.spark.murmur import partitions_of
+    from kraft.spark.once_writer import partitions_of
 
     assert partitions_of(keys, partitions).tolist() == [partition_for_key(key, partitions) for key in keys]
 

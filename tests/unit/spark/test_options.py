@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kraft.common.ids import TopicPartition
-from kraft.spark.durations import parse_duration_ms
 from kraft.spark.option_values import offsets_of_json, offsets_to_json
 from kraft.spark.options import (
     EARLIEST,
@@ -18,6 +17,7 @@ from kraft.spark.options import (
     Subscribe,
     SubscribePattern,
     batch_options,
+    parse_duration_ms,
     stream_options,
 )
 
