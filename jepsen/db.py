@@ -20,7 +20,7 @@ from jepsen.targets import Target
 from kraft.client.connection import connect
 from kraft.world.real import RealWorld
 
-ADMIN_PORT = 8080
+ADMIN_PORT = 9644
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 NODES = (1, 2, 3, 4, 5)
 SETTINGS = {

@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     _add(node, "--data-dir", "DIR", "where logs and metadata live (./kraft-data)")
     _add(node, "--listen", "HOST:PORT", "where Kafka clients connect; port 0 picks one (127.0.0.1:9092)")
     _add(node, "--controller-listen", "HOST:PORT", "where the quorum talks (127.0.0.1:9093)")
-    _add(node, "--admin", "HOST:PORT|off", "the HTTP admin: status page, REST, health, metrics (127.0.0.1:8080)")
+    _add(node, "--admin", "HOST:PORT|off", "the HTTP admin: status page, REST, health, metrics (127.0.0.1:9644)")
     quorum = parser.add_argument_group("several nodes")
     _add(quorum, "--voters", "1@h:p,2@h:p,..", "the members of a fixed quorum, the same on every node")
     _add(

@@ -23,7 +23,7 @@ RECONNECT_SECONDS = 1.0
 SSE = "text/event-stream"
 
 
-@app.command(epilog="Example: kraft events -f -k leader --admin http://127.0.0.1:8080")
+@app.command(epilog="Example: kraft events -f -k leader --admin http://127.0.0.1:9644")
 def events(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as events happen, until interrupted.")] = False,
     after: Annotated[

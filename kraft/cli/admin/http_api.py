@@ -14,7 +14,7 @@ from kraft.common.errors import KraftError
 
 T = TypeVar("T")
 
-DEFAULT_ADMIN = "http://127.0.0.1:8080"
+DEFAULT_ADMIN = "http://127.0.0.1:9644"
 SILENCE_SECONDS_MAX = 30.0
 """A stream says every ten seconds that it lives."""
 

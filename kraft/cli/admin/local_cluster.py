@@ -40,6 +40,8 @@ READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 40.0
 PORT_STRIDE = 10
 """Between the ports of one node and those of the next: 9092, 9102, 9112 beside 9093, 9103, 9113."""
+ADMIN_PORT_AHEAD = 552
+"""From a node's port for clients to its HTTP admin: 9644 beside 9092, as for a single node."""
 LOG_LINES = 12
 SERVED = "has-served"
 """A file in a node's directory."""
@@ -121,7 +123,10 @@ def plan_ports(count: int, first_port: int | None) -> tuple[NodePorts, ...]:
     first = 9092 if first_port is None else first_port
     nodes = tuple(
         NodePorts(
-            index + 1, first + PORT_STRIDE * index, first + 1 + PORT_STRIDE * index, first - 1012 + PORT_STRIDE * index
+            index + 1,
+            first + PORT_STRIDE * index,
+            first + 1 + PORT_STRIDE * index,
+            first + ADMIN_PORT_AHEAD + PORT_STRIDE * index,
         )
         for index in range(count)
     )

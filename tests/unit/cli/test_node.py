@@ -119,11 +119,11 @@ def test_an_unusable_configuration_is_one_report_and_exit_code_2(
 def test_the_ready_line_is_as_programs_read_it() -> None:
     broker, controller = Endpoint("PLAINTEXT", "127.0.0.1", 9092), Endpoint("CONTROLLER", "::1", 9093)
     line = ready_line(
-        1, ("broker", "controller"), broker, controller, Address("127.0.0.1", 8080), "4L6g3nShT-eMCtK--X86sw", 95
+        1, ("broker", "controller"), broker, controller, Address("127.0.0.1", 9644), "4L6g3nShT-eMCtK--X86sw", 95
     )
     assert line == (
         "ready node=1 roles=broker,controller kafka=127.0.0.1:9092 controller=[::1]:9093 "
-        "admin=http://127.0.0.1:8080 cluster=4L6g3nShT-eMCtK--X86sw ms=95"
+        "admin=http://127.0.0.1:9644 cluster=4L6g3nShT-eMCtK--X86sw ms=95"
     )
     assert (
         ready_line(2, ("controller",), None, controller, None, "x", 1)

@@ -44,7 +44,7 @@ def test_with_nothing_given_a_node_is_its_own_quorum_on_loopback() -> None:
     assert config.listeners == (Endpoint("PLAINTEXT", "127.0.0.1", 9092), Endpoint("CONTROLLER", "127.0.0.1", 9093))
     assert config.advertised == config.listeners
     assert (config.log_dirs, config.metadata_log_dir) == (("/srv/kraft-data",), "/srv/kraft-data")
-    assert config.admin_address == Address("127.0.0.1", 8080)
+    assert config.admin_address == Address("127.0.0.1", 9644)
     assert config.integer("offsets.topic.replication.factor") == 1
     assert (config.cluster_id, config.format_requested, config.warnings) == (None, False, ())
 

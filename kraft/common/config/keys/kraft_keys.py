@@ -40,7 +40,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
     key(
         "kraft.admin.listener",
         STRING,
-        "127.0.0.1:8080",
+        "127.0.0.1:9644",
         HIGH,
         READ_ONLY,
         ENFORCED,
