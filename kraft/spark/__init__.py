@@ -6,24 +6,36 @@ meaning; only the format's name changes. Leaves: Arrow record batches with the o
 official JSON shape. Deliberately absent: continuous mode (Spark's Python API has none) and any use of consumer-group
 membership.
 
-    import kraft.spark kraft.spark.register(spark) spark.read.format("kraft").option("kafka.bootstrap.servers",
-    "127.0.0.1:9092").option("subscribe", "flights").load()
+    import kraft.spark
+    kraft.spark.register(spark)
+    spark.read.format("kraft").option("kafka.bootstrap.servers", "127.0.0.1:9092").option("subscribe", "flights").load()
 
 It runs inside Spark's Python processes, so it takes time and sockets from the platform and not from kraft's world.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FORMAT = "kraft"
+WORKERS_INTERPRETER = "PYSPARK_PYTHON"
+"""The variable by which Spark is told the interpreter of its Python workers. Without it they run `python3`."""
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("kraft")` known to this session. Calling it again is harmless."""
+    """Make `format("kraft")` known to this session. Calling it again is harmless.
+
+    With a local master the workers get the interpreter of this process, unless PYSPARK_PYTHON names another one:
+    the `python3` of the PATH may be one that does not have kraft.
+    """
     from kraft.spark.data_source import KraftDataSource
 
+    context = getattr(spark, "_sc", None)  # A session of Spark Connect has none: its workers are not on this machine.
+    if context is not None and context.master.startswith("local") and WORKERS_INTERPRETER not in os.environ:
+        context.pythonExec = sys.executable
     spark.dataSource.register(KraftDataSource)

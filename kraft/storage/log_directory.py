@@ -117,9 +117,9 @@ class CheckpointJob:
 
 def make_name_durable(files: FileSystem, path: str) -> None:
     """Before the directory is formatted: a power loss that took its name, or one above it, would leave none, and
-    another node's might be made in its place."""
-    while path not in ("/", ""):
-        path = posixpath.dirname(path)
+    another node's might be made in its place. A relative `path` is followed up to the current directory."""
+    while path not in ("/", "."):
+        path = posixpath.dirname(path) or "."
         try:
             files.sync_directory(path)
         except PermissionError:

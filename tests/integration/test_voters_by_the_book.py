@@ -10,16 +10,9 @@ import sys
 from pathlib import Path
 
 from tests.capabilities import require_capability
+from tests.docs.blocks import find_block
 
 ROOT = Path(__file__).parents[2]
-
-
-def block(document: str, first: str) -> list[str]:
-    """The lines of the indented block of `document` that begins with `first`."""
-    lines = (ROOT / document).read_text(encoding="utf-8").splitlines()
-    begin = next(index for index, line in enumerate(lines) if line.startswith(f"    {first}"))
-    end = next(index for index in range(begin, len(lines)) if not lines[index].startswith("    "))
-    return [line.strip() for line in lines[begin:end]]
 
 
 def test_voters_are_replaced_removed_and_added_as_the_documents_say(tmp_path: Path) -> None:
@@ -28,17 +21,17 @@ def test_voters_are_replaced_removed_and_added_as_the_documents_say(tmp_path: Pa
         re.sub(r"\bHOST:9093\b", "127.0.0.1:19093", line)
         .replace("node-2.properties", "config/three-nodes-2.properties")
         .replace("--cluster-id ID", '--cluster-id "$ID"')
-        for line in block("docs/operations/replace-a-node.md", "kraft quorum describe ")
+        for line in find_block("docs/operations/replace-a-node.md", "kraft quorum describe ").text.splitlines()
     ]
     assert "add-voter" in replace[-1]
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "ROOT": str(ROOT),
-        "START": "\n".join(block("README.md", "ID=$(kraft storage random-uuid)")),
+        "START": find_block("README.md", "ID=$(kraft storage random-uuid)").text,
         "REPLACE_BEFORE": "\n".join(replace[:-1]),
         "REPLACE_ADD": replace[-1],
-        "LEAVE": "\n".join(block("docs/operations/decommission.md", "kraft quorum remove-voter 3")),
+        "LEAVE": find_block("docs/operations/decommission.md", "kraft quorum remove-voter 3").text,
     }
     script = Path(__file__).with_name("voters_by_the_book.sh")
     with (tmp_path / "output").open("wb") as output:

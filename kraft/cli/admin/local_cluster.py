@@ -1,9 +1,10 @@
 """A cluster of nodes on this machine, each a process of its own, for `kraft cluster start`.
 
 The directory remembers everything: `cluster.json` names the cluster and the ports of each node, and node N lives in
-`node-N`, with its log beside its data. So the same command over the same directory starts the same cluster again. A
-node that has served once is never formatted again: an empty disk may not vote as if it were the old one. Nodes are
-in a process group of their own: Ctrl-C reaches them through us alone, and each stops in order.
+`node-N`, with its log and the id of its process (`pid`) beside its data. So the same command over the same directory
+starts the same cluster again. A node that has served once is never formatted again: an empty disk may not vote as if
+it were the old one. Nodes are in a process group of their own: Ctrl-C reaches them through us alone, and each stops in
+order.
 """
 
 from __future__ import annotations
@@ -235,7 +236,9 @@ class LocalNodes:
         for text in [*(f"{key}={value}" for key, value in defaults.items() if key not in given), *self._sets]:
             command += ["--set", text]
         with (home / "kraft-node.log").open("a", encoding="utf-8") as log:
-            return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, process_group=0)
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, process_group=0)
+        (home / "pid").write_text(f"{process.pid}\n", encoding="ascii")
+        return process
 
     def _quorum_options(self, home: Path) -> list[str]:
         nodes = self._layout.nodes

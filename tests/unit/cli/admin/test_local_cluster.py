@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from kraft.cli.admin.local_cluster import SERVED, LocalNodes, format_node, load_layout
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.quorum_storage import QuorumStorage
@@ -51,3 +53,14 @@ def test_a_cluster_made_with_static_voters_keeps_them(tmp_path: Path) -> None:
     assert nodes._quorum_options(tmp_path) == ["--voters", voters, "--format"]
     (tmp_path / SERVED).touch()
     assert nodes._quorum_options(tmp_path) == ["--voters", voters]
+
+
+def test_a_cluster_lives_in_a_directory_that_is_named_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    directory = Path("kraft-cluster")  # As the command has it where --dir is left out.
+    layout, _ = load_layout(directory, 1, 0)
+    [node] = layout.nodes
+    format_node(layout, node, str(directory / "node-1" / "data"))
+    assert read_meta_properties(RealFileSystem(), "kraft-cluster/node-1/data") is not None

@@ -1,0 +1,63 @@
+"""Every command block of the documents does what it says."""
+
+from __future__ import annotations
+
+import site
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.capabilities import require_capability
+from tests.docs.sessions import Session, missing_lines, names_of_sessions, run_session
+
+FIRST_NODE = Session(
+    "first-node",
+    # A copy of the tree, as a reader has it. Packages come from this environment, since a test asks no registry.
+    prepare='cp -r "$TREE"/{kraft,api,pyproject.toml,README.md,LICENSE} .\n',
+    environment={
+        "PYTHONPATH": site.getsitepackages()[0],
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip turns what its options named NO_ are set to around.
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_COMPILE": "0",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",  # Half of the start of a JVM that runs for seconds.
+    },
+)
+THREE_NODES = Session("three-nodes")
+OPERATIONS = Session(
+    "operations",
+    # Three healthy nodes whose topics have two replicas, so that a broker can go.
+    prepare="""
+cp -r "$TREE/config" .
+kraft cluster start -n 3 --set default.replication.factor=2 --set min.insync.replicas=1 \
+  --set offsets.topic.replication.factor=2 --set offsets.topic.num.partitions=3 >ready 2>cluster.log &
+for attempt in $(seq 600); do if grep -q ready ready; then break; fi; sleep 0.1; done
+kraft topics create orders --partitions 1
+seq 1 100 | kraft produce orders
+""",
+)
+SESSIONS = {session.name: session for session in (FIRST_NODE, THREE_NODES, OPERATIONS)}
+
+
+def test_every_session_that_a_block_names_is_run_here() -> None:
+    assert names_of_sessions() == set(SESSIONS)
+
+
+@pytest.mark.parametrize("name", sorted(SESSIONS))
+def test_the_blocks_of_a_session_run_as_they_are_pasted(name: str, tmp_path: Path) -> None:
+    require_capability("netns")
+    if name == FIRST_NODE.name:
+        require_capability("java17")
+        require_capability("kcat")
+    assert sys.version_info >= (3, 11)
+    run_session(SESSIONS[name], tmp_path)
+
+
+def test_documented_output_is_looked_for_in_its_order() -> None:
+    printed = "created topic a\n  1 of 3 done\nhello\n"
+    assert missing_lines(("created topic a", "... of 3 ...", "hello"), printed) == []
+    assert missing_lines(("hello", "created topic a"), printed) == ["created topic a"]
+    assert missing_lines(("...", "bye"), printed) == ["bye"]
