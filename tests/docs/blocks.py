@@ -5,7 +5,7 @@ The info string of a fenced block has the language first and then its marks, whi
     ```bash session=NAME                 runs in this session (sessions.py), after the blocks before it
     ```bash session=NAME background=WORD stays running; the session goes on when it has printed WORD
     ```python session=NAME               runs as a file of its own, by the session's `python3`
-    ```python session=NAME continues     runs at the end of the Python block before it, in the same process
+    ```python session=NAME continues     runs at the end of the last program of the session, in the same process
     ```python session=NAME pytest        runs as a file of tests
     ```bash tested-by=PATH               is run by that test, which takes it out of the document
     ```bash shown="WHY"                  is not run, and why

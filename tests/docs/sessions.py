@@ -51,11 +51,15 @@ def steps_of(session: str) -> list[Step]:
                 steps.append(Step(last.block, last.text, tuple(block.text.splitlines())))
             ours = block.marks.get("session") == session
             if ours and "continues" in block.marks:
-                last = next(step for step in reversed(steps) if step.block.language == block.language)
+                last = next(step for step in reversed(steps) if _is_program(step.block))
                 steps[steps.index(last)] = Step(last.block, last.text + "\n" + block.text, last.output)
             elif ours:
                 steps.append(Step(block, block.text))
     return steps
+
+
+def _is_program(block: Block) -> bool:
+    return block.language == "python" and "pytest" not in block.marks
 
 
 def names_of_sessions() -> set[str]:
