@@ -22,6 +22,7 @@ SOAK = os.environ.get("KRAFT_SOAK") == "1"
 LONGEST_FIRST = (
     "tests/simulation/test_cluster.py",
     "tests/integration/test_spark_jobs",
+    "tests/docs/",
     "tests/integration/test_spark",
     "tests/integration/test_kafka_tools.py",
     "tests/integration/test_jepsen.py",
