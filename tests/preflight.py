@@ -115,6 +115,11 @@ def find_compiler() -> Finding:
     return Finding(path is not None, path or "no gcc or cc on the PATH")
 
 
+def find_openssl() -> Finding:
+    path = shutil.which("openssl")
+    return Finding(path is not None, path or "no openssl on the PATH")
+
+
 def find_kcat() -> Finding:
     path = shutil.which("kcat")
     return Finding(path is not None, path or "no kcat on the PATH")
@@ -147,6 +152,7 @@ CAPABILITIES = {
         find_namespaces, "real nodes are not cut off from each other by the kernel", "iproute2 util-linux"
     ),
     "cc": Capability(find_compiler, "no failing syncs of real files", "gcc libc6-dev"),
+    "openssl": Capability(find_openssl, "docs/security.md is not followed to the letter", "openssl"),
     "descriptors": Capability(find_descriptors, "a node is not tried with a thousand connections"),
     "nft": Capability(find_nft, "no one-way and partial cuts between real nodes", "nftables"),
 }

@@ -303,8 +303,10 @@ async def open_connection(
     connection: ClientConnection | None = None
     with world.clock.move_on_after(timeout):
         try:
-            stream = await world.network.connect(host, port)
-        except OSError as problem:
+            stream = await (
+                world.network.connect(host, port) if world.tls is None else world.network.connect(host, port, world.tls)
+            )
+        except (OSError, ValueError) as problem:
             raise Disconnected(f"{host}:{port} cannot be reached: {problem}") from problem
         connection = ClientConnection(world, stream, client_id)
         try:

@@ -13,6 +13,7 @@ from kraft.common.logging import RateLimitedLog
 from kraft.network.cold_reads import ColdReads
 from kraft.network.connection import Connection
 from kraft.network.connection_protocol import FramePool
+from kraft.network.handshakes import Handshakes
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.network.reply import SCRATCH_BYTES, Dispatcher, Peer
 from kraft.world.ports import Clock, Listener, Stream, World
@@ -56,6 +57,7 @@ class SocketServer:
         self.connections: dict[int, Connection] = {}
         self.idle_closed = 0
         self.rejected = 0
+        self._handshakes = Handshakes(world.clock)
         self._counts = counts
         counts.join(name, self.connections, lambda: self.limits)
         self._log = log
@@ -117,6 +119,8 @@ class SocketServer:
             failing = False
             try:
                 await self._counts.until_room(self.name)
+                if stream.is_encrypted:
+                    await self._handshakes.until_room()
             except BaseException:  # The server stops.
                 stream.close()
                 raise
@@ -131,16 +135,38 @@ class SocketServer:
             nursery.start_soon(self._serve, stream)
 
     async def _serve(self, stream: Stream) -> None:
-        connection = Connection(self, stream)
-        key, self._next_id = self._next_id, self._next_id + 1
-        self.connections[key] = connection
         try:
-            await connection.serve()
+            if stream.is_encrypted and not await self._shake_hands(stream):
+                return
+            connection = Connection(self, stream)
+            key, self._next_id = self._next_id, self._next_id + 1
+            self.connections[key] = connection
+            try:
+                await connection.serve()
+            finally:
+                del self.connections[key]
         finally:
-            del self.connections[key]
             self._counts.closed(stream.peer, self.name)
         if connection.peer.left is not None:
             connection.peer.left()
+
+    async def _shake_hands(self, stream: Stream) -> bool:
+        """Whether the peer may be served. Closes the stream if not."""
+        agreed = False
+        try:
+            await self._handshakes.run(stream)
+            agreed = True
+        except ConnectionResetError:
+            pass  # Probes and port scans come and go all the time.
+        except (OSError, TimeoutError) as problem:
+            self.rejected += 1
+            self._refusals.warning(
+                "connection closed: no TLS", listener=self.name, peer=stream.peer, reason=str(problem)
+            )
+        finally:
+            if not agreed:
+                stream.close()
+        return agreed
 
     async def _close_idle(self) -> None:
         period = max(self.limits.idle_seconds_max / 10, 0.05)

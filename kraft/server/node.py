@@ -43,6 +43,7 @@ from kraft.server.node_status import ControllerStatus, NodeStatus
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
 from kraft.server.stall_monitor import StallMonitor
+from kraft.server.tls_keys import TlsKeys
 from kraft.storage.log_manager import LogManager
 from kraft.storage.meta_properties import read_meta_properties
 from kraft.world.ports import Listener, World
@@ -111,7 +112,10 @@ async def run_node(
     OSError when the disk fails for good.
     """
     loggers = Loggers(world.log_sink, world.clock, config.text("kraft.log.level").lower(), node=config.node_id)
-    listeners = await _bind(world, config)
+    keys = TlsKeys(world, config)
+    to_brokers = keys.world_towards(config.inter_broker_listener_name)
+    to_controllers = keys.world_towards(config.controller_listener_names[0])
+    listeners = await _bind(world, config, keys)
     view = ConfigView(config)
     shared: SharedServer | None = None
     stack = ExitStack()
@@ -130,11 +134,24 @@ async def run_node(
         bound = {name: listener.port for name, listener in listeners.items()}
         advertised = config.advertised_listeners(bound)
         controllers = tuple(endpoint for endpoint in advertised if endpoint.name in config.controller_listener_names)
-        cluster_id, directory_id = await _identify(world, config, logs, controllers, loggers, stack)
-        shared = SharedServer(world, config, cluster_id, directory_id, controllers, loggers)
+        cluster_id, directory_id = await _identify(world, to_controllers, config, logs, controllers, loggers, stack)
+        shared = SharedServer(to_controllers, config, cluster_id, directory_id, controllers, loggers)
         endpoints = tuple(endpoint._replace(port=bound[endpoint.name]) for endpoint in config.listeners)
         await _serve(
-            _Parts(world, config, cluster_id, logs, shared, loggers, listeners, advertised, endpoints), task_status
+            _Parts(
+                to_brokers,
+                to_controllers,
+                keys,
+                config,
+                cluster_id,
+                logs,
+                shared,
+                loggers,
+                listeners,
+                advertised,
+                endpoints,
+            ),
+            task_status,
         )
     finally:
         for listener in listeners.values():
@@ -143,7 +160,7 @@ async def run_node(
         stack.close()
 
 
-async def _bind(world: World, config: NodeConfig) -> dict[str, Listener]:
+async def _bind(world: World, config: NodeConfig, keys: TlsKeys) -> dict[str, Listener]:
     """Listen on every port of the configuration. Raises ConfigurationError naming the option for each that cannot be
     had."""
     listeners: dict[str, Listener] = {}
@@ -151,7 +168,14 @@ async def _bind(world: World, config: NodeConfig) -> dict[str, Listener]:
     problems = []
     for endpoint in config.listeners:
         try:
-            listeners[endpoint.name] = await world.network.listen(endpoint.host, endpoint.port, backlog)
+            tls = keys.of_listener(endpoint.name)
+            listeners[endpoint.name] = await (
+                world.network.listen(endpoint.host, endpoint.port, backlog)
+                if tls is None
+                else world.network.listen(endpoint.host, endpoint.port, backlog, tls)
+            )
+        except ValueError as problem:
+            problems.append(f"listener {endpoint.name}: {problem}")
         except OSError as problem:
             option = "--controller-listen" if endpoint.name in config.controller_listener_names else "--listen"
             problems.append(f"{option} (listeners): {endpoint} cannot be listened on: {problem.strerror or problem}")
@@ -164,6 +188,7 @@ async def _bind(world: World, config: NodeConfig) -> dict[str, Listener]:
 
 async def _identify(
     world: World,
+    to_controllers: World,
     config: NodeConfig,
     logs: LogManager,
     controllers: tuple[Endpoint, ...],
@@ -183,7 +208,7 @@ async def _identify(
         cluster_id = format_empty_directories(world, config, controllers)
         loggers.get("node").info("directories formatted", cluster=cluster_id, directories=",".join(config.log_dirs))
     else:
-        cluster_id = config.cluster_id or await _learn_cluster_id(world, config, loggers)
+        cluster_id = config.cluster_id or await _learn_cluster_id(to_controllers, config, loggers)
     logs.format_missing(cluster_id)
     metadata = read_meta_properties(files, config.metadata_log_dir)
     return cluster_id, bytes(16) if metadata is None or metadata.directory_id is None else metadata.directory_id
@@ -232,6 +257,8 @@ class _Parts:
     def __init__(
         self,
         world: World,
+        to_controllers: World,
+        keys: TlsKeys,
         config: NodeConfig,
         cluster_id: str,
         logs: LogManager,
@@ -242,6 +269,9 @@ class _Parts:
         endpoints: tuple[Endpoint, ...],
     ) -> None:
         self.world = world
+        """In which connections go to brokers."""
+        self.to_controllers = to_controllers
+        self.keys = keys
         self.config = config
         self.cluster_id = cluster_id
         self.logs = logs
@@ -256,10 +286,11 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
     world, config, shared = parts.world, parts.config, parts.shared
     stop = trio.Event()
     log, timeout = parts.loggers.get("channel"), config.seconds("request.timeout.ms")
-    channel = NodeToControllerChannel(world, config.node_id, shared.leader_endpoint, log, timeout)
+    channel = NodeToControllerChannel(parts.to_controllers, config.node_id, shared.leader_endpoint, log, timeout)
     node = Node(world, config, parts.cluster_id, parts.endpoints, shared, parts.loggers, channel, stop)
     with closing(channel), closing(node.remote), world.loop.watch(node.stalls):
         async with trio.open_nursery() as node_nursery:
+            parts.keys.start(node_nursery, parts.listeners, parts.loggers.get("network"))
             async with trio.open_nursery() as broker_nursery:
                 if config.is_controller:
                     bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
@@ -131,12 +131,40 @@ class FileSystem(Protocol):
         """The owner may read the file from now on, and nobody may write (mode 0400)."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """How connections are encrypted, and by which certificates peers prove who they are. A value: equal settings
+    mean the same."""
+
+    certificate_chain: str = field(default="", repr=False)
+    """Our own certificate and those between it and its authority, as PEM. Empty: we show none."""
+    private_key: str = field(default="", repr=False)
+    """PEM."""
+    key_password: str | None = field(default=None, repr=False)
+    trusted: str = field(default="", repr=False)
+    """Certificates of authorities, as PEM. Empty: a client trusts what the operating system trusts."""
+    client_auth: str = "none"
+    """Whether a server asks its clients for a certificate: none, requested, required."""
+    check_host: bool = True
+    """Whether a client checks that the server's certificate names the host it connected to."""
+    protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
+    """Neighbouring versions, the lowest first."""
+    ciphers: tuple[str, ...] = ()
+    """Of TLS 1.2, by OpenSSL's names. Empty: the library's choice."""
+
+
 class Stream(Protocol):
-    """A connected TCP stream.
+    """A connected TCP stream, encrypted or not.
 
     One task receives; sends are serialised by their caller. A broken or closed stream raises ConnectionError
     (OSError's subclass).
     """
+
+    @property
+    def is_encrypted(self) -> bool: ...
+    async def shake_hands(self) -> None:
+        """Agree with the peer on keys, before anything is received or sent on an encrypted stream that was accepted.
+        A plain one returns at once. Raises ConnectionError with the reason. May hang: bound it with the clock."""
 
     @property
     def peer(self) -> str:
@@ -153,7 +181,8 @@ class Stream(Protocol):
         come, a good part may be awaited."""
 
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
-        """Bytes the kernel took of `buffers` now (0 when it takes none)."""
+        """Bytes of `buffers` that were taken now (0 when none were). An encrypted stream may keep some of them until
+        `wait_writable` and the next send."""
 
     async def wait_writable(self) -> None: ...
     async def send_all(self, buffers: Sequence[Buffer]) -> None: ...
@@ -173,15 +202,20 @@ class Listener(Protocol):
         """The bound port, also where 0 was asked for."""
 
     async def accept(self) -> Stream: ...
+    def take_tls(self, tls: Tls) -> None:
+        """Connections that are accepted from now on use these keys. Raises ValueError with a sentence, and goes on
+        with what there was."""
+
     def close(self) -> None: ...
 
 
 class Network(Protocol):
-    async def listen(self, host: str, port: int, backlog: int = 50) -> Listener:
-        """Raises OSError (EADDRINUSE, EADDRNOTAVAIL ...)."""
+    async def listen(self, host: str, port: int, backlog: int = 50, tls: Tls | None = None) -> Listener:
+        """Raises OSError (EADDRINUSE, EADDRNOTAVAIL ...), ValueError with a sentence for keys that cannot be used."""
 
-    async def connect(self, host: str, port: int) -> Stream:
-        """Raises ConnectionRefusedError when nobody listens, OSError otherwise. May hang: bound it with the clock."""
+    async def connect(self, host: str, port: int, tls: Tls | None = None) -> Stream:
+        """With `tls`, hands have been shaken when this returns. Raises ConnectionRefusedError when nobody listens,
+        OSError otherwise, ValueError as `listen`. May hang: bound it with the clock."""
 
 
 class Threads(Protocol):
@@ -226,6 +260,10 @@ class World(Protocol):
     @property
     def network(self) -> Network: ...
     @property
+    def tls(self) -> Tls | None:
+        """How connections to Kafka nodes are encrypted here; None where they are not."""
+
+    @property
     def threads(self) -> Threads: ...
     @property
     def loop(self) -> Loop: ...
@@ -235,3 +273,37 @@ class World(Protocol):
     def process_id(self) -> int: ...
     def log_sink(self, line: Mapping[str, Any]) -> None:
         """Takes one structured log event of this node; the composition root decides where it goes."""
+
+
+class EncryptingWorld:
+    """A world like another, in which connections to Kafka nodes are encrypted."""
+
+    __slots__ = (
+        "_tls",
+        "clock",
+        "environment",
+        "files",
+        "log_sink",
+        "loop",
+        "network",
+        "process_id",
+        "random",
+        "threads",
+    )
+
+    def __init__(self, world: World, tls: Callable[[], Tls]) -> None:
+        """`tls` tells the keys that are in force."""
+        self._tls = tls
+        self.clock = world.clock
+        self.random = world.random
+        self.files = world.files
+        self.network = world.network
+        self.threads = world.threads
+        self.loop = world.loop
+        self.environment = world.environment
+        self.process_id = world.process_id
+        self.log_sink = world.log_sink
+
+    @property
+    def tls(self) -> Tls | None:
+        return self._tls()

@@ -39,7 +39,8 @@ kraft topics create orders --partitions 1
 seq 1 100 | kraft produce orders
 """,
 )
-SESSIONS = {session.name: session for session in (FIRST_NODE, THREE_NODES, OPERATIONS)}
+TLS = Session("tls")
+SESSIONS = {session.name: session for session in (FIRST_NODE, THREE_NODES, OPERATIONS, TLS)}
 
 
 def test_every_session_that_a_block_names_is_run_here() -> None:
@@ -52,6 +53,8 @@ def test_the_blocks_of_a_session_run_as_they_are_pasted(name: str, tmp_path: Pat
     if name == FIRST_NODE.name:
         require_capability("java17")
         require_capability("kcat")
+    if name == TLS.name:
+        require_capability("openssl")
     assert sys.version_info >= (3, 11)
     run_session(SESSIONS[name], tmp_path)
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from kraft.cli.admin.command_config import offer
 from kraft.cli.admin.output import abandon
 from kraft.common.version import VERSION
 
@@ -76,6 +77,8 @@ def load(noun: str) -> Any:
     module = importlib.import_module(f"kraft.cli.admin.{noun}")
     command = typer.main.get_command(module.app)
     command.name = noun
+    if noun != "spark":  # Its pipelines connect from Spark's own processes.
+        offer(command)
     return command
 
 

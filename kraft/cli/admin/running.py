@@ -9,6 +9,7 @@ from typing import TypeVar
 import trio
 import typer
 
+from kraft.cli.admin.command_config import tls_of_command
 from kraft.cli.admin.options import OutputFormat, parse_bootstrap
 from kraft.cli.admin.output import abandon, say, warn
 from kraft.client.cluster import Cluster
@@ -63,10 +64,14 @@ def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[
     With `at_once` somebody must be there from the beginning.
     """
     addresses = parse_bootstrap(bootstrap)
+    try:
+        world = RealWorld(tls=tls_of_command())
+    except ConfigurationError as problem:
+        raise typer.Exit(complain(problem)) from problem
 
     async def session() -> T:
         each_seconds = min(CONNECT_SECONDS_MAX, timeout / len(addresses))  # They are tried in turn.
-        async with Cluster(RealWorld(), addresses, connect_seconds=each_seconds, operation_seconds=timeout) as cluster:
+        async with Cluster(world, addresses, connect_seconds=each_seconds, operation_seconds=timeout) as cluster:
             if at_once:
                 await cluster.features()  # Tells at once when nobody is there, instead of trying until the deadline.
                 cluster.connect_seconds = min(CONNECT_SECONDS_MAX, timeout)
@@ -161,7 +166,10 @@ def hint_for(problem: BaseException | None) -> str:
     if isinstance(problem, ApiError):
         return HINTS.get(problem.code, "")
     if isinstance(problem, NoBroker | Disconnected):
-        return "is a node running there? `kraft-node` starts one; --bootstrap-server HOST:PORT names another"
+        return (
+            "is a node running there? `kraft-node` starts one; --bootstrap-server HOST:PORT names another; "
+            "--command-config FILE says how to reach one by SSL"
+        )
     if isinstance(problem, UnsupportedApi):
         return "the node is older than this command; `kraft brokers describe ID` shows what it serves"
     if isinstance(problem, DeadlinePassed | TimeoutError):

@@ -13,12 +13,16 @@ from kraft.common.config.types import Value, split_list
 DEFAULT_BROKER_ADDRESS: Final = "127.0.0.1:9092"
 DEFAULT_CONTROLLER_ADDRESS: Final = "127.0.0.1:9093"
 
+SERVED_PROTOCOLS: Final = ("PLAINTEXT", "SSL")
+
 
 class Listening(NamedTuple):
     listeners: tuple[Endpoint, ...]
     advertised: tuple[Endpoint, ...]
     controller_names: tuple[str, ...]
     inter_broker_name: str
+    protocols: Mapping[str, str]
+    """Listener names to security protocols, also of listeners that other nodes have."""
 
 
 def derive_listeners(
@@ -55,7 +59,7 @@ class _Derivation:
         listeners = self.replace_by_options(listeners, protocols)
         self.check_listeners(listeners)
         advertised = self.advertised(listeners, protocols)
-        return Listening(listeners, advertised, self.controller_names, self.inter_broker_name(listeners))
+        return Listening(listeners, advertised, self.controller_names, self.inter_broker_name(listeners), protocols)
 
     def note(self, key: str, problem: str) -> None:
         origin = self.settings[key].origin if key in self.settings else "default"
@@ -95,10 +99,11 @@ class _Derivation:
             except ValueError as problem:
                 self.note(key, str(problem))
                 continue
-            if endpoint.security_protocol != "PLAINTEXT":
+            if endpoint.security_protocol not in SERVED_PROTOCOLS:
                 self.note(
                     key,
-                    f"{text!r}: the security protocol {endpoint.security_protocol} is not served yet, only PLAINTEXT",
+                    f"{text!r}: the security protocol {endpoint.security_protocol} is not served yet, only "
+                    f"{' and '.join(SERVED_PROTOCOLS)}",
                 )
             endpoints.append(endpoint)
         if len({endpoint.name for endpoint in endpoints}) != len(endpoints):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from kraft.common.config.definition import UpdateMode
 from kraft.common.config.endpoints import Address, Endpoint, Voter
 from kraft.common.config.layers import Setting
-from kraft.common.config.resources import BROKER_KEYS, broker_family, broker_key, listener_key
+from kraft.common.config.resources import BROKER_KEYS, TLS_KEYS, broker_family, broker_key, listener_key
 from kraft.common.config.types import Value
 
 BROKER = "broker"
@@ -41,6 +41,8 @@ class NodeConfig:
     """One for each listener; port 0 where it follows a port that the system chooses (`advertised_listeners`)."""
     controller_listener_names: tuple[str, ...]
     inter_broker_listener_name: str
+    security_protocols: Mapping[str, str]
+    """Listener names to security protocols, also of listeners that only other nodes have."""
     log_dirs: tuple[str, ...]
     """Absolute."""
     metadata_log_dir: str
@@ -89,6 +91,10 @@ class NodeConfig:
         """What is set for one listener alone (`listener.name.<listener>.<key>`)."""
         key = listener_key(listener, name)
         return self.integer(key) if key in self.values else default
+
+    def tls_values(self, listener: str) -> dict[str, Value]:
+        """The `ssl.*` keys of a listener: what is set for it alone, else what holds for all."""
+        return {name: self.values.get(listener_key(listener, name), self.values[name]) for name in TLS_KEYS}
 
     def optional_integer(self, name: str) -> int | None:
         return None if self.values[name] is None else self.integer(name)

@@ -233,6 +233,7 @@ class _Loader:
             advertised=listening.advertised,
             controller_listener_names=listening.controller_names,
             inter_broker_listener_name=listening.inter_broker_name,
+            security_protocols=listening.protocols,
             log_dirs=log_dirs,
             metadata_log_dir=self.absolute(metadata_dir) if isinstance(metadata_dir, str) else log_dirs[0],
             voters=voters,

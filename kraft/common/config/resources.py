@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kraft.common.config.definition import ConfigDef, ConfigKey
+from kraft.common.config.definition import ConfigDef, ConfigKey, Status
 from kraft.common.config.keys import (
     cleaner_keys,
     client_metrics_keys,
@@ -63,7 +63,9 @@ TOPIC_KEYS: Final = ConfigDef(topic_level_keys.KEYS)
 GROUP_KEYS: Final = ConfigDef(group_level_keys.KEYS)
 CLIENT_METRICS_KEYS: Final = ConfigDef(client_metrics_keys.KEYS)
 
-LISTENER_KEYS: Final = ("max.connections",)
+TLS_KEYS: Final = tuple(row.name for row in ssl_keys.KEYS if row.status == Status.ENFORCED)
+TLS_KEYS_WITHOUT_EFFECT: Final = tuple(row.name for row in ssl_keys.KEYS if row.status == Status.ACCEPTED)
+LISTENER_KEYS: Final = ("max.connections", *TLS_KEYS)
 """Broker keys that count for one listener alone as `listener.name.<listener>.<key>`; its name in lower case."""
 
 

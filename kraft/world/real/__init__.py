@@ -15,6 +15,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 import trio
 
+from kraft.world.ports import Tls
 from kraft.world.randomness import SeededRandomness, SystemRandomness
 from kraft.world.real.clock import RealClock
 from kraft.world.real.files import RealFileSystem
@@ -35,17 +36,34 @@ class RealWorld:
     """One process's world. Several nodes of one process (tests) take one each, so that thread limits and random
     streams stay apart."""
 
-    __slots__ = ("_log_sink", "clock", "environment", "files", "loop", "network", "process_id", "random", "threads")
+    __slots__ = (
+        "_log_sink",
+        "clock",
+        "environment",
+        "files",
+        "loop",
+        "network",
+        "process_id",
+        "random",
+        "threads",
+        "tls",
+    )
 
     def __init__(
-        self, *, seed: int | str | None = None, log_sink: LogSink = write_to_stderr, threads: int = 16
+        self,
+        *,
+        seed: int | str | None = None,
+        log_sink: LogSink = write_to_stderr,
+        threads: int = 16,
+        tls: Tls | None = None,
     ) -> None:
         """`seed` makes random streams repeatable; without it they come from the kernel. `threads` bounds the worker
-        threads of `threads.run`."""
+        threads of `threads.run`. `tls`: how connections to Kafka nodes are encrypted."""
         self.clock = RealClock()
         self.random = SystemRandomness() if seed is None else SeededRandomness(str(seed))
         self.files = RealFileSystem()
         self.network = RealNetwork()
+        self.tls = tls
         self.threads = RealThreads(threads)
         self.loop = RealLoop()
         self.environment: Mapping[str, str] = dict(os.environ)

@@ -11,22 +11,27 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import trio
 
-from kraft.world.ports import Buffer, File
+from kraft.world.ports import Buffer, File, Tls
 from kraft.world.real.files import RealFile
+
+if TYPE_CHECKING:
+    import ssl
 
 TURN_BYTES = 1024 * 1024  # At most this much is sent without a checkpoint: about 0.2 ms of copying.
 RETRY_BYTES = 256 * 1024  # What is read at a time for a socket that did not take all of the last piece.
 BUFFERS_PER_CALL = 1024  # IOV_MAX on Linux.
 # Of a large frame so much is awaited before the loop wakes for it.
 AWAITED_BYTES_MIN, AWAITED_BYTES_MAX = 64 * 1024, 256 * 1024
+CLIENT_CONTEXTS_MAX = 16  # Of as many sets of keys as are in use at once; renewed ones take the place of old ones.
 Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 
 
-def _broken(error: OSError) -> ConnectionError:
+def broken(error: OSError) -> ConnectionError:
     """A connection's failure as the one kind that callers handle, errno kept."""
     if isinstance(error, ConnectionError):
         return error
@@ -41,6 +46,7 @@ class RealStream:
     """Implements `kraft.world.ports.Stream` on a connected socket."""
 
     __slots__ = ("_awaited", "_file_buffer", "_socket", "_turn", "local", "peer")
+    is_encrypted = False
 
     def __init__(self, connected: socket.socket, peer: str, file_buffer: memoryview) -> None:
         """`file_buffer` is shared by all streams of a loop: used only between two awaits."""
@@ -53,15 +59,22 @@ class RealStream:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
+    async def shake_hands(self) -> None:
+        await trio.lowlevel.checkpoint()
+
     def receive_nowait(self, buffer: memoryview) -> int | None:
         try:
             return self._socket.recv_into(buffer)
         except BlockingIOError:
             return None
         except OSError as error:
-            raise _broken(error) from error
+            raise broken(error) from error
 
     async def wait_readable(self, expected: int = 1) -> None:
+        await self.wait_raw(expected)
+
+    async def wait_raw(self, expected: int = 1) -> None:
+        """Wait for `expected` bytes from the kernel, or for some of them if they are many."""
         awaited = min(expected, AWAITED_BYTES_MAX) if expected >= AWAITED_BYTES_MIN else 1
         try:
             if awaited != self._awaited:
@@ -71,7 +84,7 @@ class RealStream:
         except (trio.ClosedResourceError, ValueError) as error:  # ValueError: the socket was closed before the wait.
             raise _closed() from error
         except OSError as error:
-            raise _closed() if error.errno == errno.EBADF else _broken(error) from error
+            raise _closed() if error.errno == errno.EBADF else broken(error) from error
 
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
         try:
@@ -81,7 +94,7 @@ class RealStream:
         except BlockingIOError:
             return 0
         except OSError as error:
-            raise _broken(error) from error
+            raise broken(error) from error
 
     async def wait_writable(self) -> None:
         self._turn = 0
@@ -113,18 +126,16 @@ class RealStream:
         end, chunk = offset + count, TURN_BYTES
         while offset < end:
             # Nothing is awaited between filling the buffer and handing it to the kernel: it is ours for that long.
-            piece = self._file_buffer[: min(end - offset, chunk)]
-            size = os.preadv(file.descriptor, [piece], offset)
-            if size == 0:
-                raise OSError(errno.EIO, f"{file.path} ends before byte {end}")
+            piece = read_piece(file, self._file_buffer[: min(end - offset, chunk)], offset)
+            size = len(piece)
             try:
-                sent = self._socket.send(piece[:size])
+                sent = self._socket.send(piece)
             except BlockingIOError:
                 chunk = RETRY_BYTES
                 await self.wait_writable()
                 continue
             except OSError as error:
-                raise _broken(error) from error
+                raise broken(error) from error
             if sent < size:
                 chunk = RETRY_BYTES
             offset += sent
@@ -139,6 +150,14 @@ class RealStream:
             self._socket.close()
 
 
+def read_piece(file: RealFile, buffer: memoryview, offset: int) -> memoryview:
+    """As much of the file as `buffer` holds, or a part of that. Raises OSError, also where the file has ended."""
+    size = os.preadv(file.descriptor, [buffer], offset)
+    if size == 0:
+        raise OSError(errno.EIO, f"{file.path} ends before byte {offset + len(buffer)}")
+    return buffer[:size]
+
+
 def _after(buffers: Sequence[Buffer], sent: int) -> list[Buffer]:
     """What is left of `buffers` once their first `sent` bytes are gone."""
     left: list[Buffer] = []
@@ -151,14 +170,21 @@ def _after(buffers: Sequence[Buffer], sent: int) -> list[Buffer]:
     return left
 
 
+StreamOf = Callable[[socket.socket, str], RealStream]
+StreamsOf = Callable[[Tls | None], StreamOf]
+
+
 class RealListener:
     """Implements `kraft.world.ports.Listener`. Once closed, `accept` raises ConnectionError."""
 
-    __slots__ = ("_file_buffer", "_socket", "host", "port")
+    __slots__ = ("_socket", "_stream_of", "_streams_of", "host", "port")
 
-    def __init__(self, listening: socket.socket, file_buffer: memoryview) -> None:
+    def __init__(self, listening: socket.socket, streams_of: StreamsOf, tls: Tls | None) -> None:
+        """`streams_of` tells what makes streams of accepted sockets. Raises ValueError for keys that cannot be
+        used."""
         self._socket = listening
-        self._file_buffer = file_buffer
+        self._streams_of = streams_of
+        self._stream_of = streams_of(tls)
         self.host, self.port = listening.getsockname()[:2]
 
     async def accept(self) -> RealStream:
@@ -167,7 +193,7 @@ class RealListener:
             try:
                 connected, address = self._socket.accept()
                 connected.setblocking(False)
-                return RealStream(connected, str(address[0]), self._file_buffer)
+                return self._stream_of(connected, str(address[0]))
             except BlockingIOError:
                 try:
                     await trio.lowlevel.wait_readable(self._socket)
@@ -182,6 +208,9 @@ class RealListener:
                 if error.errno not in (errno.EINVAL, errno.ENOTCONN):
                     raise
 
+    def take_tls(self, tls: Tls) -> None:
+        self._stream_of = self._streams_of(tls)
+
     def close(self) -> None:
         if self._socket.fileno() >= 0:
             trio.lowlevel.notify_closing(self._socket)
@@ -191,12 +220,14 @@ class RealListener:
 class RealNetwork:
     """Implements `kraft.world.ports.Network`."""
 
-    __slots__ = ("_file_buffer",)
+    __slots__ = ("_client_contexts", "_file_buffer", "_handshake_turns")
 
     def __init__(self) -> None:
         self._file_buffer = memoryview(bytearray(TURN_BYTES))  # Pages that nobody touches cost nothing.
+        self._handshake_turns = trio.Lock()
+        self._client_contexts: dict[Tls, ssl.SSLContext] = {}
 
-    async def listen(self, host: str, port: int, backlog: int = 50) -> RealListener:
+    async def listen(self, host: str, port: int, backlog: int = 50, tls: Tls | None = None) -> RealListener:
         """An empty host is every address, IPv4 and IPv6."""
         if not host:
             dual = socket.has_dualstack_ipv6()
@@ -207,16 +238,53 @@ class RealNetwork:
             family, address = (await _resolve(host, port))[0]
             listening = _bind(family, address, backlog)
         listening.setblocking(False)
-        return RealListener(listening, self._file_buffer)
+        try:
+            return RealListener(listening, self._accepted, tls)
+        except BaseException:
+            listening.close()
+            raise
 
-    async def connect(self, host: str, port: int) -> RealStream:
+    def _accepted(self, tls: Tls | None) -> StreamOf:
+        """What makes streams of sockets that a listener accepts."""
+        if tls is None:
+            return lambda connected, peer: RealStream(connected, peer, self._file_buffer)
+        from kraft.world.real.tls import TlsStream, server_context  # Who does not encrypt need not import ssl.
+
+        context = server_context(tls)
+        return lambda connected, peer: TlsStream(connected, peer, self._file_buffer, context, self._handshake_turns)
+
+    async def connect(self, host: str, port: int, tls: Tls | None = None) -> RealStream:
         failure: OSError | None = None
         for family, address in await _resolve(host, port):
             try:
-                return RealStream(await _connect(family, address), str(address[0]), self._file_buffer)
+                connected = await _connect(family, address)
             except OSError as error:
                 failure = failure or error
+                continue
+            if tls is None:
+                return RealStream(connected, str(address[0]), self._file_buffer)
+            return await self._encrypt(connected, str(address[0]), host, tls)
         raise failure or ConnectionRefusedError(errno.ECONNREFUSED, f"{host} has no address")
+
+    async def _encrypt(self, connected: socket.socket, peer: str, host: str, tls: Tls) -> RealStream:
+        from kraft.world.real.tls import TlsStream, client_context
+
+        try:
+            context = self._client_contexts.get(tls)
+            if context is None:
+                if len(self._client_contexts) >= CLIENT_CONTEXTS_MAX:
+                    self._client_contexts.clear()
+                context = self._client_contexts[tls] = client_context(tls)
+            stream = TlsStream(connected, peer, self._file_buffer, context, self._handshake_turns, host)
+        except BaseException:
+            connected.close()
+            raise
+        try:
+            await stream.shake_hands()
+        except BaseException:
+            stream.close()
+            raise
+        return stream
 
 
 def _bind(family: int, address: Address, backlog: int) -> socket.socket:

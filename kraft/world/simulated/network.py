@@ -7,6 +7,7 @@ from collections import deque
 
 import trio
 
+from kraft.world.ports import Tls
 from kraft.world.simulated.internet import LOOPBACK, OWN_NAMES, RETRY_SECONDS_MAX, WILDCARD, Host, Internet, failure
 from kraft.world.simulated.node import Node, Parking
 from kraft.world.simulated.streams import Pipe, SimulatedStream
@@ -53,6 +54,9 @@ class SimulatedListener:
                 self._node.note("accepted", stream.name)
                 return stream
             await self.arrivals.wait()
+
+    def take_tls(self, tls: Tls) -> None:
+        _refuse(tls)
 
     def close(self) -> None:
         if not self._node.alive or self._closed:
@@ -150,7 +154,8 @@ class SimulatedNetwork:
         self._home = home
         self._node = node
 
-    async def listen(self, host: str, port: int, backlog: int = 50) -> SimulatedListener:
+    async def listen(self, host: str, port: int, backlog: int = 50, tls: Tls | None = None) -> SimulatedListener:
+        _refuse(tls)
         self._node.enter("listen", host, port)
         await trio.lowlevel.checkpoint()
         address = self._own_address(host)
@@ -174,7 +179,8 @@ class SimulatedNetwork:
             raise failure(errno.EADDRNOTAVAIL)
         return address
 
-    async def connect(self, host: str, port: int) -> SimulatedStream:
+    async def connect(self, host: str, port: int, tls: Tls | None = None) -> SimulatedStream:
+        _refuse(tls)
         self._node.enter("connect", host, port)
         target, address = self._internet.resolve(host, self._home)
         attempt = Attempt(self._internet, self._node, self._home, target, address, port)
@@ -190,3 +196,8 @@ class SimulatedNetwork:
             raise failure(attempt.failure or errno.ECONNREFUSED)
         self._node.note("connected", attempt.stream.name)
         return attempt.stream
+
+
+def _refuse(tls: Tls | None) -> None:
+    if tls is not None:
+        raise ValueError("the simulated network does not encrypt: its nodes listen by PLAINTEXT")

@@ -119,6 +119,7 @@ class SimulatedStream:
         "readable",
         "writable",
     )
+    is_encrypted = False
 
     def __init__(
         self,
@@ -158,6 +159,9 @@ class SimulatedStream:
             raise ConnectionAbortedError(errno.ECONNABORTED, "closed on this side")
         if self._failure is not None:
             raise failure(self._failure)
+
+    async def shake_hands(self) -> None:
+        await trio.lowlevel.checkpoint()
 
     def receive_nowait(self, buffer: memoryview) -> int | None:
         self._enter("receive", len(buffer))

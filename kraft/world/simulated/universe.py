@@ -57,6 +57,8 @@ class SimulatedWorld:
         "threads",
         "universe",
     )
+    tls = None
+    """Nothing is encrypted here."""
 
     def __init__(self, universe: Universe, node: Node, host: Host, disk: Disk, environment: Mapping[str, str]) -> None:
         life = f"{universe.seed}/{node.name}/{node.incarnation}"

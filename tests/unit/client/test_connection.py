@@ -25,6 +25,7 @@ FETCH = 12
 
 
 class ScriptedStream:
+    is_encrypted = False
     """Keeps what was sent; gives out what the test says."""
 
     peer, local = "server", ("client", 1)

@@ -9,12 +9,13 @@ from kraft.common.config.definition import Status, UpdateMode
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config
 from kraft.common.config.resource_type import ResourceType
-from kraft.common.config.resources import BROKER_KEYS
+from kraft.common.config.resources import BROKER_KEYS, TLS_KEYS
 from kraft.common.errors import ApiError
 
 NO_EFFECT = "it has no effect here"
 READ_AT_START = "it is read when the broker starts"
 
+REPLACE_FILES = "set it in the broker's configuration and restart the broker. To renew keys, replace the files"
 REFUSED = {
     "background.threads": ("11", NO_EFFECT),
     "group.consumer.assignment.interval.ms": ("7", NO_EFFECT),
@@ -36,6 +37,11 @@ REFUSED = {
     "producer.id.expiration.ms": ("1000", READ_AT_START),
     "share.coordinator.cached.buffer.max.bytes": ("2000000", NO_EFFECT),
     "transaction.partition.verification.enable": ("false", NO_EFFECT),
+    "ssl.keystore.type": ("PEM", NO_EFFECT),
+    "ssl.protocol": ("TLSv1.2", NO_EFFECT),
+    "ssl.truststore.type": ("PEM", NO_EFFECT),
+    **dict.fromkeys(TLS_KEYS, ("x", REPLACE_FILES)),
+    "ssl.client.auth": ("required", REPLACE_FILES),
 }
 """A value other than the default, and the reason for the refusal."""
 
@@ -106,6 +112,11 @@ def test_a_change_that_would_do_nothing_is_refused(name: str, node: NodeConfig) 
     assert refused.value.code == INVALID_REQUEST
     assert (refused.value.message or "").startswith(f"{name} cannot be changed while the broker runs: {reason}")
     check_request(ResourceType.BROKER, "1", [Alteration(name, Operation.DELETE, None)], node)
+
+
+def test_a_key_of_one_listener_alone_is_refused_likewise(node: NodeConfig) -> None:
+    with pytest.raises(ApiError, match="To renew keys, replace the files"):
+        change(node, "listener.name.plaintext.ssl.keystore.location", "new.pem")
 
 
 def test_the_value_in_force_may_be_set_again(node: NodeConfig) -> None:

@@ -131,7 +131,7 @@ def test_every_problem_stands_in_one_report_with_its_place() -> None:
         ("--admin", "nowhere"),
         sets=["retention.ms=5", "zookeeper.connect=x"],
         files=[
-            "# a comment\nnum.partition=3\nnum.partitions=0\n\nssl.protocol=TLSv1.2\n"
+            "# a comment\nnum.partition=3\nnum.partitions=0\n\nssl.provider=SunJSSE\n"
             "broker.heartbeat.interval.ms=20000\nnonsense=1"
         ],
     )
@@ -142,8 +142,8 @@ def test_every_problem_stands_in_one_report_with_its_place() -> None:
         "--set: unknown key zookeeper.connect - Kafka 4 removed it together with ZooKeeper",
         "1.properties:3: Invalid value 0 for configuration num.partitions: Value must be at least 1 (valid: [1,...])",
         (
-            "1.properties:5: ssl.protocol is not served yet. The TLS version that contexts are made for. Remove "
-            "it or give it its default, TLSv1.3"
+            "1.properties:5: ssl.provider is not served yet. The Java provider of TLS. Remove "
+            "it or give it its default, which is none"
         ),
         "--admin: kraft.admin.listener: 'nowhere' is not host:port, nor is it off",
         "1.properties:6: broker.heartbeat.interval.ms (20000) must be smaller than broker.session.timeout.ms (9000)",

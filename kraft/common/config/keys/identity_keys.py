@@ -100,7 +100,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         PER_BROKER,
         ENFORCED,
         ANYTHING,
-        "The security protocol of each listener name, as NAME:PROTOCOL. Only PLAINTEXT is served so far.",
+        "The security protocol of each listener name, as NAME:PROTOCOL. PLAINTEXT and SSL are served.",
     ),
     key(
         "controller.listener.names",

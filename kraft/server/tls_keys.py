@@ -1,0 +1,115 @@
+"""The keys of a node's TLS: those that its listeners show, and those with which it connects to other nodes.
+
+Files are read when the node starts, and again when they change; connections that are there keep the keys they began
+with. Keys that cannot be used end a start, but do not touch a node that runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import trio
+
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.errors import ConfigurationError
+from kraft.common.logging import Logger
+from kraft.security.tls import STORE_BYTES_MAX, TlsProblem, TlsSettings, load_tls
+from kraft.world.ports import EncryptingWorld, FileStatus, FileSystem, Listener, Tls, World
+
+SSL: Final = "SSL"
+LOOK_SECONDS: Final = 5.0
+"""How often files are looked at: a stat each."""
+
+
+class TlsKeys:
+    """Made when a node starts. Raises ConfigurationError."""
+
+    def __init__(self, world: World, config: NodeConfig) -> None:
+        self._world = world
+        self._settings: dict[tuple[str, bool], TlsSettings] = {}
+        """By listener, and whether we are the server there."""
+        self._current: dict[tuple[str, bool], Tls] = {}
+        self._seen: dict[str, FileStatus | None] = {}
+        own = [endpoint.name for endpoint in config.listeners]
+        others = [config.inter_broker_listener_name, *config.controller_listener_names[:1]]
+        wanted = [(name, True) for name in own] + [(name, False) for name in others]
+        problems = []
+        for name, is_server in wanted:
+            if config.security_protocols.get(name) == SSL:
+                self._settings[name, is_server] = TlsSettings(
+                    values=config.tls_values(name),
+                    is_server=is_server,
+                    prefix=f"listener {name}: ",
+                )
+        self._seen = self._statuses()
+        for key, settings in self._settings.items():
+            try:
+                self._current[key] = load_tls(settings, self._read)
+            except TlsProblem as problem:
+                problems.append(str(problem))
+        if problems:
+            raise ConfigurationError(list(dict.fromkeys(problems)))
+
+    def of_listener(self, name: str) -> Tls | None:
+        """What a listener of ours shows; None for one that does not encrypt."""
+        return self._current.get((name, True))
+
+    def world_towards(self, name: str) -> World:
+        """The world in which connections go to other nodes' listeners of that name."""
+        if (name, False) not in self._settings:
+            return self._world
+        return EncryptingWorld(self._world, lambda: self._current[name, False])
+
+    def start(self, nursery: trio.Nursery, listeners: Mapping[str, Listener], log: Logger) -> None:
+        """Follow the files from now on, if there are any."""
+        if self._settings:
+            nursery.start_soon(self._follow_files, listeners, log)
+
+    async def _follow_files(self, listeners: Mapping[str, Listener], log: Logger) -> None:
+        """Take keys over from files that change, for ever."""
+        while True:
+            await self._world.clock.sleep(LOOK_SECONDS)
+            statuses = self._statuses()
+            if statuses != self._seen:
+                self._seen = statuses
+                await self._renew(listeners, log)
+
+    async def _renew(self, listeners: Mapping[str, Listener], log: Logger) -> None:
+        for (name, is_server), settings in self._settings.items():
+            try:
+                # In a thread: opening a PKCS#12 file takes a tenth of a second of hashing.
+                tls = await self._world.threads.run(load_tls, settings, self._read)
+                if tls == self._current[name, is_server]:
+                    continue
+                if is_server:
+                    listeners[name].take_tls(tls)
+            except ValueError as problem:
+                log.error(
+                    "changed keys of TLS are not taken: those from before stay in force",
+                    listener=name,
+                    reason=str(problem),
+                )
+                continue
+            self._current[name, is_server] = tls
+            log.info("keys of TLS renewed", listener=name, towards="clients" if is_server else "other nodes")
+            await trio.lowlevel.checkpoint()
+
+    def _statuses(self) -> dict[str, FileStatus | None]:
+        files = self._world.files
+        paths = dict.fromkeys(path for settings in self._settings.values() for path in settings.files)
+        return {path: _status(files, path) for path in paths}
+
+    def _read(self, path: str) -> bytes:
+        file = self._world.files.open(path, writable=False)
+        try:
+            return file.pread(STORE_BYTES_MAX + 1, 0)
+        finally:
+            file.close()
+
+
+def _status(files: FileSystem, path: str) -> FileStatus | None:
+    try:
+        return files.status(path)
+    except OSError:
+        return None

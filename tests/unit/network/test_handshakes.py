@@ -1,0 +1,158 @@
+"""How long those are waited for whose keys are not agreed yet, and how many of them."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from kraft.common.logging import Loggers
+from kraft.network import handshakes
+from kraft.network.handshakes import Handshakes
+from kraft.network.limits import ConnectionCounts, ConnectionLimits
+from kraft.network.socket_server import SocketServer
+from kraft.world.real import RealWorld
+from tests.certificates import certificates
+from tests.unit.coordinator.fakes import TrioClock
+from tests.unit.network.scripted import ScriptedDispatcher, frame, receive, reply
+
+
+class Silent:
+    """Never says anything."""
+
+    is_encrypted = True
+
+    async def shake_hands(self) -> None:
+        await trio.sleep_forever()
+
+
+class Quick:
+    async def shake_hands(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+def simulated(main: Any) -> None:
+    trio.run(main, clock=MockClock(autojump_threshold=0.01))
+
+
+def test_one_that_takes_too_long_is_given_up() -> None:
+    async def main() -> None:
+        stream: Any = Silent()
+        start = trio.current_time()
+        with pytest.raises(TimeoutError, match=r"no TLS handshake within 10\.0 s"):
+            await Handshakes(TrioClock()).run(stream)
+        assert trio.current_time() - start == pytest.approx(handshakes.HANDSHAKE_SECONDS_MAX)
+
+    simulated(main)
+
+
+def test_silent_ones_make_room_for_others_and_the_oldest_goes_first() -> None:
+    ended: list[int] = []
+
+    async def main() -> None:
+        places = Handshakes(TrioClock(), 3)
+        silent: Any = Silent()
+
+        async def keep(number: int) -> None:
+            with pytest.raises(TimeoutError):
+                await places.run(silent)
+            ended.append(number)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(3):
+                nursery.start_soon(keep, number)
+                await trio.sleep(0.1)
+            start = trio.current_time()
+            await places.until_room()
+            assert trio.current_time() - start == pytest.approx(0.7), "a second after the oldest began"
+            quick: Any = Quick()
+            await places.run(quick)
+            await places.until_room()
+            await trio.testing.wait_all_tasks_blocked()
+            assert ended == [0]
+            nursery.cancel_scope.cancel()
+
+    simulated(main)
+
+
+def test_a_storm_waits_for_places_and_none_of_it_is_closed() -> None:
+    async def main() -> None:
+        places, done = Handshakes(TrioClock(), 4), 0
+
+        class Slow:
+            async def shake_hands(self) -> None:
+                await trio.sleep(0.2)
+
+        slow: Any = Slow()
+
+        async def one() -> None:
+            nonlocal done
+            await places.run(slow)
+            done += 1
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(100):
+                await places.until_room()
+                nursery.start_soon(one)
+        assert done == 100
+
+    simulated(main)
+
+
+def served(play: Any, tls: Any) -> list[Any]:
+    """Plays against a listener that encrypts; returns what was told in the log."""
+    events: list[Any] = []
+
+    async def main() -> None:
+        world = RealWorld(log_sink=events.append)
+        log = Loggers(world.log_sink, world.clock).get("network")
+        server = SocketServer(world, "SSL", ConnectionLimits(), ConnectionCounts(), ScriptedDispatcher(), log)
+        listener = await world.network.listen("127.0.0.1", 0, 50, tls)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(lambda task_status: server.run(listener, task_status=task_status))
+            with trio.fail_after(60):
+                await play(world, listener, server)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+    return events
+
+
+def test_requests_are_served_over_tls_and_many_clients_shake_hands_at_once() -> None:
+    async def play(world: RealWorld, listener: Any, server: SocketServer) -> None:
+        async def ask(number: int) -> None:
+            stream = await world.network.connect("localhost", listener.port, certificates().anybody)
+            await stream.send_all([frame(b"r%d" % number)])
+            assert await reply(stream)
+            stream.close()
+
+        async with trio.open_nursery() as nursery:
+            for number in range(60):
+                nursery.start_soon(ask, number)
+
+    assert served(play, certificates().server) == []
+
+
+def test_who_speaks_plainly_is_closed_and_told_in_the_log_and_a_probe_is_not() -> None:
+    async def play(world: RealWorld, listener: Any, server: SocketServer) -> None:
+        probe = await world.network.connect("127.0.0.1", listener.port)
+        probe.close()
+        stream = await world.network.connect("127.0.0.1", listener.port)
+        await stream.send_all([struct.pack(">i", 8), b"plaintxt"])
+        try:
+            while await receive(stream, 100):
+                pass
+        except ConnectionError:
+            pass
+        stream.close()
+        while server._counts.total:  # noqa: ASYNC110  # Nobody is told.
+            await trio.sleep(0.001)
+
+    [line] = served(play, replace(certificates().server, client_auth="none"))
+    assert line["event"] == "connection closed: no TLS"
+    assert "TLS handshake failed: " in line["reason"]
+    assert "Errno" not in line["reason"]
