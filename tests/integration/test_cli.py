@@ -131,8 +131,8 @@ SHAPES: dict[str, Any] = {
         "configs": {"retention.ms": "str"},
         "dry_run": "bool",
     },
-    "topics delete nowhere --if-exists": {"deleted": [], "failed": {}},
-    "topics delete-records shapes --before 0": {
+    "topics delete nowhere --if-exists --yes": {"deleted": [], "failed": {}},
+    "topics delete-records shapes --before 0 --yes": {
         "topic": "str",
         "partitions": [{"partition": "int", "begin_offset": "int"}],
     },
@@ -181,7 +181,7 @@ SHAPES: dict[str, Any] = {
         "executed": "bool",
         "offsets": [{"topic": "str", "partition": "int", "before": "int", "after": "int"}],
     },
-    "groups delete-offsets shapes -t shapes:1": {"group_id": "str", "deleted": []},
+    "groups delete-offsets shapes -t shapes:1 --yes": {"group_id": "str", "deleted": []},
     "quorum describe": {
         "cluster_id": "str",
         "leader_id": "int",
@@ -280,11 +280,11 @@ def test_a_topic_from_its_making_to_its_end(kraft: Kraft) -> None:
     [topic] = kraft("topics", "describe", "life", "-o", "json").document["topics"]
     assert (topic["partition_count"], topic["configs"]) == (3, {"segment.bytes": "1048576"})
     assert kraft("topics", "grow", "life", "-p", "2").code == 1
-    assert kraft("topics", "delete", "life").out == "deleted life\n"
-    gone = kraft("topics", "delete", "life")
+    assert kraft("topics", "delete", "--yes", "life").out == "deleted life\n"
+    gone = kraft("topics", "delete", "--yes", "life")
     assert (gone.code, gone.out) == (3, "")
     assert "no such topic" in gone.err
-    assert kraft("topics", "delete", "life", "--if-exists").code == 0
+    assert kraft("topics", "delete", "--yes", "life", "--if-exists").code == 0
 
 
 def test_internal_topics_are_listed_when_asked_for(kraft: Kraft) -> None:
@@ -331,7 +331,7 @@ def test_where_reading_begins_and_ends(kraft: Kraft) -> None:
     assert kraft("consume", "where", "-o", f"@{now - 600_000}", "-c", "1").out == "0\n"
     assert kraft("consume", "where", "-o", f"@{now + 600_000}", "-e").out == ""
     assert kraft("consume", "where", "-o", "99", "-e").out == "", "nothing lies beyond the end"
-    assert kraft("topics", "delete-records", "where", "--before", "2").rows == [["0", "2"]]
+    assert kraft("topics", "delete-records", "where", "--before", "2", "--yes").rows == [["0", "2"]]
     assert kraft("consume", "where", "--from-beginning", "-e", "--read-committed").out == "2\n3\n4\n"
 
 
@@ -385,11 +385,12 @@ def test_a_group_from_its_first_record_to_its_end(kraft: Kraft) -> None:
     assert kraft("consume", "grouped", "-g", "readers", "-e").out == "3\n4\n"
     assert [row[0] for row in kraft("groups", "list").rows if row[0] == "readers"] == ["readers"]
     assert (
-        kraft("groups", "delete-offsets", "readers", "-t", "grouped").out == "deleted 1 committed offset of readers\n"
+        kraft("groups", "delete-offsets", "readers", "-t", "grouped", "--yes").out
+        == "deleted 1 committed offset of readers\n"
     )
-    assert kraft("groups", "delete", "readers").out == "deleted readers\n"
-    for verb in ("delete", "describe"):
-        assert kraft("groups", verb, "readers").code == 3
+    assert kraft("groups", "delete", "readers", "--yes").out == "deleted readers\n"
+    for verb in ("delete --yes", "describe"):
+        assert kraft("groups", *verb.split(), "readers").code == 3
 
 
 def test_configuration_is_set_shown_and_taken_back(kraft: Kraft) -> None:
@@ -435,7 +436,17 @@ def test_what_is_wrong_in_the_words_themselves_is_wrong_usage(kraft: Kraft) -> N
         "topics create",
         "topics create t -p 0",
         "topics create t -c nonsense",
-        "topics list -o yaml",
+        "topics list -o toml",
+        "consume t --output yaml",
+        "events -f -o name",
+        "topics delete t",
+        "topics delete-records t --before end",
+        "groups delete g",
+        "groups delete-offsets g -t t",
+        "brokers fence 1",
+        "brokers decommission 1",
+        "brokers unregister 1",
+        "quorum remove-voter 1",
         "topics alter t",
         "topics delete-records t --before x",
         "configs describe planet x",

@@ -138,6 +138,7 @@ def log_dirs(
             ("BROKER", "DIRECTORY", "REPLICAS", "SIZE", "FREE", "DISK", "ERROR"),
             rows,
             "log directories" if replicas else "",
+            frozenset(("DISK",)),
         )
     ]
     if replicas:

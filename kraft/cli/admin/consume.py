@@ -11,7 +11,7 @@ import trio
 import typer
 
 from kraft.cli.admin import record_format
-from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, OutputFormat
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, OutputFormat, line_format
 from kraft.cli.admin.record_format import Write
 from kraft.cli.admin.running import ask
 from kraft.cli.admin.waiting import Patience
@@ -62,7 +62,7 @@ def consume(
     ] = None,
 ) -> None:
     """Print records as they come, until interrupted."""
-    write = record_format.parse_format("json" if output is OutputFormat.JSON else form)
+    write = record_format.parse_format("json" if line_format(output) is OutputFormat.JSON else form)
     start = _choose_start(from_beginning, offset, group, partition)
     isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
 

@@ -75,7 +75,7 @@ def unclean(
         return
     if not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("records may be lost: give --yes, after a look at --dry-run", param_hint="--yes")
+            confirm("Records may be lost (--dry-run shows which). Elect?", yes)
         for each in ask(bootstrap, timeout, lambda cluster: plan_unclean(cluster, wanted)):
             warn("  ".join(map(str, plan_row(each))))
         confirm("The records named as lost are gone for good, and those of awaited replicas as well. Go on?", yes)

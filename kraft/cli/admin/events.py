@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from kraft.cli.admin.http_api import DEFAULT_ADMIN, Admin, ask_admin, open_admin, senseless
-from kraft.cli.admin.options import Output, OutputFormat
+from kraft.cli.admin.options import Output, OutputFormat, line_format
 from kraft.cli.admin.output import Table, abandon, show
 from kraft.cli.admin.running import INTERRUPTED, complain
 from kraft.common.errors import KraftError
@@ -38,6 +38,8 @@ def events(
     output: Output = None,
 ) -> None:
     """Show leaders elected, in-sync sets changed, brokers come and gone, as one node saw it."""
+    if follow:
+        line_format(output)
     try:
         if follow:
             for event in _followed(admin, after):

@@ -92,6 +92,7 @@ def describe(
                 ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "CLIENT", "HOST", "MEMBER"),
                 rows,
                 f"{group['group_id']}  {facts}",
+                frozenset(("HOST", "MEMBER")),
             )
         )
         idle = [

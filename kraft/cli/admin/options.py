@@ -17,7 +17,15 @@ class OutputFormat(StrEnum):
     """`-o`: how a verb's answer is written. Without it: a table on a terminal, tab-separated columns elsewhere."""
 
     TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+    @property
+    def is_document(self) -> bool:
+        """Whether the answer's document is written, and no tables."""
+        return self in (OutputFormat.JSON, OutputFormat.YAML, OutputFormat.NAME)
 
 
 class Codec(StrEnum):
@@ -46,11 +54,23 @@ Bootstrap = Annotated[
 ]
 Output = Annotated[
     OutputFormat | None,
-    typer.Option("--output", "-o", help="Without it: a table on a terminal, tab-separated columns elsewhere."),
+    typer.Option(
+        "--output",
+        "-o",
+        help="wide: a table with every column; name: names only, one a line. "
+        "Without it: a table on a terminal, tab-separated columns elsewhere.",
+    ),
 ]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long to go on trying.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Have the cluster check it, and change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask. Scripts have to give it.")]
+
+
+def line_format(output: OutputFormat | None) -> OutputFormat | None:
+    """For what is printed as it comes, one line each. Raises typer.BadParameter (exit 2)."""
+    if output not in (None, OutputFormat.TABLE, OutputFormat.JSON):
+        raise typer.BadParameter(f"what comes one by one is written as table or json, not {output}", param_hint="-o")
+    return output
 
 
 def parse_bootstrap(text: str) -> list[tuple[str, int]]:
@@ -81,10 +101,12 @@ def parse_pairs(pairs: list[str], option: str) -> dict[str, str]:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask before something is destroyed, if a person is there to answer. Leaves with 1 on no, and with 130 on
-    Ctrl-C, as everywhere."""
-    if yes or not sys.stdin.isatty():
+    """Ask before something is destroyed. Leaves with 1 on no, and with 130 on Ctrl-C, as everywhere. Raises
+    typer.BadParameter (exit 2) without a terminal, since a script has to say that it means it."""
+    if yes:
         return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(f"nobody is there to be asked: {question} Give --yes.", param_hint="--yes")
     answer = "?"
     while answer not in ("", "y", "yes", "n", "no"):
         sys.stderr.write(f"{question} [y/N]: ")

@@ -1,16 +1,17 @@
-"""How answers are written: JSON that programs can rely on, tables for people, tab-separated columns for pipes.
+"""How answers are written: JSON or YAML that programs can rely on, tables for people, tab-separated columns for pipes.
 
 Every verb makes one document (a dict whose keys are a contract, see docs/cli.md) and the tables that show it. Tables
-are drawn only on a terminal or with `-o table`; into a pipe go the same columns, tab-separated, one header line,
-nothing cut off.
+are drawn only on a terminal or with `-o table` or `-o wide`; into a pipe go all columns, tab-separated, one header
+line, nothing cut off.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
@@ -21,26 +22,108 @@ if TYPE_CHECKING:
 
 
 class Table(NamedTuple):
-    """`columns` are header texts; numbers are aligned right. A title is shown where there are several tables."""
+    """`columns` are header texts; numbers are aligned right. A title is shown where there are several tables. The
+    columns in `wide` are left out of drawn tables unless `-o wide` asks for them, so that the others fit 80
+    characters."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
     title: str = ""
+    wide: frozenset[str] = frozenset()
 
 
 def show(document: Mapping[str, Any], tables: Sequence[Table], output: OutputFormat | None) -> None:
     """Write one answer to stdout."""
-    if output is OutputFormat.JSON:
-        write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    elif output is OutputFormat.TABLE or sys.stdout.isatty():
+    if output is not None and output.is_document:
+        write(render(document, output))
+    elif output is OutputFormat.WIDE:
         write(draw(tables))
+    elif output is OutputFormat.TABLE or sys.stdout.isatty():
+        write(draw([_narrow(table) for table in tables]))
     else:
         write("\n".join(_separated(table, titled=len(tables) > 1) for table in tables))
 
 
 def say(document: Mapping[str, Any], sentence: str, output: OutputFormat | None) -> None:
     """The outcome of a change: a sentence, or the document."""
-    write((json.dumps(document, indent=2, ensure_ascii=False) if output is OutputFormat.JSON else sentence) + "\n")
+    write(render(document, output) if output is not None and output.is_document else sentence + "\n")
+
+
+def render(document: Mapping[str, Any], output: OutputFormat) -> str:
+    """The document as JSON, as YAML, or as the names of what it is about."""
+    if output is OutputFormat.YAML:
+        return "\n".join(_yaml_lines(document)) + "\n"
+    if output is OutputFormat.NAME:
+        return "".join(f"{name}\n" for name in names_in(document))
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+NAME_KEYS = ("name", "group_id", "topic", "node_id", "path", "uuid", "id", "code", "partition")
+"""Where the name of a thing stands in its object. The first that it has counts."""
+
+
+def names_in(document: Mapping[str, Any]) -> list[str]:
+    """The names of what a document is about: its own, or those in its first list, or that of its first object. A
+    partition is named TOPIC-PARTITION."""
+    for value in (
+        document,
+        *(each for each in document.values() if isinstance(each, list)),
+        *(each for each in document.values() if isinstance(each, Mapping)),
+    ):
+        things = value if isinstance(value, list) else [value]
+        names = [each if isinstance(each, str) else _name_of(each) for each in things]
+        if None not in names:
+            return [name for name in names if name is not None]
+    return []
+
+
+def _name_of(thing: object) -> str | None:
+    if not isinstance(thing, Mapping):
+        return None
+    if "topic" in thing and "partition" in thing:
+        return f"{thing['topic']}-{thing['partition']}"
+    return next((str(thing[key]) for key in NAME_KEYS if thing.get(key) is not None), None)
+
+
+YAML_PLAIN = re.compile(r"[A-Za-z_/][\w./-]*", re.ASCII)
+YAML_WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
+"""What YAML 1.1 reads as something else than text."""
+
+
+def _yaml_lines(value: Any, indent: str = "") -> Iterator[str]:
+    """A mapping or a list that is not empty, in block style."""
+    pairs = (
+        [(f"{_yaml_scalar(key)}:", each) for key, each in value.items()]
+        if isinstance(value, Mapping)
+        else [("-", each) for each in value]
+    )
+    if not pairs:
+        yield indent + _yaml_scalar(value)
+    for head, each in pairs:
+        if not each or not isinstance(each, Mapping | list | tuple):
+            yield f"{indent}{head} {_yaml_scalar(each)}"
+        elif head == "-":
+            first, *rest = _yaml_lines(each, indent + "  ")
+            yield f"{indent}- {first.removeprefix(indent + '  ')}"
+            yield from rest
+        else:
+            yield indent + head
+            yield from _yaml_lines(each, indent + "  ")
+
+
+def _yaml_scalar(value: Any) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if YAML_PLAIN.fullmatch(value) and value.lower() not in YAML_WORDS:
+        return value
+    quoted = json.dumps(value, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
+
+
+def _narrow(table: Table) -> Table:
+    kept = [index for index, column in enumerate(table.columns) if column not in table.wide]
+    rows = [[row[index] for index in kept] for row in table.rows]
+    return table._replace(columns=[table.columns[index] for index in kept], rows=rows)
 
 
 def write(text: str) -> None:

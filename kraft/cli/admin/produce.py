@@ -112,7 +112,7 @@ def _tell_part(report: _Report, topic: str, error: str, output: OutputFormat | N
     if not report.sent_count:
         return
     report.collect_rest()
-    if output is OutputFormat.JSON:
+    if output is not None and output.is_document:
         say(report.document(topic, error), "", output)
     warn(f"kraft: {report.sentence()}")
 

@@ -18,6 +18,8 @@ from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 FETCHES_STILL_MS = 2_000
 """A replica that is alive fetches twice a second."""
 
+WIDE = frozenset(("CAUGHT UP", "DIRECTORY"))
+
 app = typer.Typer(
     help="The quorum of controllers: describe it, add and remove voters.", no_args_is_help=True, add_completion=False
 )
@@ -55,7 +57,7 @@ def describe(
     )
     show(
         document,
-        [Table(("NODE", "ROLE", "LOG END", "LAG", "LAST FETCH", "CAUGHT UP", "DIRECTORY"), rows, title)],
+        [Table(("NODE", "ROLE", "LOG END", "LAG", "LAST FETCH", "CAUGHT UP", "DIRECTORY"), rows, title, WIDE)],
         output,
     )
 

@@ -116,7 +116,7 @@ async def each_of(names: Sequence[str], act: Callable[[str], Awaitable[None]]) -
 def tell_deleted(deleted: list[str], failed: Failures, output: OutputFormat | None) -> None:
     """What was deleted on stdout, what was not on stderr. Leaves with the exit code of the first that was not."""
     document = {"deleted": deleted, "failed": {name: str(problem) for name, problem in failed.items()}}
-    if deleted or not failed or output is OutputFormat.JSON:
+    if deleted or not failed or (output is not None and output.is_document):
         say(document, f"deleted {', '.join(deleted)}" if deleted else "nothing to delete", output)
     codes = [complain(problem) for problem in failed.values()]
     if codes:

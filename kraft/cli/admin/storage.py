@@ -222,7 +222,7 @@ def info(config: Configs, sets: Sets = [], output: Output = None) -> None:  # no
             else:
                 identities[path] = identity
     problems += _contradictions(node, identities)
-    if output is OutputFormat.JSON:
+    if output is not None and output.is_document:
         show(_info(found, identities, problems), [], output)
     else:
         write("\n".join(_told(found, identities, problems)) + "\n")

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kraft.cli.admin.app import main
 from kraft.cli.admin.options import OutputFormat
-from kraft.cli.admin.output import Table, moment, say, show, size, text
+from kraft.cli.admin.output import Table, moment, render, say, show, size, text
 from kraft.cli.admin.record_format import parse_format
 from kraft.cli.admin.running import NotFound, ask, complain
 from kraft.client.consumer import ConsumedRecord
@@ -41,6 +44,61 @@ def test_cells() -> None:
         "1024.0 TiB",
     ]
     assert [moment(time) for time in (-1, 0, 1 << 60)] == [None, "1970-01-01T00:00:00.000Z", None]
+
+
+DOCUMENTS = st.dictionaries(
+    st.text(),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda each: st.lists(each) | st.dictionaries(st.text(), each),
+        max_leaves=8,
+    ),
+)
+
+
+@given(DOCUMENTS)
+def test_yaml_reads_as_the_document(document: dict[str, Any]) -> None:
+    assert yaml.safe_load(render(document, OutputFormat.YAML)) == document
+
+
+def test_yaml_is_easy_to_read() -> None:
+    document = {"topics": [{"name": "flights", "partitions": [{"partition": 0, "replicas": [1, 2]}]}], "note": None}
+    assert render(document, OutputFormat.YAML).splitlines() == [
+        "topics:",
+        "  - name: flights",
+        "    partitions:",
+        "      - partition: 0",
+        "        replicas:",
+        "          - 1",
+        "          - 2",
+        "note: null",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "names"),
+    [
+        ({"topics": [{"name": "a"}, {"name": "b"}]}, ["a", "b"]),
+        ({"topics": []}, []),
+        ({"cluster_id": "c", "brokers": [{"node_id": 1}]}, ["1"]),
+        ({"partitions": [{"topic": "a", "partition": 0}]}, ["a-0"]),
+        ({"topic": "a", "created": True, "partitions": [{"partition": 0}]}, ["a"]),
+        ({"deleted": ["a", "b"], "failed": {}}, ["a", "b"]),
+        ({"broker": {"node_id": 1}}, ["1"]),
+        ({"seconds": 3}, []),
+    ],
+)
+def test_names(document: dict[str, Any], names: list[str]) -> None:
+    assert render(document, OutputFormat.NAME).splitlines() == names
+
+
+def test_wide_columns_are_drawn_when_asked_for_and_always_piped(capsys: pytest.CaptureFixture[str]) -> None:
+    tables = [Table(("A", "B"), [("one", "two")], wide=frozenset("B"))]
+    shown = []
+    for output in (OutputFormat.TABLE, OutputFormat.WIDE, None):
+        show({}, tables, output)
+        shown.append("two" in capsys.readouterr().out)
+    assert shown == [False, True, True]
 
 
 def test_a_pipe_gets_tabs_and_a_terminal_a_table(
