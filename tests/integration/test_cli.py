@@ -592,3 +592,62 @@ def test_producing_is_interrupted_at_once_while_it_waits_for_lines(kraft: Kraft,
     for stream in (writing.stdout, writing.stderr):
         assert stream is not None
         stream.close()
+
+
+def test_what_groups_committed_goes_into_a_file_and_back(kraft: Kraft, tmp_path: Path) -> None:
+    kraft("topics", "create", "moved", "-p", "1")
+    kraft("produce", "moved", lines=b"a\nb\nc\n")
+    kraft("groups", "reset-offsets", "mover", "-t", "moved", "--to-offset", "2", "--execute")
+    [entry] = [
+        each for each in kraft("groups", "export", "--all-groups").document["groups"] if each["group_id"] == "mover"
+    ]
+    assert entry["offsets"] == [{"topic": "moved", "partition": 0, "offset": 2}]
+    file = tmp_path / "offsets.json"
+    file.write_text(kraft("groups", "export", "mover").out)
+    kraft("groups", "delete", "mover", "--yes")
+    preview = kraft("groups", "import", str(file))
+    assert (preview.code, preview.rows) == (0, [["mover", "moved", "0", "-", "2"]])
+    assert "This is a preview" in preview.err
+    assert kraft("groups", "export", "mover").document["groups"][0]["offsets"] == []
+    assert kraft("groups", "import", str(file), "--execute", "-o", "json").document["executed"]
+    assert kraft("groups", "describe", "--all-groups").code == 0
+    [committed] = kraft("groups", "describe", "mover", "-o", "json").document["groups"][0]["offsets"]
+    assert (committed["committed_offset"], committed["lag"]) == (2, 1)
+    assert kraft("groups", "describe").code == 2
+    assert kraft("groups", "export", "mover", "--all-groups").code == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no json",
+        "[]",
+        '{"version": 2, "groups": []}',
+        '{"version": 1, "groups": [{"group_id": 1, "offsets": []}]}',
+        '{"version": 1, "groups": [{"group_id": "g", "offsets": [{"topic": "t", "partition": 0, "offset": -1}]}]}',
+        '{"version": 1, "groups": [{"group_id": "g", "offsets": [{"topic": "t", "partition": "0", "offset": 1}]}]}',
+        '{"version": 1, "groups": [{"group_id": "g", "offsets": []}, {"group_id": "g", "offsets": []}]}',
+    ],
+)
+def test_a_file_of_offsets_that_is_not_one_is_refused(kraft: Kraft, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "offsets.json"
+    file.write_text(text)
+    outcome = kraft("groups", "import", str(file), "--execute")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "offsets.json" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_offsets_of_a_topic_at_a_time(kraft: Kraft) -> None:
+    kraft("topics", "create", "timed", "-p", "2")
+    kraft("produce", "timed", "-p", "0", lines=b"a\nb\n")
+    assert kraft("topics", "offsets", "timed").rows == [["timed", "0", "2", "-"], ["timed", "1", "0", "-"]]
+    assert kraft("topics", "offsets", "timed", "--at", "earliest").rows[0] == ["timed", "0", "0", "-"]
+    [first, second] = kraft("topics", "offsets", "timed", "--at", "@0", "-o", "json").document["offsets"]
+    assert (first["offset"], second["offset"]) == (0, None)
+    assert first["timestamp"] > 1_500_000_000_000
+    [later, _] = kraft("topics", "offsets", "timed", "--at", "2999-01-01T00:00:00Z", "-o", "json").document["offsets"]
+    assert later["offset"] is None
+    assert kraft("topics", "offsets", "timed", "-o", "name").out == "timed-0\ntimed-1\n"
+    assert kraft("topics", "offsets", "timed", "--at", "soon").code == 2
+    assert kraft("topics", "offsets", "nowhere").code == 3

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from kraft.cli.admin import offset_reset
+from kraft.cli.admin.offset_files import exported, plan_import, read_exported
 from kraft.cli.admin.offset_reset import Move
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
-from kraft.cli.admin.output import Table, say, show
-from kraft.cli.admin.running import Failures, ask, each_of, tell_deleted
+from kraft.cli.admin.output import Table, say, show, warn, write
+from kraft.cli.admin.running import Failures, ask, complain, each_of, tell_deleted
 from kraft.client.admin import groups
 from kraft.client.admin.groups import Group, Member
 from kraft.client.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.client.cluster import Cluster
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 
@@ -26,6 +29,8 @@ app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
 Names = Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)]
+SomeNames = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", show_default=False)]
+EveryGroup = Annotated[bool, typer.Option("--all-groups", help="Every group there is.")]
 Topics = Annotated[
     list[str],
     typer.Option(
@@ -60,12 +65,18 @@ def list_all(
 
 @app.command()
 def describe(
-    names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+    names: SomeNames = None,
+    every: EveryGroup = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Show members, what they read, what is committed, and how far behind that is."""
+    _expect_names_or_all(names, every)
 
     async def question(cluster: Cluster) -> list[dict[str, Any]]:
-        return [await _describe(cluster, await groups.describe_group(cluster, name)) for name in names]
+        chosen = await _chosen(cluster, names)
+        return [await _describe(cluster, await groups.describe_group(cluster, name)) for name in chosen]
 
     described = ask(bootstrap, timeout, question)
     tables = []
@@ -103,6 +114,17 @@ def describe(
         if idle:
             tables.append(Table(("CLIENT", "HOST", "MEMBER"), idle, f"{group['group_id']}  members without partitions"))
     show({"groups": described}, tables, output)
+
+
+def _expect_names_or_all(names: list[str] | None, every: bool) -> None:
+    """Raises typer.BadParameter (exit 2)."""
+    if bool(names) == every:
+        raise typer.BadParameter("name groups, or give --all-groups")
+
+
+async def _chosen(cluster: Cluster, names: list[str] | None) -> list[str]:
+    """Those that are named; without names every group."""
+    return names or sorted(each.group_id for each in await groups.list_groups(cluster))
 
 
 async def _describe(cluster: Cluster, group: Group) -> dict[str, Any]:
@@ -256,8 +278,77 @@ def _show_moves(group_id: str, moves: list[Move], executed: bool, output: Output
         ],
     }
     show(document, [Table(("TOPIC", "PARTITION", "BEFORE", "AFTER"), rows)], output)
+    _tell_preview(executed)
+
+
+def _tell_preview(executed: bool) -> None:
     if not executed:
-        typer.echo("This is a preview: nothing was changed. Add --execute to do it.", err=True)
+        warn("This is a preview: nothing was changed. Add --execute to do it.")
+
+
+@app.command("export", epilog="Example: kraft groups export --all-groups > offsets.json")
+def export_offsets(
+    names: SomeNames = None,
+    every: EveryGroup = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Print what groups have committed as a file for `kraft groups import`."""
+    _expect_names_or_all(names, every)
+
+    async def question(cluster: Cluster) -> dict[str, Any]:
+        chosen = await _chosen(cluster, names)
+        return exported({name: await groups.committed_offsets(cluster, name) for name in chosen})
+
+    write(json.dumps(ask(bootstrap, timeout, question), indent=2, ensure_ascii=False) + "\n")
+
+
+@app.command("import", epilog="Example: kraft groups import offsets.json --execute")
+def import_offsets(
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
+    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without it only a preview is shown.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Commit for groups what a file of `kraft groups export` says. They must have no members.
+
+    All groups are planned before the first is changed. Offsets outside the log become its begin or end.
+    """
+    try:
+        wanted = read_exported(file)
+    except KraftError as problem:
+        raise typer.Exit(complain(problem)) from problem
+
+    async def question(cluster: Cluster) -> dict[str, list[Move]]:
+        plan = {
+            name: await plan_import(cluster, offsets, await groups.committed_offsets(cluster, name))
+            for name, offsets in wanted.items()
+        }
+        if execute:
+            for name, moves in plan.items():
+                await groups.commit_offsets(cluster, name, {move.partition: move.after for move in moves})
+        return plan
+
+    plan = ask(bootstrap, timeout, question)
+    rows = [
+        (name, each.partition.topic, each.partition.partition, each.before, each.after)
+        for name, moves in plan.items()
+        for each in moves
+    ]
+    document = {"executed": execute, "groups": [_moves_document(name, moves) for name, moves in plan.items()]}
+    show(document, [Table(("GROUP", "TOPIC", "PARTITION", "BEFORE", "AFTER"), rows)], output)
+    _tell_preview(execute)
+
+
+def _moves_document(group_id: str, moves: list[Move]) -> dict[str, Any]:
+    return {
+        "group_id": group_id,
+        "offsets": [
+            {"topic": partition.topic, "partition": partition.partition, "before": before, "after": after}
+            for partition, before, after in moves
+        ],
+    }
 
 
 @app.command("delete-offsets", epilog="Example: kraft groups delete-offsets etl -t flights:0,1")

@@ -50,14 +50,12 @@ def parse_topic(text: str) -> Wanted:
     return topic, tuple(sorted({int(index) for index in indexes.split(",")}))
 
 
-def parse_datetime(text: str) -> int:
+def parse_datetime(text: str, option: str = "--to-datetime") -> int:
     """RFC 3339 (UTC without an offset) in ms since 1970. Raises typer.BadParameter (exit 2)."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is no date and time like 2026-01-31T08:00:00Z", param_hint="--to-datetime"
-        ) from None
+        raise typer.BadParameter(f"{text!r} is no date and time like 2026-01-31T08:00:00Z", param_hint=option) from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 

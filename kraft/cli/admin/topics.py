@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft.cli.admin.offset_reset import parse_datetime
 from kraft.cli.admin.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT,
@@ -17,10 +18,10 @@ from kraft.cli.admin.options import (
     confirm,
     parse_pairs,
 )
-from kraft.cli.admin.output import Table, say, show
+from kraft.cli.admin.output import Table, moment, say, show
 from kraft.cli.admin.running import Failures, ask, each_of, tell_deleted
 from kraft.client.admin import configs, topics
-from kraft.client.admin.offsets import EARLIEST, LATEST, offsets_at
+from kraft.client.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, OffsetAtTime, list_offsets, offsets_at
 from kraft.client.cluster import Cluster
 from kraft.client.metadata import Topic
 from kraft.common.errors import ApiError
@@ -119,6 +120,56 @@ async def _describe(cluster: Cluster, topic: Topic) -> dict[str, Any]:
             for partition in topic.partitions
         ],
     }
+
+
+@app.command(epilog="Example: kraft topics offsets flights --at 2026-01-31T08:00:00Z")
+def offsets(
+    names: Names,
+    at: Annotated[
+        str,
+        typer.Option(
+            "--at", metavar="TIME", help="earliest, latest, max-timestamp, a time as 2026-01-31T08:00:00Z, or @MS."
+        ),
+    ] = "latest",
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Show the offset of each partition at a time: of the first record that is not older. Nothing where all are."""
+    time = _parse_time(at)
+
+    async def question(cluster: Cluster) -> dict[TopicPartition, OffsetAtTime]:
+        described = await topics.describe_topics(cluster, names)
+        chosen = [partition for topic in described for partition in topic.topic_partitions()]
+        return await list_offsets(cluster, dict.fromkeys(chosen, time))
+
+    found = ask(bootstrap, timeout, question)
+    document = [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "offset": each.offset if each.offset >= 0 else None,
+            "timestamp": each.timestamp if each.timestamp >= 0 else None,
+        }
+        for partition, each in found.items()
+    ]
+    rows = [
+        (partition.topic, partition.partition, each.offset if each.offset >= 0 else None, moment(each.timestamp))
+        for partition, each in found.items()
+    ]
+    show({"offsets": document}, [Table(("TOPIC", "PARTITION", "OFFSET", "TIME"), rows)], output)
+
+
+NAMED_TIMES = {"earliest": EARLIEST, "latest": LATEST, "max-timestamp": MAX_TIMESTAMP}
+
+
+def _parse_time(text: str) -> int:
+    """What `--at` means to ListOffsets. Raises typer.BadParameter (exit 2)."""
+    if text in NAMED_TIMES:
+        return NAMED_TIMES[text]
+    if text.startswith("@") and text[1:].isdigit():
+        return int(text[1:])
+    return parse_datetime(text, "--at")
 
 
 @app.command(epilog="Example: kraft topics create flights -p 6 -r 3 -c retention.ms=86400000")
