@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tests.docs.blocks import ROOT, Block, blocks_of, documents
 
-SECONDS_MAX = 240
-READY_SECONDS_MAX = 60
+SECONDS_MAX = 540
+READY_SECONDS_MAX = 120
 PREAMBLE = "set -euo pipefail\nip link set lo up\n"
 
 
