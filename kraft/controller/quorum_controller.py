@@ -12,6 +12,7 @@ from typing import Any
 from kraft.common.errors import ApiError
 from kraft.controller import (
     broker_heartbeat,
+    client_quota_control,
     cluster_control,
     configuration_control,
     feature_control,
@@ -34,6 +35,8 @@ from kraft.metadata.image.topics_image import TopicIdPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraft.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
+from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
 from kraft.protocol.messages.alter_configs_response import AlterConfigsResponse
 from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
@@ -103,6 +106,11 @@ class QuorumController(ActiveController):
         return await self._writes.write(
             lambda view: configuration_control.incremental_alter_configs(view, request, context)
         )
+
+    async def alter_client_quotas(
+        self, request: AlterClientQuotasRequest, context: ControllerRequestContext
+    ) -> AlterClientQuotasResponse:
+        return await self._writes.write(lambda view: client_quota_control.alter_client_quotas(view, request))
 
     async def update_features(
         self, request: UpdateFeaturesRequest, context: ControllerRequestContext

@@ -12,6 +12,7 @@ from kraft.common.metrics import SECONDS_BOUNDS, Histogram
 from kraft.handlers.api_versions import unsupported_version_reply
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import Handler, Registry, RequestContext
+from kraft.handlers.throttling import LoopMeter, Metered, wait_ms
 from kraft.network.reply import FirstStage, Peer, Reply, Staged, inside
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
@@ -21,6 +22,7 @@ from kraft.world.turns import TURN_ITEMS, in_turns
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
+    from kraft.quota.client_quotas import ClientQuotas
 
 SAMPLED = 16
 """Of so many requests that are served raw (Produce, Fetch) one is timed: the clock is a share of what they cost."""
@@ -47,11 +49,14 @@ class ApiCounters:
 class RequestDispatcher:
     """Serves one listener's requests through its registry. `services` is handed to every handler as it is."""
 
-    def __init__(self, registry: Registry, services: Any, clock: Clock, log: Logger) -> None:
+    def __init__(
+        self, registry: Registry, services: Any, clock: Clock, log: Logger, quotas: ClientQuotas | None = None
+    ) -> None:
         self._registry = registry
         self._services = services
         self._clock = clock
         self._log = log
+        self._quotas = quotas
         self._last: RequestContext | None = None
         self.counters: dict[tuple[int, int], ApiCounters] = {}
 
@@ -64,7 +69,14 @@ class RequestDispatcher:
         return f"{api_keys.name_of(last.api_key)} of client {last.client_id!r} at {last.peer.host}"
 
     def may_overtake_wait(self, frame: memoryview) -> bool:
-        return len(frame) > 2 and frame[0] == 0 and frame[1] == ApiKey.PRODUCE
+        """While anybody has a quota of bytes, as in Kafka one Produce waits for the answer to the one before: a client
+        that has to wait must not have others under way meanwhile."""
+        return (
+            len(frame) > 2
+            and frame[0] == 0
+            and frame[1] == ApiKey.PRODUCE
+            and (self._quotas is None or not self._quotas.limits_producers)
+        )
 
     def dispatch(self, peer: Peer, frame: memoryview) -> Reply | Awaitable[Reply]:
         """See `kraft.network.reply.Dispatcher`."""
@@ -90,9 +102,34 @@ class RequestDispatcher:
         if counters is None:
             counters = self.counters[key, version] = ApiCounters()
         counters.requests += 1
+        if self._quotas is not None and self._quotas.limits_time:
+            return self._begin_metered(handler, frame, position, context, counters)
+        if handler.raw is not None and counters.requests % SAMPLED:
+            return self._serve_raw(handler, frame, position, context)
+        return self._begin(handler, frame, position, context, counters)
+
+    def _begin_metered(
+        self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
+    ) -> Reply | Awaitable[Reply]:
+        meter = context.meter = LoopMeter(self._clock)
+        meter.start()
+        try:
+            outcome = self._begin(handler, frame, position, context, counters)
+        finally:
+            meter.stop()
+        if type(outcome) is Reply:
+            return outcome
+
+        async def metered(answer: Awaitable[Reply]) -> Reply:
+            return await Metered(answer, meter)
+
+        return inside(outcome, metered)  # type: ignore[arg-type]  # A Reply is excluded.
+
+    def _begin(
+        self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
+    ) -> Reply | Awaitable[Reply]:
+        key, version = context.api_key, context.api_version
         if handler.raw is not None:
-            if counters.requests % SAMPLED:
-                return self._serve_raw(handler, frame, position, context)
             return self._serve_timed(handler, frame, position, context, counters)
         if len(frame) > WHOLE_BYTES_MAX:
             return self._dispatch_large(handler, frame, position, context, counters)
@@ -197,9 +234,20 @@ class RequestDispatcher:
         if type(response) is Reply:
             return response
         try:
-            return await encode_reply_in_turns(context, response)
+            return await encode_reply_in_turns(context, response, self._tell_wait(context, response))
         except Exception as problem:  # The answer cannot be said in the client's version: a fault of ours.
             raise self._broken(context, problem) from problem
+
+    def _tell_wait(self, context: RequestContext, response: Any) -> int:
+        """Have the answer say how long its client has to wait, in ms. What the controller told the answer of a request
+        that was handed on holds here, too."""
+        told: int = getattr(response, "throttle_time_ms", 0)
+        if context.meter is None or self._quotas is None:
+            return told
+        waits = max(told, wait_ms(context, self._quotas))
+        if waits > told and hasattr(response, "throttle_time_ms"):
+            response.throttle_time_ms = waits
+        return waits
 
     async def _failed(self, handler: Handler, request: Any, context: RequestContext, problem: Exception) -> Any:
         if not isinstance(problem, EXPECTED):
@@ -227,7 +275,7 @@ def encode_reply(context: RequestContext, response: Any, throttle_ms: int = 0) -
     )
 
 
-async def encode_reply_in_turns(context: RequestContext, response: Any) -> Reply:
+async def encode_reply_in_turns(context: RequestContext, response: Any, throttle_ms: int = 0) -> Reply:
     """As `encode_reply`, for a response that may be large: others are served meanwhile."""
     encoding = encode_response_in_turns(context.api_key, context.api_version, context.correlation_id, response)
-    return Reply((await in_turns(encoding),))
+    return Reply((await in_turns(encoding),), throttle_ms)

@@ -18,6 +18,7 @@ from kraft.handlers.fetch_encoder import FetchedPartition, encode_fetch_reply
 from kraft.handlers.follower_fetch import FollowerFetch
 from kraft.handlers.partition_reader import PartitionReader
 from kraft.handlers.registry import BROKER, Handler, RequestContext, between
+from kraft.handlers.throttling import user_of, wait_ms
 from kraft.network.reply import Reply
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -82,10 +83,12 @@ def _serve(
         )
     except ApiError as problem:
         return encode_fetch_reply(context.correlation_id, context.api_version, problem.code, INVALID_SESSION_ID, ())
+    if context.meter is not None and reader.is_follower:
+        context.meter.is_exempt = True
     answer = FetchAnswer(context, broker.metadata, requested.session, is_incremental=requested.incremental)
     if reader.is_follower and requested.session is not None:
         return FollowerFetch(request, reader, answer, requested, broker).serve()
-    return PendingFetch(request, reader, answer, requested.wanted, broker).serve()
+    return PendingFetch(request, reader, answer, requested.wanted, context, broker).serve()
 
 
 def _refused(request: FetchRequest, code: int, context: RequestContext) -> Reply:
@@ -105,7 +108,18 @@ def _refused(request: FetchRequest, code: int, context: RequestContext) -> Reply
 class PendingFetch:
     """A Fetch that is not answered yet: of a consumer, or of a follower for which there is no session."""
 
-    __slots__ = ("_answer", "_bytes_max", "_bytes_min", "_clock", "_reader", "_wait_ms_max", "_wanted")
+    __slots__ = (
+        "_answer",
+        "_bytes_max",
+        "_bytes_min",
+        "_clock",
+        "_context",
+        "_is_too_early",
+        "_quotas",
+        "_reader",
+        "_wait_ms_max",
+        "_wanted",
+    )
 
     def __init__(
         self,
@@ -113,8 +127,12 @@ class PendingFetch:
         reader: PartitionReader,
         answer: FetchAnswer,
         wanted: list[CachedPartition] | FetchSession,
+        context: RequestContext,
         broker: BrokerServices,
     ) -> None:
+        self._context = context
+        self._quotas = broker.quotas
+        self._is_too_early = False
         self._reader = reader
         self._answer = answer
         self._wanted = wanted
@@ -125,6 +143,9 @@ class PendingFetch:
             if reader.is_follower
             else min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
         )
+        if self._quotas.limits_consumers and not reader.is_follower:
+            most = self._quotas.fetch_bytes_max(user_of(context), context.client_id or "")
+            self._bytes_max = self._bytes_max if most is None else min(self._bytes_max, most)
         self._bytes_min = min(request.min_bytes, self._bytes_max)
 
     def serve(self) -> Reply | Awaitable[Reply]:
@@ -132,7 +153,7 @@ class PendingFetch:
         if len(self._wanted) > PARTITIONS_A_TURN:
             return self._serve_many()
         results = self._read()
-        return self._answer.encode(results) if self._is_enough(results) else self._wait(results)
+        return self._reply(results) if self._is_enough(results) else self._wait(results)
 
     async def _serve_many(self) -> Reply:
         """As `serve`, for so many partitions that others are served while they are read. The request waits on them
@@ -147,7 +168,10 @@ class PendingFetch:
                 results = await in_turns(self._read_steps(), PARTITIONS_A_TURN)
                 reader.acknowledges = False
                 if self._is_enough(results) or clock.now() >= deadline:
-                    return await in_turns(self._answer.encode_steps(results), PARTITIONS_A_TURN)
+                    waits = self._wait_ms(results)
+                    if self._is_too_early:
+                        return self._answer.encode_wait(waits)
+                    return await in_turns(self._answer.encode_steps(results, waits), PARTITIONS_A_TURN)
                 waiter.grew(sum(result.size for result in results))
                 with clock.move_on_at(deadline):
                     await waiter.event.wait()
@@ -210,7 +234,24 @@ class PendingFetch:
                 for partition in partitions:
                     partition.waiters.remove_fetch(waiter)
             results = self._read()
-        return self._answer.encode(results)
+        return self._reply(results)
+
+    def _reply(self, results: list[FetchedPartition]) -> Reply:
+        """The answer; without records where its client has to wait for them first."""
+        if self._context.meter is None and not self._quotas.limits_consumers:
+            return self._answer.encode(results)
+        waits = self._wait_ms(results)
+        return self._answer.encode_wait(waits) if self._is_too_early else self._answer.encode(results, waits)
+
+    def _wait_ms(self, results: list[FetchedPartition]) -> int:
+        """How long the client has to wait. Notes whether that is for the records of this answer."""
+        context, quotas = self._context, self._quotas
+        seconds = 0.0
+        if quotas.limits_consumers and not self._reader.is_follower:
+            size = sum(result.size for result in results)
+            seconds, in_time = quotas.fetched(user_of(context), context.client_id or "", size)
+            self._is_too_early = not in_time
+        return wait_ms(context, quotas, seconds)
 
     def _partitions(self) -> list[Partition]:
         """Those that are here. The next read reports the others."""

@@ -40,17 +40,23 @@ class FetchAnswer:
         self._session = session
         self._is_incremental = is_incremental
 
-    def encode(self, results: list[FetchedPartition]) -> Reply:
-        """The session remembers what is told here."""
+    def encode(self, results: list[FetchedPartition], throttle_ms: int = 0) -> Reply:
+        """The session remembers what is told here. `throttle_ms` is how long the client has to wait."""
         context, session = self._context, self._session
         if session is not None:
             results = [result for result in results if self._is_news(session, result)]
         session_id = session.id if session is not None else INVALID_SESSION_ID
         return encode_fetch_reply(
-            context.correlation_id, context.api_version, 0, session_id, results, self._endpoints(results)
+            context.correlation_id, context.api_version, 0, session_id, results, self._endpoints(results), throttle_ms
         )
 
-    def encode_steps(self, results: list[FetchedPartition]) -> Generator[None, None, Reply]:
+    def encode_wait(self, throttle_ms: int) -> Reply:
+        """The answer to a client that has to wait before it gets anything. Its session stays as it is."""
+        context, session = self._context, self._session
+        session_id = session.id if session is not None else INVALID_SESSION_ID
+        return encode_fetch_reply(context.correlation_id, context.api_version, 0, session_id, (), (), throttle_ms)
+
+    def encode_steps(self, results: list[FetchedPartition], throttle_ms: int = 0) -> Generator[None, None, Reply]:
         """As `encode`; pauses after each partition."""
         context, session = self._context, self._session
         if session is not None:
@@ -63,7 +69,13 @@ class FetchAnswer:
         session_id = session.id if session is not None else INVALID_SESSION_ID
         return (
             yield from encode_fetch_reply_steps(
-                context.correlation_id, context.api_version, 0, session_id, results, self._endpoints(results)
+                context.correlation_id,
+                context.api_version,
+                0,
+                session_id,
+                results,
+                self._endpoints(results),
+                throttle_ms,
             )
         )
 

@@ -74,16 +74,17 @@ def encode_fetch_reply(
     session_id: int,
     partitions: Sequence[FetchedPartition],
     node_endpoints: Sequence[NodeEndpoint] = (),
+    throttle_ms: int = 0,
 ) -> Reply:
     """A whole response frame."""
     topics = _by_topic(partitions)
-    writer = _begin(correlation_id, version, error_code, session_id, len(topics))
+    writer = _begin(correlation_id, version, error_code, session_id, len(topics), throttle_ms)
     for topic in topics:
         _begin_topic(writer, topic, version)
         for partition in topic:
             _partition(writer, partition, version)
         _end_topic(writer, version)
-    return _end(writer, version, node_endpoints)
+    return _end(writer, version, node_endpoints, throttle_ms)
 
 
 def encode_fetch_reply_steps(
@@ -93,20 +94,23 @@ def encode_fetch_reply_steps(
     session_id: int,
     partitions: Sequence[FetchedPartition],
     node_endpoints: Sequence[NodeEndpoint] = (),
+    throttle_ms: int = 0,
 ) -> Generator[None, None, Reply]:
     """As `encode_fetch_reply`; pauses after each partition."""
     topics = _by_topic(partitions)
-    writer = _begin(correlation_id, version, error_code, session_id, len(topics))
+    writer = _begin(correlation_id, version, error_code, session_id, len(topics), throttle_ms)
     for topic in topics:
         _begin_topic(writer, topic, version)
         for partition in topic:
             _partition(writer, partition, version)
             yield
         _end_topic(writer, version)
-    return _end(writer, version, node_endpoints)
+    return _end(writer, version, node_endpoints, throttle_ms)
 
 
-def _begin(correlation_id: int, version: int, error_code: int, session_id: int, topics: int) -> _Writer:
+def _begin(
+    correlation_id: int, version: int, error_code: int, session_id: int, topics: int, throttle_ms: int
+) -> _Writer:
     flexible = version >= FLEXIBLE_VERSION
     writer = _Writer()
     out = writer.out
@@ -114,7 +118,7 @@ def _begin(correlation_id: int, version: int, error_code: int, session_id: int, 
     out += _I32.pack(correlation_id)
     if flexible:
         out += b"\0"
-    out += b"\0\0\0\0"  # throttle_time_ms
+    out += _I32.pack(throttle_ms)
     if version >= 7:
         out += _I16.pack(error_code)
         out += _I32.pack(session_id)
@@ -122,10 +126,10 @@ def _begin(correlation_id: int, version: int, error_code: int, session_id: int, 
     return writer
 
 
-def _end(writer: _Writer, version: int, endpoints: Sequence[NodeEndpoint]) -> Reply:
+def _end(writer: _Writer, version: int, endpoints: Sequence[NodeEndpoint], throttle_ms: int) -> Reply:
     if version >= FLEXIBLE_VERSION:
         _tags(writer.out, [(0, _endpoints(endpoints, version))] if endpoints and version >= 16 else [])
-    return writer.reply()
+    return writer.reply(throttle_ms)
 
 
 class _Writer:
@@ -150,13 +154,13 @@ class _Writer:
             self.out = bytearray()
             self.parts.append(self.out)
 
-    def reply(self) -> Reply:
+    def reply(self, throttle_ms: int) -> Reply:
         first = self.parts[0]
         assert isinstance(first, bytearray)
         _I32.pack_into(first, 0, self.size + len(self.out) - 4)
         if not self.out:
             self.parts.pop()
-        return Reply(self.parts)
+        return Reply(self.parts, throttle_ms)
 
 
 def _by_topic(partitions: Sequence[FetchedPartition]) -> list[list[FetchedPartition]]:

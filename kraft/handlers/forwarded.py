@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from kraft.common.errors import ApiError
 from kraft.common.ids import METADATA_TOPIC
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.handlers import alter_configs
+from kraft.handlers import alter_configs, client_quotas
 from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visible
 from kraft.handlers.controller_items import check_item_count
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
+from kraft.handlers.throttling import user_of
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -184,6 +185,26 @@ def _delegate(method: str) -> Callable[[Any, RequestContext, ControllerServices]
     return serve
 
 
+def _delegate_mutation(
+    method: str, strict_since: int
+) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
+    """What makes or deletes partitions is charged to its client. Clients of versions before `strict_since` know no
+    error for that: their requests are carried out, and they wait afterwards (KIP-599)."""
+
+    async def serve(request: Any, context: RequestContext, node: ControllerServices) -> Any:
+        charge = node.mutations.of_request(
+            user_of(context), context.client_id or "", is_strict=context.api_version >= strict_since
+        )
+        response = await getattr(node.controller, method)(
+            request,
+            ControllerRequestContext(context.api_version, context.principal, charge_mutations=charge.charge),
+        )
+        response.throttle_time_ms = charge.wait_ms
+        return response
+
+    return serve
+
+
 def _delegate_to_quorum(
     *, names_leader: bool = False
 ) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
@@ -254,10 +275,17 @@ def _controller_api(
 _FETCH = _delegate_to_quorum()
 
 CONTROLLER_APIS = (
-    _controller_api(ApiKey.CREATE_TOPICS, between(2, 7), _delegate("create_topics"), CREATE_TOPICS.on_error),
-    _controller_api(ApiKey.DELETE_TOPICS, between(1, 6), _delegate("delete_topics"), DELETE_TOPICS.on_error),
     _controller_api(
-        ApiKey.CREATE_PARTITIONS, between(0, 3), _delegate("create_partitions"), CREATE_PARTITIONS.on_error
+        ApiKey.CREATE_TOPICS, between(2, 7), _delegate_mutation("create_topics", 6), CREATE_TOPICS.on_error
+    ),
+    _controller_api(
+        ApiKey.DELETE_TOPICS, between(1, 6), _delegate_mutation("delete_topics", 5), DELETE_TOPICS.on_error
+    ),
+    _controller_api(
+        ApiKey.CREATE_PARTITIONS, between(0, 3), _delegate_mutation("create_partitions", 3), CREATE_PARTITIONS.on_error
+    ),
+    _controller_api(
+        ApiKey.ALTER_CLIENT_QUOTAS, between(0, 1), _delegate("alter_client_quotas"), client_quotas.ALTER.on_error
     ),
     _controller_api(ApiKey.ALTER_CONFIGS, between(0, 2), _delegate("alter_configs"), alter_configs.ALTER.on_error),
     _controller_api(

@@ -20,6 +20,7 @@ from kraft.handlers.auto_topic_creation import create_missing
 from kraft.handlers.metadata_cache import ENCODED_KEY_BYTES_MAX, EncodedKey
 from kraft.handlers.produce import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.throttling import wait_ms
 from kraft.network.reply import Reply
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
 API = Handler(ApiKey.METADATA, between(0, 13))
 
+THROTTLE_VERSION = 3
+"""From this version on an answer begins with how long its client has to wait."""
+
 REQUEST_BYTES_MAX = 16 << 20
 """More than as many topics as a request may name, with names as long as they may be on average."""
 CREATED_AT_ONCE_MAX = 1000
@@ -59,20 +63,20 @@ def metadata(
     body = bytes(frame[position:])
     key = (context.api_version, context.peer.listener, body) if len(body) <= ENCODED_KEY_BYTES_MAX else None
     kept = None if key is None else broker.metadata.encoded.get(key)
-    return _framed(context, kept) if kept is not None else _answer(body, key, context, broker)
+    return _framed(context, kept, broker) if kept is not None else _answer(body, key, context, broker)
 
 
 async def _answer(body: bytes, key: EncodedKey | None, context: RequestContext, broker: BrokerServices) -> Reply:
     """Others with the same request wait for the answer that is being made."""
     if key is None:
-        return _framed(context, await _encoded(body, key, context, broker))
+        return _framed(context, await _encoded(body, key, context, broker), broker)
     while (made := broker.metadata.being_made.get(key)) is not None:
         await made.wait()
         if (kept := broker.metadata.encoded.get(key)) is not None:
-            return _framed(context, kept)
+            return _framed(context, kept, broker)
     made = broker.metadata.being_made[key] = trio.Event()
     try:
-        return _framed(context, await _encoded(body, key, context, broker))
+        return _framed(context, await _encoded(body, key, context, broker), broker)
     finally:
         del broker.metadata.being_made[key]
         made.set()
@@ -114,10 +118,15 @@ async def _missing(request: MetadataRequest, broker: BrokerServices) -> list[str
     return list(missing)
 
 
-def _framed(context: RequestContext, body: bytes | bytearray) -> Reply:
+def _framed(context: RequestContext, body: bytes | bytearray, broker: BrokerServices) -> Reply:
+    waits = 0
+    if context.meter is not None:
+        waits = wait_ms(context, broker.quotas)
+        if waits and context.api_version >= THROTTLE_VERSION:
+            body = struct.pack(">i", waits) + body[4:]  # A kept answer tells no wait.
     if api_keys.response_header_version(context.api_key, context.api_version) == 1:
-        return Reply((struct.pack(">iib", len(body) + 5, context.correlation_id, 0), body))
-    return Reply((struct.pack(">ii", len(body) + 4, context.correlation_id), body))
+        return Reply((struct.pack(">iib", len(body) + 5, context.correlation_id, 0), body), waits)
+    return Reply((struct.pack(">ii", len(body) + 4, context.correlation_id), body), waits)
 
 
 async def _fault(request: MetadataRequest, version: int) -> int:

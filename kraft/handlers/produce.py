@@ -17,6 +17,7 @@ from kraft.common.errors import ApiError, NotLeader
 from kraft.handlers.dispatcher import WHOLE_BYTES_MAX, encode_reply, encode_reply_in_turns
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.throttling import user_of, wait_ms
 from kraft.network.reply import NO_REPLY, SCRATCH_BYTES, FirstStage, Reply, Staged
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -89,7 +90,7 @@ def produce(
     topics = request.topic_data
     if (len(topics[0].partition_data) if len(topics) == 1 else _partition_count(topics)) > PARTITIONS_A_TURN:
         return _produce_in_turns(frame, position, context, broker)
-    pending = PendingProduce(context, broker, request)
+    pending = PendingProduce(context, broker, request, len(frame))
     for number, topic in enumerate(topics):
         for data in topic.partition_data:
             pending.append(number, topic, data)
@@ -109,7 +110,7 @@ def _produce_in_turns(frame: memoryview, position: int, context: RequestContext,
     async def answer() -> Reply:
         try:
             decoding = ProduceRequest.decode_in_turns(frame, position, context.api_version)
-            pending = PendingProduce(context, broker, (await in_turns(decoding))[0])
+            pending = PendingProduce(context, broker, (await in_turns(decoding))[0], len(frame))
             await pending.append_in_turns()
         finally:
             stage.step_ended()
@@ -215,11 +216,14 @@ class PendingProduce:
         "_now_ms",
         "_refusal",
         "_request",
+        "_size",
         "_unacknowledged",
     )
 
-    def __init__(self, context: RequestContext, broker: BrokerServices, request: ProduceRequest) -> None:
+    def __init__(self, context: RequestContext, broker: BrokerServices, request: ProduceRequest, size: int) -> None:
+        """`size` is that of the whole request, in bytes."""
         self._context = context
+        self._size = size
         self._broker = broker
         self._request = request
         self._acks = request.acks
@@ -320,7 +324,7 @@ class PendingProduce:
     def outcome(self) -> Reply | Awaitable[Reply]:
         """The answer, at once where nothing has to be waited for."""
         if not self._large and not self._unacknowledged:
-            return encode_reply(self._context, self._response()) if self._is_answered else self._silence()
+            return self._reply() if self._is_answered else self._silence()
         self._deadline = self._broker.world.clock.now() + self._request.timeout_ms / 1000
         if not self._large:
             return self.acknowledge()
@@ -363,9 +367,7 @@ class PendingProduce:
                 self._fail(append.answer, problem, append.partition.topic, None)
         if not self._is_answered:
             return self._silence()
-        if self._in_turns:
-            return await encode_reply_in_turns(self._context, self._response())
-        return encode_reply(self._context, self._response())
+        return await self._reply_in_turns() if self._in_turns else self._reply()
 
     async def _finish_large(self, append: _LargeAppend) -> None:
         """A thread has written it: fill in its answer."""
@@ -409,8 +411,29 @@ class PendingProduce:
         return self._acks != 0
 
     def _silence(self) -> Reply:
-        """acks=0 has no answer. A failure closes the connection."""
-        return Reply((), close_after=True) if self._failed else NO_REPLY
+        """acks=0 has no answer. A failure closes the connection, and a client that has to wait is muted."""
+        if self._failed:
+            return Reply((), close_after=True)
+        waits = self._wait_ms()
+        return Reply((), waits) if waits else NO_REPLY
+
+    def _reply(self) -> Reply:
+        response, waits = self._response(), self._wait_ms()
+        response.throttle_time_ms = waits
+        return encode_reply(self._context, response, waits)
+
+    async def _reply_in_turns(self) -> Reply:
+        response, waits = self._response(), self._wait_ms()
+        response.throttle_time_ms = waits
+        return await encode_reply_in_turns(self._context, response, waits)
+
+    def _wait_ms(self) -> int:
+        """How long the client has to wait for what it has produced."""
+        context, quotas = self._context, self._broker.quotas
+        seconds = 0.0
+        if quotas.limits_producers:
+            seconds = quotas.produced(user_of(context), context.client_id or "", self._size)
+        return wait_ms(context, quotas, seconds) if seconds or context.meter is not None else 0
 
     def _response(self) -> ProduceResponse:
         response = ProduceResponse(responses=self._answers)

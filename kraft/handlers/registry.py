@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from types import GeneratorType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ProtocolError
 from kraft.network.reply import Peer, Reply
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.schema import Turns, fields_of
+
+if TYPE_CHECKING:
+    from kraft.handlers.throttling import LoopMeter
 
 BROKER = "broker"
 CONTROLLER = "controller"
@@ -25,7 +28,7 @@ CONTROLLER = "controller"
 class RequestContext:
     """One request's header and origin."""
 
-    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "peer", "principal")
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "meter", "peer", "principal")
 
     def __init__(
         self,
@@ -42,6 +45,8 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.principal = principal
+        self.meter: LoopMeter | None = None
+        """Of the request's time on the loop, where that counts."""
 
     @property
     def client_host(self) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kraft.coordinator.group_coordinator import GroupCoordinator
     from kraft.handlers.metadata_cache import MetadataCache
     from kraft.handlers.registry import Registry, RequestContext
+    from kraft.quota.client_quotas import ClientQuotas, MutationQuotas
     from kraft.raft.driver import RaftDriver
     from kraft.replication.fetch_session import FetchSessionCache
     from kraft.replication.replica_manager import ReplicaManager
@@ -75,6 +76,7 @@ class BrokerServices(NodeServices):
     groups: GroupCoordinator
     controller: ControllerChannel
     producer_ids: ProducerIds
+    quotas: ClientQuotas
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -83,3 +85,4 @@ class ControllerServices(NodeServices):
 
     controller: QuorumController
     raft: RaftDriver
+    mutations: MutationQuotas

@@ -33,6 +33,13 @@ class ConnectionLimits:
     idle_seconds_max: float = 600.0
 
 
+class ConnectionPace(Protocol):
+    """How fast addresses may connect."""
+
+    def connect(self, address: str) -> float:
+        """Count a connection from `address`, unless it comes too early: how many seconds too early, else 0."""
+
+
 class Closable(Protocol):
     """An open connection, as far as it may have to go for another."""
 

@@ -14,7 +14,7 @@ from kraft.network.cold_reads import ColdReads
 from kraft.network.connection import Connection
 from kraft.network.connection_protocol import FramePool
 from kraft.network.handshakes import Handshakes
-from kraft.network.limits import ConnectionCounts, ConnectionLimits
+from kraft.network.limits import ConnectionCounts, ConnectionLimits, ConnectionPace
 from kraft.network.reply import SCRATCH_BYTES, Dispatcher, Peer
 from kraft.world.ports import Clock, Listener, Stream, World
 
@@ -26,6 +26,8 @@ FRAME_PROGRESS_BYTES_MIN = 128 << 10
 """A frame that moved by more since the last look does not give way."""
 STALE_LOOKS = 3
 """A look at the progress of frames counts for so many periods."""
+EARLY_CONNECTIONS_MAX = 1000
+EARLY_SECONDS_MAX = 10.0
 REFUSALS_TOLD_MAX = 10
 REFUSALS_PERIOD_SECONDS = 60.0
 
@@ -44,6 +46,7 @@ class SocketServer:
         counts: ConnectionCounts,
         dispatcher: Dispatcher,
         log: Logger,
+        pace: ConnectionPace | None = None,
     ) -> None:
         self.name = name
         self.limits = limits
@@ -61,6 +64,8 @@ class SocketServer:
         self._counts = counts
         counts.join(name, self.connections, lambda: self.limits)
         self._log = log
+        self._pace = pace
+        self._early = 0
         self._refusals = RateLimitedLog(
             log, world.clock, events_max=REFUSALS_TOLD_MAX, period_seconds=REFUSALS_PERIOD_SECONDS
         )
@@ -130,9 +135,36 @@ class SocketServer:
                 self._refusals.warning("connection refused", listener=self.name, peer=stream.peer, reason=refusal)
                 stream.close()
                 continue
+            if self._pace is not None and (seconds := self._pace.connect(stream.peer)) > 0:
+                self._counts.refused += 1
+                self._hold_early(stream, seconds, nursery)
+                continue
             # Here and not in its task: more may be accepted before that runs.
             self._counts.opened(stream.peer, self.name)
             nursery.start_soon(self._serve, stream)
+
+    def _hold_early(self, stream: Stream, seconds: float, nursery: trio.Nursery) -> None:
+        """A connection that came too early is closed once the next may come, as Kafka does: closed at once, its client
+        would connect again at once. Beyond a bound they are closed at once."""
+        self._refusals.warning(
+            "connection refused",
+            listener=self.name,
+            peer=stream.peer,
+            reason=f"connection_creation_rate is exceeded for {stream.peer}",
+        )
+        if self._early >= EARLY_CONNECTIONS_MAX:
+            stream.close()
+            return
+        self._early += 1
+
+        async def close_later() -> None:
+            try:
+                await self.clock.sleep(min(seconds, EARLY_SECONDS_MAX))
+            finally:
+                self._early -= 1
+                stream.close()
+
+        nursery.start_soon(close_later)
 
     async def _serve(self, stream: Stream) -> None:
         try:

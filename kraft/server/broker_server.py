@@ -26,6 +26,8 @@ from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.broker_registration_request import Listener as RegisteredListener
+from kraft.quota.client_quotas import ClientQuotas
+from kraft.quota.quota_publisher import QuotaPublisher
 from kraft.replication.alter_partition_manager import AlterPartitionManager
 from kraft.replication.fetch_session import FetchSessionCache
 from kraft.replication.log_tasks import LogTasks
@@ -96,8 +98,7 @@ class BrokerServer(ReplicaListener):
     ) -> None:
         self._world, self._config, self._nursery = world, config, nursery
         self.log = loggers.get("broker")
-        self.metadata = MetadataCache(world.clock, MetadataImage())
-        self.configs = ConfigView(config)
+        self.metadata, self.configs = MetadataCache(world.clock, MetadataImage()), ConfigView(config)
         log = loggers.get("replicas")
         isr = AlterPartitionManager(config.node_id, lambda: self.lifecycle.epoch, channel, world.clock, log)
         self.replicas = ReplicaManager(config.node_id, logs, self.configs, self.metadata, isr, world, log)
@@ -120,15 +121,15 @@ class BrokerServer(ReplicaListener):
             self.metadata, self.replicas, self.groups, self._published, loggers.get("metadata")
         )
         self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
-        registry = broker_registry()
-        self.services = BrokerServices(
+        self.quotas = ClientQuotas(config, world.clock)
+        self.services = services = BrokerServices(
             world=world,
             configs=self.configs,
             cluster_id=cluster_id,
             finalized_features=finalized_features,
             log=loggers.get("requests"),
             loggers=loggers,
-            registry=registry,
+            registry=broker_registry(),
             metadata=self.metadata,
             status=status,
             replicas=self.replicas,
@@ -136,9 +137,11 @@ class BrokerServer(ReplicaListener):
             groups=self.groups,
             controller=channel,
             producer_ids=self.producer_ids,
+            quotas=self.quotas,
         )
-        self.dispatcher = RequestDispatcher(registry, self.services, world.clock, loggers.get("requests"))
-        self.socket_servers = socket_servers(world, config, config.broker_listeners, counts, self.dispatcher, loggers)
+        self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
+        listeners, pace = config.broker_listeners, self.quotas.connections
+        self.socket_servers = socket_servers(world, config, listeners, counts, self.dispatcher, loggers, pace)
         self.log_tasks = LogTasks(
             world,
             logs,
@@ -177,6 +180,7 @@ class BrokerServer(ReplicaListener):
             await shows_registration(loader, self._config.node_id, self.lifecycle.epoch)
             loader.add_publisher(self.publisher)
             loader.add_publisher(DynamicConnectionLimits(self.configs, tuple(self.socket_servers.values())))
+            loader.add_publisher(QuotaPublisher(self.quotas))
             service_nursery.start_soon(self.replication.run)
             service_nursery.start_soon(self.log_tasks.run)
             await self._until_live()

@@ -17,7 +17,7 @@ from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.metadata.image.configs_image import ConfigsImage
 from kraft.metadata.publisher import MetadataUpdate
-from kraft.network.limits import ConnectionCounts, ConnectionLimits
+from kraft.network.limits import ConnectionCounts, ConnectionLimits, ConnectionPace
 from kraft.network.socket_server import SocketServer
 from kraft.replication.topic_configs import ConfigView
 from kraft.world.ports import World
@@ -50,10 +50,14 @@ def socket_servers(
     counts: ConnectionCounts,
     dispatcher: RequestDispatcher,
     loggers: Loggers,
+    pace: ConnectionPace | None = None,
 ) -> dict[str, SocketServer]:
     """One for each listener, by its name."""
     log, names = loggers.get("network"), [listener.name for listener in listeners]
-    return {name: SocketServer(world, name, connection_limits(config, name), counts, dispatcher, log) for name in names}
+    return {
+        name: SocketServer(world, name, connection_limits(config, name), counts, dispatcher, log, pace)
+        for name in names
+    }
 
 
 class DynamicConnectionLimits:

@@ -24,6 +24,8 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
+from kraft.quota.client_quotas import MutationQuotas
+from kraft.quota.quota_publisher import QuotaPublisher
 from kraft.raft.driver import RaftDriver
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import SECURITY_PROTOCOL_IDS
@@ -88,6 +90,7 @@ class ControllerServer:
         )
         self.metadata = MetadataCache(world.clock, MetadataImage())
         self.registry = controller_registry()
+        mutations = MutationQuotas(config, world.clock)
         self.services = ControllerServices(
             world=world,
             configs=ConfigView(config),
@@ -100,6 +103,7 @@ class ControllerServer:
             status=status,
             controller=self.controller,
             raft=raft,
+            mutations=mutations,
         )
         self.dispatcher = RequestDispatcher(self.registry, self.services, world.clock, loggers.get("requests"))
         self.socket_servers = socket_servers(
@@ -108,6 +112,7 @@ class ControllerServer:
         for publisher in (
             ControllerMetadataPublisher(self.metadata),
             DynamicConnectionLimits(self.services.configs, tuple(self.socket_servers.values())),
+            QuotaPublisher(mutations),
         ):
             shared.loader.add_publisher(publisher)
         channel.use_local(self.registry, self.services)

@@ -31,6 +31,11 @@ class Documented:
 
 
 DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        "quotas of two users at once",
+        r"quotas/same-part-twice/.*",
+        "AlterClientQuotas refuses an entity that names a type twice. Kafka takes the last name, without a word.",
+    ),
     Difference("fewer APIs", r"cluster/api-versions.*/api_keys\..*", "Only what is served is advertised."),
     Difference(
         "fewer features",

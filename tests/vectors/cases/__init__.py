@@ -17,6 +17,7 @@ from tests.vectors.cases import (
     produce,
     producers,
     quorum,
+    quotas,
     registration,
     topics,
 )
@@ -35,6 +36,7 @@ MODULES: dict[str, tuple[Case, ...]] = {
     "placement": placement.CASES,
     "directories": directories.CASES,
     "quorum": quorum.CASES,
+    "quotas": quotas.CASES,
     "envelopes": envelopes.CASES,
     "registration": registration.CASES,
     "at_controller": at_controller.CASES,

@@ -1,0 +1,58 @@
+"""DescribeUserScramCredentials (KIP-554): which users have credentials, never the credentials themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from kraft.protocol.messages.describe_user_scram_credentials_response import (
+    CredentialInfo,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from kraft.world.turns import Turn
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+
+API = Handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, between(0, 0))
+
+
+@API.serve
+async def describe_user_scram_credentials(
+    request: DescribeUserScramCredentialsRequest, context: RequestContext, broker: BrokerServices
+) -> DescribeUserScramCredentialsResponse:
+    """From this node's image. Without names, all users who have credentials."""
+    turn = Turn()
+    known: dict[str, list[CredentialInfo]] = {}
+    for (name, mechanism), credential in broker.metadata.image.scram.credentials.items():
+        known.setdefault(name, []).append(CredentialInfo(mechanism=mechanism, iterations=credential.iterations))
+        if turn.is_over():
+            await turn.next()
+    mentions: dict[str, int] = {}
+    for user in request.users or ():
+        mentions[user.name] = mentions.get(user.name, 0) + 1
+        if turn.is_over():
+            await turn.next()
+    response = DescribeUserScramCredentialsResponse()
+    for name in mentions or known:
+        response.results.append(_result(name, mentions.get(name, 1), known.get(name)))
+        if turn.is_over():
+            await turn.next()
+    return response
+
+
+def _result(name: str, mentions: int, infos: list[CredentialInfo] | None) -> DescribeUserScramCredentialsResult:
+    result = DescribeUserScramCredentialsResult(user=name, error_message=None)
+    if mentions > 1:
+        result.error_code = ErrorCode.DUPLICATE_RESOURCE
+        result.error_message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+    elif infos is None:
+        result.error_code = ErrorCode.RESOURCE_NOT_FOUND
+        result.error_message = f"Attempt to describe a user credential that does not exist: {name}"
+    else:
+        result.credential_infos = infos
+    return result

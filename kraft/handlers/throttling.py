@@ -1,0 +1,83 @@
+"""How a request's time on the loop is measured, and what its answer says of its client's quotas (KIP-124, KIP-219).
+
+Time is measured only while somebody has a quota of it. A meter runs while a request's own code does, not while the
+request waits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Generator
+from typing import TYPE_CHECKING, Any
+
+from kraft.network.reply import Reply
+
+if TYPE_CHECKING:
+    from kraft.handlers.registry import RequestContext
+    from kraft.quota.client_quotas import ClientQuotas
+    from kraft.world.ports import Clock
+
+
+class LoopMeter:
+    """How long one request has held the loop."""
+
+    __slots__ = ("_clock", "_since", "_spent", "is_exempt")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since = math.nan
+        self._spent = 0.0
+        self.is_exempt = False
+        """Set by a handler that serves another broker: those have no quota."""
+
+    def start(self) -> None:
+        self._since = self._clock.now()
+
+    def stop(self) -> None:
+        self._spent += self._clock.now() - self._since
+
+    @property
+    def seconds(self) -> float:
+        """Up to now. Asked while it runs."""
+        return self._spent + self._clock.now() - self._since
+
+
+class Metered:
+    """Awaits `work`. The meter runs while that has the loop."""
+
+    __slots__ = ("_meter", "_work")
+
+    def __init__(self, work: Awaitable[Reply], meter: LoopMeter) -> None:
+        self._work = work
+        self._meter = meter
+
+    def __await__(self) -> Generator[Any, Any, Reply]:
+        steps: Any = self._work.__await__()
+        failure: BaseException | None = None
+        outcome: Any = None
+        while True:
+            self._meter.start()
+            try:
+                trap = steps.send(outcome) if failure is None else steps.throw(failure)
+            except StopIteration as end:
+                reply: Reply = end.value
+                return reply
+            finally:
+                self._meter.stop()
+            try:
+                outcome, failure = (yield trap), None
+            except BaseException as problem:  # noqa: BLE001  # It goes on to the work, which may handle it.
+                failure = problem
+
+
+def user_of(context: RequestContext) -> str:
+    """The name in a principal `User:name`."""
+    return context.principal.partition(":")[2]
+
+
+def wait_ms(context: RequestContext, quotas: ClientQuotas, seconds: float = 0.0) -> int:
+    """What a request's client has to wait: `seconds` for what it used, or longer for its time on the loop."""
+    meter = context.meter
+    if meter is not None and not meter.is_exempt:
+        seconds = max(seconds, quotas.use_time(user_of(context), context.client_id or "", meter.seconds))
+    return math.ceil(seconds * 1000)

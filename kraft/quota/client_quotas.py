@@ -1,0 +1,246 @@
+"""What clients use of a node, and how long they wait when it was more than their quota.
+
+As in Kafka the answer leaves at once and tells the wait (KIP-219); the connection then reads nothing more until that
+is over. A quota counts on each broker for itself.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from kraft.common.errors import ApiError
+from kraft.metadata.image.client_quotas_image import ClientQuotasImage
+from kraft.metadata.quota_keys import (
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
+from kraft.protocol.error_codes import ErrorCode, message_of
+from kraft.quota.quota_limits import AddressLimits, QuotaLimits, Share
+from kraft.quota.rates import TokenBucket, WindowedRate
+
+if TYPE_CHECKING:
+    from kraft.common.config.node_config import NodeConfig
+    from kraft.world.ports import Clock
+
+KEPT_MAX: Final = 10_000
+"""Clients whose use is remembered, for each key. Those that used nothing for the longest are forgotten first."""
+REQUEST_WAIT_SECONDS_MAX: Final = 1.0
+"""A client that has taken too much of the node's time waits no longer than this for one request (KIP-124)."""
+PERCENT: Final = 100.0
+
+K = TypeVar("K")
+M = TypeVar("M")
+
+
+class _Kept(Generic[K, M]):
+    """Measures by whose use they count, within a bound."""
+
+    __slots__ = ("_by_key", "_make")
+
+    def __init__(self, make: Callable[[], M]) -> None:
+        self._make = make
+        self._by_key: OrderedDict[K, M] = OrderedDict()
+
+    def of(self, key: K) -> M:
+        measure = self._by_key.get(key)
+        if measure is None:
+            measure = self._by_key[key] = self._make()
+            if len(self._by_key) > KEPT_MAX:
+                self._by_key.popitem(last=False)
+        else:
+            self._by_key.move_to_end(key)
+        return measure
+
+
+class RateQuota:
+    """One key that limits a rate."""
+
+    __slots__ = ("_clock", "_limits", "_rates", "_samples", "_window_seconds")
+
+    def __init__(self, limits: QuotaLimits, samples: int, window_seconds: int, clock: Clock) -> None:
+        self._limits = limits
+        self._samples = samples
+        self._window_seconds = window_seconds
+        self._clock = clock
+        self._rates: _Kept[Share, WindowedRate] = _Kept(lambda: WindowedRate(samples, window_seconds))
+
+    def take_limits(self, limits: QuotaLimits) -> bool:
+        """What was used so far counts against the new limits. Whether there is any."""
+        self._limits = limits
+        return bool(limits)
+
+    def use(self, user: str, client_id: str, value: float) -> float:
+        """Count `value`; how many seconds the client has to wait."""
+        found = self._limits.find(user, client_id)
+        if found is None:
+            return 0.0
+        share, limit = found
+        rate, now = self._rates.of(share), self._clock.now()
+        rate.record(value, now)
+        return rate.seconds_over(limit, now)
+
+    def use_if_within(self, user: str, client_id: str, value: float) -> tuple[float, bool]:
+        """As `use`, and whether the client gets what it asked for. Where that comes too early it does not, and nothing
+        is counted. What is too much at any time comes once the client has nothing left to wait for."""
+        found = self._limits.find(user, client_id)
+        if found is None:
+            return 0.0, True
+        share, limit = found
+        rate, now = self._rates.of(share), self._clock.now()
+        owed = rate.seconds_over(limit, now)
+        rate.record(value, now)
+        seconds = rate.seconds_over(limit, now)
+        if seconds <= 0 or (owed <= 0 and value > self._largest(limit)):
+            return seconds, True
+        rate.record(-value, now)
+        return seconds, False
+
+    def largest(self, user: str, client_id: str) -> float | None:
+        """What a client may use at once, if it has used nothing before, without waiting; None where it has no limit."""
+        found = self._limits.find(user, client_id)
+        return None if found is None else self._largest(found[1])
+
+    def _largest(self, limit: float) -> float:
+        return limit * (self._samples - 1) * self._window_seconds
+
+
+class ClientQuotas:
+    """The quotas of a broker's clients. Owned by the node's loop."""
+
+    def __init__(self, config: NodeConfig, clock: Clock) -> None:
+        samples, seconds = config.integer("quota.window.num"), config.integer("quota.window.size.seconds")
+        nothing = ClientQuotasImage()
+
+        def rate_quota(key: str) -> RateQuota:
+            return RateQuota(QuotaLimits(nothing, key), samples, seconds, clock)
+
+        self._producer = rate_quota(PRODUCER_BYTE_RATE)
+        self._consumer = rate_quota(CONSUMER_BYTE_RATE)
+        self._time = rate_quota(REQUEST_PERCENTAGE)
+        self.connections = ConnectionQuota(samples, seconds, clock)
+        self.limits_producers = self.limits_consumers = self.limits_time = False
+        """Whether anybody has such a quota. Nothing is counted or measured for one that nobody has."""
+        self._image = nothing
+
+    def take_image(self, image: ClientQuotasImage) -> None:
+        if image is self._image:
+            return
+        self._image = image
+        self.limits_producers = self._producer.take_limits(QuotaLimits(image, PRODUCER_BYTE_RATE))
+        self.limits_consumers = self._consumer.take_limits(QuotaLimits(image, CONSUMER_BYTE_RATE))
+        self.limits_time = self._time.take_limits(QuotaLimits(image, REQUEST_PERCENTAGE))
+        self.connections.take_limits(AddressLimits(image))
+
+    def produced(self, user: str, client_id: str, size: int) -> float:
+        """Count the bytes of a Produce; how many seconds the client has to wait."""
+        return self._producer.use(user, client_id, size)
+
+    def fetched(self, user: str, client_id: str, size: int) -> tuple[float, bool]:
+        """Count the bytes of an answer to Fetch: how many seconds the client has to wait, and whether the answer goes
+        with its records. Without them nothing is counted."""
+        return self._consumer.use_if_within(user, client_id, size)
+
+    def fetch_bytes_max(self, user: str, client_id: str) -> int | None:
+        """More than this in one answer always comes too early; None where there is no limit."""
+        largest = self._consumer.largest(user, client_id)
+        return None if largest is None else int(largest)
+
+    def use_time(self, user: str, client_id: str, seconds: float) -> float:
+        """Count time of the node's loop; how many seconds the client has to wait."""
+        return min(self._time.use(user, client_id, seconds * PERCENT), REQUEST_WAIT_SECONDS_MAX)
+
+
+class ConnectionQuota:
+    """How fast an address may connect (KIP-612)."""
+
+    __slots__ = ("_clock", "_limits", "_rates")
+
+    def __init__(self, samples: int, window_seconds: int, clock: Clock) -> None:
+        self._limits = AddressLimits(ClientQuotasImage())
+        self._clock = clock
+        self._rates: _Kept[str, WindowedRate] = _Kept(lambda: WindowedRate(samples, window_seconds))
+
+    def take_limits(self, limits: AddressLimits) -> None:
+        self._limits = limits
+
+    def connect(self, address: str) -> float:
+        """Count a connection from `address`, unless it comes too early: how many seconds too early, else 0."""
+        limit = self._limits.find(address) if self._limits else None
+        if limit is None:
+            return 0.0
+        rate, now = self._rates.of(address), self._clock.now()
+        rate.record(1, now)
+        seconds = rate.seconds_over(limit, now)
+        if seconds > 0:
+            rate.record(-1, now)
+        return seconds
+
+
+class MutationQuotas:
+    """How many partitions clients may have made and deleted, on the active controller (KIP-599)."""
+
+    def __init__(self, config: NodeConfig, clock: Clock) -> None:
+        self._clock = clock
+        self._burst_seconds = config.integer("controller.quota.window.num") * config.integer(
+            "controller.quota.window.size.seconds"
+        )
+        self._image = ClientQuotasImage()
+        self._limits = QuotaLimits(self._image, CONTROLLER_MUTATION_RATE)
+        self._buckets: OrderedDict[Share, TokenBucket] = OrderedDict()
+
+    def take_image(self, image: ClientQuotasImage) -> None:
+        if image is not self._image:
+            self._image = image
+            self._limits = QuotaLimits(image, CONTROLLER_MUTATION_RATE)
+
+    def of_request(self, user: str, client_id: str, *, is_strict: bool) -> MutationCharge:
+        """What one request is charged with. A strict one is refused while there is nothing left; any other is carried
+        out, and its client waits."""
+        found = self._limits.find(user, client_id) if self._limits else None
+        if found is None:
+            return MutationCharge(None, 0.0, self._clock, is_strict=is_strict)
+        share, limit = found
+        bucket = self._buckets.get(share)
+        if bucket is None:
+            bucket = self._buckets[share] = TokenBucket(limit, self._burst_seconds, self._clock.now())
+            if len(self._buckets) > KEPT_MAX:
+                self._buckets.popitem(last=False)
+        else:
+            self._buckets.move_to_end(share)
+        return MutationCharge(bucket, limit, self._clock, is_strict=is_strict)
+
+
+class MutationCharge:
+    """One request's use of its client's mutations."""
+
+    __slots__ = ("_bucket", "_clock", "_is_strict", "_limit", "_wait")
+
+    def __init__(self, bucket: TokenBucket | None, limit: float, clock: Clock, *, is_strict: bool) -> None:
+        self._bucket = bucket
+        self._limit = limit
+        self._clock = clock
+        self._is_strict = is_strict
+        self._wait = 0.0
+
+    def charge(self, partitions: int) -> None:
+        """Count partitions that are made or deleted. Raises ApiError THROTTLING_QUOTA_EXCEEDED, and counts nothing,
+        where the request is strict and its client has none left."""
+        if self._bucket is None:
+            return
+        now = self._clock.now()
+        short = self._bucket.seconds_short(self._limit, now)
+        if self._is_strict and short > 0:
+            self._wait = max(self._wait, short)
+            raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, message_of(ErrorCode.THROTTLING_QUOTA_EXCEEDED))
+        self._bucket.take(partitions, self._limit, now)
+        if not self._is_strict:
+            self._wait = max(self._wait, self._bucket.seconds_short(self._limit, now))
+
+    @property
+    def wait_ms(self) -> int:
+        """How long the client has to wait, as the answer tells it."""
+        return round(self._wait * 1000)
