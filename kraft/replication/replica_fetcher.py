@@ -1,13 +1,17 @@
 """Following one leader: fetch, append, acknowledge by fetching on (KIP-101, KIP-279, KIP-595's diverging epochs,
 KIP-903).
 
-One task a leader. It asks for every partition that it follows there in one request, in an incremental session, and
-takes the answers over one by one. A log that differs from the leader's is cut by leader epochs, never to the high
-watermark, which may be behind what was acknowledged (KIP-101).
+One task a leader. It asks for every partition that it follows there, in an incremental session, and takes the answers
+over one by one. A request names at most PARTITIONS_PER_REQUEST partitions, and the next one the others: the leader
+closes the connection for a request of more than 65,536 elements (`kraft.protocol.primitives`).
+
+A log that differs from the leader's is cut by leader epochs, never to the high watermark, which may be behind what was
+acknowledged (KIP-101).
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -38,6 +42,9 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS_MAX: Final = 2.0
 UNREACHABLE_SECONDS: Final = 0.1
+PARTITIONS_PER_REQUEST: Final = 10_000
+"""Partitions that one request asks for, and that it takes out of the session. Each counts as three elements at most:
+its topic, itself and a tag."""
 FETCH_VERSION_MAX: Final = 17
 """From version 18 on a leader answers at once when it knows a higher high watermark: for metadata, not for records."""
 
@@ -54,6 +61,8 @@ class ReplicaFetcher:
         self._following: dict[Key, Following] = {}
         self._due: dict[Key, None] = {}
         """What the leader may have to be told of."""
+        self._unasked: dict[Key, None] = {}
+        """What the latest request had no room for. The next one begins with it."""
         self._put_aside: dict[Key, Following] = {}
         """What waits for an error to pass."""
         self._left: dict[Key, None] = {}
@@ -161,8 +170,10 @@ class ReplicaFetcher:
         asked = await self._ask()
         version = min(connection.version_of(ApiKey.FETCH), FETCH_VERSION_MAX)
         replica = ReplicaState(replica_id=self._replicas.node_id, replica_epoch=self._settings.broker_epoch())
-        request = self._session.build(asked, list(self._left), replica, self._settings.limits, self._wait_ms())
-        self._left.clear()
+        left = list(islice(self._left, PARTITIONS_PER_REQUEST))
+        request = self._session.build(asked, left, replica, self._settings.limits, self._wait_ms())
+        for key in left:
+            del self._left[key]
         with trio.CancelScope() as scope:
             self._waiting = scope
             try:
@@ -215,17 +226,20 @@ class ReplicaFetcher:
                 self._left[key] = None
 
     async def _ask(self) -> dict[Key, Wanted]:
-        """What to ask for anew: everything that has moved and need not wait."""
+        """What to ask for anew: everything that has moved and need not wait, as far as one request has room."""
         now = self._clock.now()
         self._end_waits(now)
-        due, self._due = self._due, {}
-        asked = {}
+        due, self._due, self._unasked = {**self._unasked, **self._due}, {}, {}
+        asked: dict[Key, Wanted] = {}
         turn = Turn()
         for key in due:
             if turn.is_over():
                 await turn.next()
             following = self._following.get(key)
             if following is None or key in self._put_aside:
+                continue
+            if len(asked) == PARTITIONS_PER_REQUEST:
+                self._unasked[key] = None
                 continue
             pause = self._replicas.serving.follower_waits(following.partition)
             if following.is_unsynced:  # It came, or its log changed, while others were synced.
@@ -248,7 +262,9 @@ class ReplicaFetcher:
 
     def _wait_ms(self) -> int:
         """How long the leader may wait for records: not beyond the time when a partition that was put off is due
-        again."""
+        again, and not at all while there is more to ask for."""
+        if self._unasked or len(self._left) > PARTITIONS_PER_REQUEST:
+            return 0
         now = self._clock.now()
         due = min((following.not_before for following in self._put_aside.values()), default=now + 3600)
         return min(self._settings.limits.wait_ms_max, max(1, int((due - now) * 1000)))

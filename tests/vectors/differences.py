@@ -203,7 +203,8 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
     Documented(
         "requests have bounds",
         (
-            "A request of more than 65,536 elements (topics, partitions, groups, tags) closes its connection. A "
+            "A request of more than 65,536 elements (topics, partitions, groups, tags) closes its connection, also "
+            "the Fetch of an Apache Kafka broker that follows more than about 32,000 partitions of one leader. A "
             "request that asks the controller for more than 10,000 decisions is refused as POLICY_VIOLATION, also "
             "where Kafka would refuse each of them by itself. DescribeConfigs describes at most 400,000 keys in one "
             "answer."

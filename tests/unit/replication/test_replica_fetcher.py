@@ -9,8 +9,11 @@ import trio
 
 from kraft.client.connection import Disconnected
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_request import FetchRequest, ReplicaState
 from kraft.protocol.messages.fetch_response import EpochEndOffset, FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.records.builder import Record, build_batch
+from kraft.replication import replica_fetcher
+from kraft.replication.fetch_session_handler import FetchLimits, FetchSessionHandler, Wanted
 from kraft.world.simulated import Universe
 from tests.unit.replication.followers import LEADER, follower, record
 from tests.unit.server.brokers import NODE, simulate
@@ -85,6 +88,60 @@ def test_others_have_their_turn_between_two_logs_that_are_cut() -> None:
             assert len(dict.fromkeys(ends)) >= 10, "seen one after another"
 
     simulate(play)
+
+
+@pytest.mark.parametrize("session_id", [9, 0])
+def test_more_partitions_than_a_request_may_name_are_asked_for_in_turn(
+    session_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a session the second request adds those that the first had no room for. Without one (the leader has no
+    room for it) every partition has its turn."""
+    monkeypatch.setattr(replica_fetcher, "PARTITIONS_PER_REQUEST", 3)
+
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            topic_id = it.made.topic("many", 7, replicas=(NODE, 2, 3))
+            for index in range(7):
+                it.made.change(topic_id, index, leader=LEADER)
+                it.fetcher.follow(it.made.partition("many", index))
+            asked: list[list[int]] = []
+            waits: list[int] = []
+            for _ in range(5):
+                it.leader.answers.append(FetchResponse(session_id=session_id))
+                assert await it.fetcher._fetch(it.leader)  # type: ignore[arg-type]
+                request = it.leader.asked[-1]
+                asked.append([each.partition for topic in request.topics for each in topic.partitions])
+                waits.append(request.max_wait_ms)
+            if session_id:
+                assert asked == [[0, 1, 2], [3, 4, 5], [6], [], []]
+                assert waits == [0, 0, 500, 500, 500]
+            else:
+                assert asked == [[0, 1, 2], [3, 4, 5], [6, 0, 1], [2, 3, 4], [5, 0, 1]]
+            for index in range(7):
+                it.fetcher.leave((topic_id, index))
+            left = []
+            for _ in range(3):
+                it.leader.answers.append(FetchResponse(session_id=session_id))
+                assert await it.fetcher._fetch(it.leader)  # type: ignore[arg-type]
+                forgotten = it.leader.asked[-1].forgotten_topics_data
+                left.append([index for topic in forgotten for index in topic.partitions])
+            assert left == ([[0, 1, 2], [3, 4, 5], [6]] if session_id else [[], [], []])
+
+    simulate(play)
+
+
+def test_the_largest_request_has_no_more_elements_than_a_leader_reads() -> None:
+    """Each partition in a topic of its own."""
+    keys = [(number.to_bytes(16, "big"), 0) for number in range(2 * replica_fetcher.PARTITIONS_PER_REQUEST)]
+    half = replica_fetcher.PARTITIONS_PER_REQUEST
+    session, replica, limits = FetchSessionHandler(), ReplicaState(replica_id=1), FetchLimits(500, 1, 1, 1)
+    wanted = dict.fromkeys(keys[:half], Wanted(1, 2, 3, 4))
+    FetchRequest.decode(session.build(wanted, [], replica, limits, 500).encode(17), 17)
+    assert session.answered(9)
+    more = dict.fromkeys(keys[half:], Wanted(1, 2, 3, 4))
+    request = session.build(more, keys[:half], replica, limits, 500)
+    decoded = FetchRequest.decode(request.encode(17), 17)
+    assert (len(decoded.topics), len(decoded.forgotten_topics_data)) == (half, half)
 
 
 def test_it_is_never_cut_to_the_high_watermark() -> None:
