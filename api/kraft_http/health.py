@@ -228,30 +228,34 @@ def _broker_reasons(down: list[int]) -> list[Reason]:
 def _partition_reasons(
     leaderless: list[PartitionFacts], under_min_isr: list[PartitionFacts], under_replicated: list[PartitionFacts]
 ) -> list[Reason]:
-    reasons = []
-    if leaderless:
-        remedy = (
+    found = (
+        (
+            leaderless,
+            "leaderless_partitions",
+            "without a leader: nothing can be read or written",
             "Start a broker that has them in sync. If all of those are lost for good, an unclean election "
-            "(kraft elections unclean) brings them back "
-            "and may lose records."
-        )
-        summary = f"{_count(leaderless)} without a leader: nothing can be read or written."
-        reasons.append(Reason(code="leaderless_partitions", summary=summary, remedy=remedy))
-    if under_min_isr:
-        remedy = (
-            "Start the brokers that are down. Lowering min.insync.replicas lets writes through and makes them "
-            "less safe."
-        )
-        summary = f"{_count(under_min_isr)} below min.insync.replicas: writes with acks=all are refused."
-        reasons.append(Reason(code="under_min_isr_partitions", summary=summary, remedy=remedy))
-    if under_replicated:
-        remedy = (
-            "Start the brokers that are down. If all are up, the followers cannot keep pace: look at their disks "
-            "and network."
-        )
-        summary = f"{_count(under_replicated)} with fewer in-sync replicas than replicas."
-        reasons.append(Reason(code="under_replicated_partitions", summary=summary, remedy=remedy))
-    return reasons
+            "(kraft elections unclean) brings them back and may lose records.",
+        ),
+        (
+            under_min_isr,
+            "under_min_isr_partitions",
+            "below min.insync.replicas: writes with acks=all are refused",
+            "Start the brokers that are down. Lowering min.insync.replicas lets writes through and makes them less "
+            "safe.",
+        ),
+        (
+            under_replicated,
+            "under_replicated_partitions",
+            "with fewer in-sync replicas than replicas",
+            "Start the brokers that are down. If all are up, the followers cannot keep pace: look at their disks and "
+            "network.",
+        ),
+    )
+    return [
+        Reason(code=code, summary=f"{_count(partitions)} {what}.", remedy=remedy)
+        for partitions, code, what, remedy in found
+        if partitions
+    ]
 
 
 def _disk_reasons(node: NodeStatus) -> list[Reason]:

@@ -7,7 +7,8 @@ here; the rest goes to the active controller.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kraft.common.config.alterations import Alteration, Operation, check_logger_alterations, check_request
 from kraft.common.config.resource_type import ResourceType
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 ALTER = Handler(ApiKey.ALTER_CONFIGS, between(0, 2))
 INCREMENTAL = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1))
 
+R = TypeVar("R", AlterConfigsResponse, IncrementalAlterConfigsResponse)
+Decided = dict[tuple[int, str], tuple[int, str | None]]
+"""Error code and message of each resource, by type and name."""
+
 RESOURCES_A_TURN = 200
 CONFIGS_A_RESOURCE = 5
 """So many keys to be checked count as one more resource."""
@@ -44,16 +49,8 @@ async def alter_configs(
     request: AlterConfigsRequest, context: RequestContext, broker: BrokerServices
 ) -> AlterConfigsResponse:
     """Full replacement of a resource's dynamic configs."""
-    response = AlterConfigsResponse()
     respond = alter_configs_response.AlterConfigsResourceResponse
-    turn = Turn()
-    for (kind, name), (code, message) in (await _decide(request, context, broker)).items():
-        if turn.is_over():
-            await turn.next()
-        response.responses.append(
-            respond(resource_type=kind, resource_name=name, error_code=code, error_message=message)
-        )
-    return response
+    return await _answer(AlterConfigsResponse(), respond, await _decide(request, context, broker))
 
 
 @INCREMENTAL.serve
@@ -61,10 +58,13 @@ async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: RequestContext, broker: BrokerServices
 ) -> IncrementalAlterConfigsResponse:
     """Set, delete, append and subtract single keys."""
-    response = IncrementalAlterConfigsResponse()
     respond = incremental_alter_configs_response.AlterConfigsResourceResponse
+    return await _answer(IncrementalAlterConfigsResponse(), respond, await _decide(request, context, broker))
+
+
+async def _answer(response: R, respond: Callable[..., Any], decided: Decided) -> R:
     turn = Turn()
-    for (kind, name), (code, message) in (await _decide(request, context, broker)).items():
+    for (kind, name), (code, message) in decided.items():
         if turn.is_over():
             await turn.next()
         response.responses.append(
@@ -142,37 +142,26 @@ async def _decide(
     return results
 
 
-@ALTER.error
-def _alter_failed(request: AlterConfigsRequest, code: int, message: str | None) -> Turns[AlterConfigsResponse]:
-    response = AlterConfigsResponse()
-    respond = alter_configs_response.AlterConfigsResourceResponse
-    for resource in request.resources:
+def _refuse_all(request: Any, response: R, respond: Callable[..., Any], code: int, message: str | None) -> Turns[R]:
+    """The response with `code` for each resource of the request."""
+    for each in request.resources:
+        kind, name = each.resource_type, each.resource_name
         response.responses.append(
-            respond(
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-                error_code=code,
-                error_message=message,
-            )
+            respond(resource_type=kind, resource_name=name, error_code=code, error_message=message)
         )
         yield
     return response
+
+
+@ALTER.error
+def _alter_failed(request: AlterConfigsRequest, code: int, message: str | None) -> Turns[AlterConfigsResponse]:
+    respond = alter_configs_response.AlterConfigsResourceResponse
+    return _refuse_all(request, AlterConfigsResponse(), respond, code, message)
 
 
 @INCREMENTAL.error
 def _incremental_failed(
     request: IncrementalAlterConfigsRequest, code: int, message: str | None
 ) -> Turns[IncrementalAlterConfigsResponse]:
-    response = IncrementalAlterConfigsResponse()
     respond = incremental_alter_configs_response.AlterConfigsResourceResponse
-    for resource in request.resources:
-        response.responses.append(
-            respond(
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-                error_code=code,
-                error_message=message,
-            )
-        )
-        yield
-    return response
+    return _refuse_all(request, IncrementalAlterConfigsResponse(), respond, code, message)

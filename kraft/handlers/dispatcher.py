@@ -17,6 +17,7 @@ from kraft.network.reply import FirstStage, Peer, Reply, Staged, inside
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.framing import RequestHeader, encode_response, encode_response_in_turns
+from kraft.protocol.schema import WHOLE_BYTES_MAX
 from kraft.world.ports import Clock
 from kraft.world.turns import TURN_ITEMS, in_turns
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 SAMPLED = 16
 """Of so many requests that are served raw (Produce, Fetch) one is timed: the clock is a share of what they cost."""
-WHOLE_BYTES_MAX = 8 << 10
-"""A request of no more bytes is decoded in one step. An element takes a byte at least, and two microseconds at most."""
 COPIED_BYTES_MAX = 16 << 20
 """A request of no more bytes is copied out of its connection's buffer, in a few milliseconds."""
 _HEAD = struct.Struct(">hhi")

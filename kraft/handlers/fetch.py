@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
-from kraft.handlers.dispatcher import WHOLE_BYTES_MAX
 from kraft.handlers.fetch_answer import FetchAnswer, is_enough
 from kraft.handlers.fetch_encoder import FetchedPartition, encode_fetch_reply
 from kraft.handlers.follower_fetch import FollowerFetch
@@ -50,16 +49,9 @@ def fetch(
     frame: memoryview, position: int, context: RequestContext, broker: BrokerServices
 ) -> Reply | Awaitable[Reply]:
     """Answers at once where it can."""
-    if len(frame) <= WHOLE_BYTES_MAX:
-        request, _ = FetchRequest.decode_from(frame, position, context.api_version)
-    else:
-        decoding = FetchRequest.decode_in_turns(frame, position, context.api_version)
-        try:
-            next(decoding)  # It pauses only where there are very many partitions.
-        except StopIteration as end:
-            request, _ = end.value
-        else:
-            return _fetch_in_turns(memoryview(bytes(frame)), position, context, broker)
+    request = FetchRequest.decode_at_once(frame, position, context.api_version)
+    if request is None:
+        return _fetch_in_turns(memoryview(bytes(frame)), position, context, broker)
     return _serve(request, partitions_of(request), context, broker)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader
-from kraft.handlers.dispatcher import WHOLE_BYTES_MAX, encode_reply, encode_reply_in_turns
+from kraft.handlers.dispatcher import encode_reply, encode_reply_in_turns
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.throttling import user_of, wait_ms
@@ -77,16 +77,9 @@ def produce(
 ) -> Reply | Awaitable[Reply]:
     """Answers at once unless a thread writes, this replica's disk or followers must be waited for, or there are so
     many partitions that others are served in between."""
-    if len(frame) <= WHOLE_BYTES_MAX:
-        request, _ = ProduceRequest.decode_from(frame, position, context.api_version)
-    else:
-        decoding = ProduceRequest.decode_in_turns(frame, position, context.api_version)
-        try:
-            next(decoding)  # It pauses only where there are very many partitions.
-        except StopIteration as end:
-            request, _ = end.value
-        else:
-            return _produce_in_turns(frame, position, context, broker)
+    request = ProduceRequest.decode_at_once(frame, position, context.api_version)
+    if request is None:
+        return _produce_in_turns(frame, position, context, broker)
     topics = request.topic_data
     if (len(topics[0].partition_data) if len(topics) == 1 else _partition_count(topics)) > PARTITIONS_A_TURN:
         return _produce_in_turns(frame, position, context, broker)

@@ -35,6 +35,8 @@ Bytes = bytes | bytearray | memoryview
 T = TypeVar("T")
 Turns: TypeAlias = Generator[None, None, T]
 """Work that yields where it may pause (`kraft.world.turns.in_turns` drives it) and returns its result."""
+WHOLE_BYTES_MAX = 8 << 10
+"""A message of no more bytes is decoded in one step. An element takes a byte at least, and two microseconds at most."""
 UnknownTags = dict[int, bytes]
 VersionRange = tuple[int, int]
 
@@ -143,6 +145,20 @@ class Message(Struct):
     def decode_in_turns(cls, buffer: Bytes, position: int, version: int) -> Turns[tuple[Self, int]]:
         """As `decode_from`, for a large message: a generator that pauses, so that others can be served."""
         return (cls._turn_decoders.get(version) or _compile_turn_decoder(cls, version))(buffer, position)
+
+    @classmethod
+    def decode_at_once(cls, buffer: Bytes, position: int, version: int) -> Self | None:
+        """The message that starts at `position`; None if it has so many elements that it has to be decoded in turns.
+        Raises ProtocolError."""
+        if len(buffer) <= WHOLE_BYTES_MAX:
+            return cls.decode_from(buffer, position, version)[0]
+        decoding = cls.decode_in_turns(buffer, position, version)
+        try:
+            next(decoding)
+        except StopIteration as end:
+            message: Self = end.value[0]
+            return message
+        return None
 
     def encode_in_turns(self, out: bytearray, version: int) -> Turns[None]:
         """As `encode_into`, for what may be large: a generator that pauses. `self` stays as it is until its end."""

@@ -4,20 +4,18 @@ Kafka's brokers alone is judged here, by what its protocol tells: `kraft_http.he
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kraft_http.health import ClusterHealth, VoterFacts, judge, voter_facts
-from kraft_http.ports import BrokerFacts, ClusterFacts, DrainFacts, PartitionFacts
+from kraft_http.ports import BrokerFacts, ClusterFacts, PartitionFacts
 
 from kraft.client.admin import cluster as admin
-from kraft.client.admin import configs, moves, status, topics
-from kraft.client.admin.moves import Move
+from kraft.client.admin import configs, status, topics
 from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import DeadlinePassed, NoBroker, check
 from kraft.client.metadata import Topic
-from kraft.common.broker_state import ACTIVE, DECOMMISSION, DESIRED_STATE
 from kraft.common.errors import ApiError
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 
@@ -38,12 +36,7 @@ async def _judged_here(cluster: Cluster) -> ClusterHealth:
     found = await admin.describe_cluster(cluster)
     quorum = await _quorum(cluster)
     held = await topics.list_topics(cluster)
-    under_way = await moves.list_moves(cluster)
-    desired = {
-        each.node_id: await _desired_state(cluster, each.node_id) for each in found.brokers if not each.is_fenced
-    }
     minima = await _minima(cluster, [topic.name for topic in held if _impaired(topic)])
-    able = {node_id for node_id, state in desired.items() if state != DECOMMISSION}
     voters: list[VoterFacts] = []
     if quorum is not None:
         voters = voter_facts(
@@ -56,17 +49,7 @@ async def _judged_here(cluster: Cluster) -> ClusterHealth:
         controller_epoch=-1 if quorum is None else quorum.leader_epoch,
         voters=tuple(voter.node_id for voter in voters),
         brokers=tuple(
-            BrokerFacts(
-                node_id=broker.node_id,
-                host=broker.host,
-                port=broker.port,
-                rack=broker.rack,
-                fenced=broker.is_fenced,
-                desired_state=desired.get(broker.node_id, ACTIVE),
-                draining=drain_facts(broker.node_id, held, under_way, able)
-                if desired.get(broker.node_id) == DECOMMISSION
-                else None,
-            )
+            BrokerFacts(node_id=broker.node_id, host=broker.host, port=broker.port, fenced=broker.is_fenced)
             for broker in found.brokers
         ),
         topics_count=len(held),
@@ -85,12 +68,6 @@ async def _quorum(cluster: Cluster) -> admin.Quorum | None:
     ):
         found = await admin.describe_quorum(cluster)
     return found
-
-
-async def _desired_state(cluster: Cluster, node_id: int) -> str:
-    """What is wanted of a live broker. Only the broker itself can be asked; Apache Kafka's know no such key."""
-    found = await configs.describe_configs(cluster, configs.Resource(configs.BROKER, str(node_id)), [DESIRED_STATE])
-    return next((setting.value for setting in found if setting.name == DESIRED_STATE and setting.value), ACTIVE)
 
 
 async def _minima(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
@@ -134,19 +111,3 @@ def impaired_partitions(held: Iterable[Topic], minima: Mapping[str, int]) -> lis
         for each in topic.partitions
         if each.leader < 0 or len(each.in_sync) < len(each.replicas)
     ]
-
-
-def drain_facts(node_id: int, held: Iterable[Topic], under_way: Iterable[Move], able: Collection[int]) -> DrainFacts:
-    """What is left of a decommissioning. `able`: live brokers that may take a replica. A replica is blocked when each
-    of them has one of the same partition."""
-    removing = {(move.partition.topic, move.partition.partition): move.removing for move in under_way}
-    moving = 0
-    blocked: list[str] = []
-    for topic in held:
-        for each in topic.partitions:
-            leaving = removing.get((topic.name, each.index), ())
-            if node_id in leaving:
-                moving += 1
-            elif node_id in each.replicas and set(able) <= {*each.replicas} - {*leaving}:
-                blocked.append(f"{topic.name}-{each.index}")
-    return DrainFacts(moving=moving, blocked=tuple(sorted(blocked)))

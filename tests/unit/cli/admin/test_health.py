@@ -5,11 +5,8 @@ from __future__ import annotations
 from kraft_http.health import judge, voter_facts
 from kraft_http.ports import BrokerFacts, ClusterFacts
 
-from kraft.cli.admin.health import drain_facts, impaired_partitions
-from kraft.client.admin.moves import Move
+from kraft.cli.admin.health import impaired_partitions
 from kraft.client.metadata import Partition, Topic
-from kraft.common.broker_state import DECOMMISSION
-from kraft.common.ids import TopicPartition
 
 
 def topic(*partitions: tuple[int, tuple[int, ...], tuple[int, ...]]) -> Topic:
@@ -21,35 +18,25 @@ def topic(*partitions: tuple[int, tuple[int, ...], tuple[int, ...]]) -> Topic:
     return Topic("t", bytes(16), False, tuple(held))
 
 
-def codes(*partitions: tuple[int, tuple[int, ...], tuple[int, ...]], minimum: int = 1, leaving: int = 0) -> list[str]:
-    held = [topic(*partitions)]
-    draining = drain_facts(leaving, held, (), {1, 2}) if leaving else None
+def codes(*partitions: tuple[int, tuple[int, ...], tuple[int, ...]], minimum: int = 1) -> list[str]:
     facts = ClusterFacts(
         controller_id=1,
         controller_epoch=1,
         voters=(1,),
-        brokers=(BrokerFacts(node_id=3, host="", port=0, desired_state=DECOMMISSION, draining=draining),),
+        brokers=(BrokerFacts(node_id=3, host="", port=0),),
         topics_count=1,
         partitions_count=len(partitions),
-        impaired=tuple(impaired_partitions(held, {"t": minimum})),
+        impaired=tuple(impaired_partitions([topic(*partitions)], {"t": minimum})),
     )
     return [reason.code for reason in judge(facts).reasons]
 
 
-def test_writes_that_are_refused_and_partitions_that_cannot_move_are_found() -> None:
+def test_writes_that_are_refused_are_found() -> None:
+    assert codes((1, (1, 2, 3), (1, 2, 3))) == []
     whole = (1, (1, 2, 3), (1, 2, 3))
-    assert codes(whole) == []
-    assert codes(whole, leaving=3) == ["decommission_blocked"]
-    assert codes((1, (1, 3), (1, 3)), leaving=3) == []
     assert codes(whole, (1, (1, 2), (1,)), minimum=2) == ["under_min_isr_partitions", "under_replicated_partitions"]
     assert codes((1, (1, 2), (1,))) == ["under_replicated_partitions"]
     assert codes((-1, (1,), (1,)), minimum=3) == ["leaderless_partitions"]
-
-
-def test_a_replica_that_moves_is_not_blocked() -> None:
-    move = Move(TopicPartition("t", 0), (1, 2, 3), (2,), (3,))
-    found = drain_facts(3, [topic((1, (1, 2, 3), (1, 3)), (1, (1, 2, 3), (1, 2, 3)))], [move], {1, 2})
-    assert (found.moving, found.blocked) == (1, ("t-1",))
 
 
 def test_a_voter_that_lags_is_found_by_the_clock_of_the_leader() -> None:
