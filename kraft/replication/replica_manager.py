@@ -362,8 +362,11 @@ class ReplicaManager:
                 yield
 
     def _delete_topic(self, topic_id: bytes, name: str, indexes: tuple[int, ...]) -> None:
+        held = sum((name, index) in self._partitions for index in indexes)
         for index in indexes:
             self._drop(name, index)
+        if held:
+            self._log.info("replicas deleted", topic=name, partitions=held)
         self.topic_names.pop(topic_id, None)
         if self.topic_ids.get(name) == topic_id:
             del self.topic_ids[name]
@@ -384,7 +387,7 @@ class ReplicaManager:
             self.logs.delete(TopicPartition(name, index), now_ms=self.world.clock.wall_ms())
         except StorageError as problem:
             self.directory_failed(path, str(problem))
-        self._log.info("replica deleted", topic=name, partition=index)
+        self._log.debug("replica deleted", topic=name, partition=index)
 
     def _retire(self, partition: Partition) -> None:
         """The replica is not here any more: whoever waits for it finds out."""

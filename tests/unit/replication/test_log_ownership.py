@@ -166,3 +166,17 @@ def test_another_leader_ends_the_wait_and_the_records_are_fetched_from_it() -> N
             assert any("unknown topic" in str(event) for event in made.events)
 
     simulate(play)
+
+
+def test_a_topic_of_many_partitions_is_deleted_in_one_line_of_the_log() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topic_id = made.topic("t", partitions=20)
+            made.events.clear()
+            made.delete_topic(topic_id)
+            told = [event for event in made.events if event["level"] != "debug"]
+            assert [(event["event"], event["topic"], event["partitions"]) for event in told] == [
+                ("replicas deleted", "t", 20)
+            ]
+
+    simulate(play)
