@@ -62,8 +62,8 @@ class Asked:
         app = create_app(self.cluster.node(node).admin_service, lambda event: None)
 
         async def ask() -> Any:
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://node") as client:
-                return (await client.get(path)).json()
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+                return (await client.get(path)).raise_for_status().json()
 
         return await trio.to_thread.run_sync(lambda: asyncio.run(ask()))
 

@@ -57,7 +57,8 @@ Output = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="wide: a table with every column; name: names only, one a line. "
+        metavar="FORMAT",
+        help="table, json or yaml; wide: a table with every column; name: names only, one a line. "
         "Without it: a table on a terminal, tab-separated columns elsewhere.",
     ),
 ]

@@ -5,6 +5,7 @@ from tests.vectors.case import CONTROLLER, Ask, Settle, case, create
 from tests.vectors.cases.configs import BROKER, INCREMENTAL, SET, TOPIC, change, describe, replace
 from tests.vectors.cases.placement import list_of, reassign
 from tests.vectors.cases.quorum import CLUSTER, LISTENERS, STRANGE_VOTER
+from tests.vectors.cases.quotas import ALTER, PRODUCER, alter, entity, op
 from tests.vectors.cases.topics import deleting, growing
 
 
@@ -31,6 +32,10 @@ CASES = (
     case("direct-replace-bad-value", "AlterConfigs", create(), there(replace(TOPIC, "$topic", retention_ms="soon"))),
     case("direct-set", INCREMENTAL, create(), there(change(TOPIC, "$topic", ("retention.ms", SET, "1234567")))),
     case("direct-set-on-unknown-topic", INCREMENTAL, there(change(TOPIC, "$topic", ("retention.ms", SET, "1")))),
+    case(
+        "direct-quota", ALTER, *(there(alter(entity(client_id="$group"), op(PRODUCER, rate))) for rate in (1e6, None))
+    ),
+    case("direct-quota-unknown", ALTER, there(alter(entity(client_id="$group"), op("no_such_key", 1.0)))),
     case("direct-reassign-to-same", "AlterPartitionReassignments", create(), there(reassign([1]))),
     case("direct-reassign-unknown-topic", "AlterPartitionReassignments", there(reassign([1]))),
     case("direct-list-reassignments", "ListPartitionReassignments", create(), there(list_of(0))),
