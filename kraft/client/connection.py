@@ -7,15 +7,19 @@ for the next one (`recycle`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import trio
 
+from kraft.client.errors import LoginFailed
+from kraft.client.login import log_in
 from kraft.common.errors import KraftError, ProtocolError
 from kraft.network.connection_protocol import FrameAssembler
 from kraft.protocol import api_keys
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import encode_request
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -29,6 +33,9 @@ AT_ONCE_BYTES = 16 << 20
 """A larger answer's buffer grows as it comes."""
 SPARE_BYTES_MAX = 8 << 20
 CORRELATION_BYTES = 4
+RENEWED_AFTER: Final = 0.8
+"""A session is renewed when so much of it is over."""
+_LOGIN_KEYS: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
 class Disconnected(KraftError):
@@ -55,6 +62,7 @@ class ClientConnection:
     """Made by `connect`. May be used by many tasks at once."""
 
     def __init__(self, world: World, stream: Stream, client_id: str) -> None:
+        self._world = world
         self._clock = world.clock
         self._stream = stream
         self._client_id = client_id
@@ -68,6 +76,8 @@ class ClientConnection:
         self._reading = False
         self._sending = trio.Lock()
         self._broken: Disconnected | None = None
+        self._renewing = trio.Lock()
+        self._session_ends = math.inf
         self.versions: dict[int, tuple[int, int]] = {}
         self.features: dict[str, int] = {}
 
@@ -80,6 +90,27 @@ class ClientConnection:
             raise Disconnected("the node does not answer ApiVersions version 3")
         self.versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
         self.features = {feature.name: feature.max_version_level for feature in response.finalized_features}
+
+    async def log_in(self) -> None:
+        """Prove who we are, where the world says how. Raises Disconnected; the connection is closed then."""
+        login = self._world.login
+        if login is None:
+            return
+        self._session_ends = math.inf
+        try:
+            lasts_ms = await log_in(self, login, self._world)
+        except LoginFailed as problem:
+            failure = Disconnected(f"the login as {login.username} failed: {problem}")
+            self._break(failure)
+            raise failure from problem
+        if lasts_ms:
+            self._session_ends = self._clock.now() + lasts_ms / 1000 * RENEWED_AFTER
+
+    async def _renew_session(self) -> None:
+        """Log in again before the node closes the connection (KIP-368); no other request is sent meanwhile."""
+        async with self._renewing:
+            if self._clock.now() >= self._session_ends:
+                await self.log_in()
 
     def version_of(self, key: int) -> int:
         """The highest version that both sides know. Raises UnsupportedApi."""
@@ -176,6 +207,8 @@ class ClientConnection:
         return self._correlation_id
 
     async def _send(self, key: int, version: int, request: Any, waiter: Pending) -> int:
+        if key not in _LOGIN_KEYS and (self._renewing.locked() or self._clock.now() >= self._session_ends):
+            await self._renew_session()
         correlation_id = self._next_id()
         frame = encode_request(key, version, correlation_id, self._client_id, request)
         self._waiters[correlation_id] = waiter
@@ -311,6 +344,7 @@ async def open_connection(
         connection = ClientConnection(world, stream, client_id)
         try:
             await connection.negotiate()
+            await connection.log_in()
         except BaseException:
             connection.close()
             raise

@@ -11,6 +11,10 @@ class NoBroker(KraftError):
     """No node of the cluster can be reached."""
 
 
+class LoginFailed(KraftError):
+    """The node did not take our login (SASL), or is not the node that it should be."""
+
+
 class DeadlinePassed(KraftError):
     """What was asked did not come about in time. The cause is the last thing that went wrong, if anything did."""
 

@@ -17,6 +17,7 @@ from kraft.controller import (
     configuration_control,
     feature_control,
     producer_ids_control,
+    scram_control,
 )
 from kraft.controller.active_controller import ActiveController
 from kraft.controller.controller_result import ControllerResult
@@ -43,6 +44,8 @@ from kraft.protocol.messages.alter_partition_reassignments_request import AlterP
 from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
+from kraft.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
+from kraft.protocol.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
 from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -111,6 +114,11 @@ class QuorumController(ActiveController):
         self, request: AlterClientQuotasRequest, context: ControllerRequestContext
     ) -> AlterClientQuotasResponse:
         return await self._writes.write(lambda view: client_quota_control.alter_client_quotas(view, request))
+
+    async def alter_user_scram_credentials(
+        self, request: AlterUserScramCredentialsRequest, context: ControllerRequestContext
+    ) -> AlterUserScramCredentialsResponse:
+        return await self._writes.write(lambda view: scram_control.alter_user_scram_credentials(view, request))
 
     async def update_features(
         self, request: UpdateFeaturesRequest, context: ControllerRequestContext

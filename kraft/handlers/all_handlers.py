@@ -13,7 +13,6 @@ from kraft.handlers import (
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
-    describe_user_scram_credentials,
     envelope,
     fetch,
     find_coordinator,
@@ -25,6 +24,8 @@ from kraft.handlers import (
     metadata,
     offset_for_leader_epoch,
     produce,
+    sasl,
+    user_scram_credentials,
 )
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, Registry
 
@@ -47,12 +48,15 @@ _HANDLERS: tuple[Handler, ...] = (
     describe_cluster.CONTROLLER_API,
     describe_producers.API,
     describe_topic_partitions.API,
-    describe_user_scram_credentials.API,
+    user_scram_credentials.API,
+    user_scram_credentials.ALTER,
     list_config_resources.API,
     alter_configs.ALTER,
     alter_configs.INCREMENTAL,
     client_quotas.DESCRIBE,
     client_quotas.ALTER,
+    sasl.HANDSHAKE,
+    sasl.AUTHENTICATE,
     envelope.API,
     *forwarded.BROKER_APIS,
     *forwarded.CONTROLLER_APIS,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kraft.common.errors import ApiError
 from kraft.common.ids import METADATA_TOPIC
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.handlers import alter_configs, client_quotas
+from kraft.handlers import alter_configs, client_quotas, user_scram_credentials
 from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visible
 from kraft.handlers.controller_items import check_item_count
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
@@ -286,6 +286,12 @@ CONTROLLER_APIS = (
     ),
     _controller_api(
         ApiKey.ALTER_CLIENT_QUOTAS, between(0, 1), _delegate("alter_client_quotas"), client_quotas.ALTER.on_error
+    ),
+    _controller_api(
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        between(0, 0),
+        _delegate("alter_user_scram_credentials"),
+        user_scram_credentials.ALTER.on_error,
     ),
     _controller_api(ApiKey.ALTER_CONFIGS, between(0, 2), _delegate("alter_configs"), alter_configs.ALTER.on_error),
     _controller_api(

@@ -55,15 +55,18 @@ class Connection:
     def __init__(self, server: SocketServer, stream: Stream, principal: str) -> None:
         self._server = server
         self._stream = stream
+        self.peer = Peer(stream.peer, server.name, stream.local, principal)
+        self.peer.proven = server.logins is None
         self._assembler = FrameAssembler(
             server.limits.request_bytes_max, server.pool.acquire, server.pool.release, server.pool.step
         )
+        if server.logins is not None:
+            self._assembler.take_limit(server.logins.message_bytes_max, "sasl.server.max.receive.size")
         self._waiting: deque[Awaitable[Reply]] = deque()
         self._drained: trio.Event | None = None
         self._first_stage: FirstStage | None = None
         self._closed = False
         self._gap = 1.0
-        self.peer = Peer(stream.peer, server.name, stream.local, principal)
         self.parked = self.sending = False
         self.last_active = server.clock.now()
 
@@ -193,10 +196,20 @@ class Connection:
         stage."""
         if self._waiting:
             frame = await self._wait_for_turn(frame, overtakes)
+        was_proven = self.peer.proven
         outcome = self._server.dispatcher.dispatch(self.peer, frame)
+        if not was_proven and self.peer.proven:
+            self._admitted()
         if type(outcome) is Staged:
             self._first_stage = outcome.first_stage
         return outcome
+
+    def _admitted(self) -> None:
+        """The login has succeeded: the limits of clients hold from now on."""
+        server = self._server
+        self._assembler.take_limit(server.limits.request_bytes_max, "socket.request.max.bytes")
+        if server.logins is not None:
+            server.logins.leave(self)
 
     async def _answer(self, outcome: Reply | Awaitable[Reply], overtakes: bool) -> None:
         if type(outcome) is Reply:

@@ -42,6 +42,10 @@ class FrameAssembler:
         self._size = 0
         self._filled = 0
 
+    def take_limit(self, size_max: int, limit: str) -> None:
+        """Frames from the next on may have so many bytes."""
+        self._size_max, self._limit = size_max, limit
+
     @property
     def between_frames(self) -> bool:
         return self._body is None and not self._head

@@ -117,11 +117,26 @@ class Peer:
     `left` is called when the other side has ended the connection.
     """
 
-    __slots__ = ("client_software", "host", "left", "listener", "local_host", "local_port", "principal", "state")
+    __slots__ = (
+        "client_software",
+        "host",
+        "left",
+        "listener",
+        "local_host",
+        "local_port",
+        "principal",
+        "proven",
+        "sasl",
+        "state",
+    )
 
     def __init__(self, host: str, listener: str, local: tuple[str, int], principal: str = ANONYMOUS) -> None:
         self.host = host
         self.principal = principal
+        self.sasl: object | None = None
+        """The connection's login, where one is asked for."""
+        self.proven = True
+        """False until a login that is asked for has succeeded."""
         self.listener = listener
         self.local_host, self.local_port = local
         self.client_software = ("", "")

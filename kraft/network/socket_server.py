@@ -17,6 +17,7 @@ from kraft.network.connection import Connection
 from kraft.network.connection_protocol import FramePool
 from kraft.network.handshakes import Handshakes
 from kraft.network.limits import ConnectionCounts, ConnectionLimits, ConnectionPace
+from kraft.network.logins import Logins
 from kraft.network.reply import SCRATCH_BYTES, Dispatcher, Peer
 from kraft.world.ports import Clock, Listener, Stream, World
 
@@ -50,9 +51,10 @@ class SocketServer:
         log: Logger,
         pace: ConnectionPace | None = None,
         identify: Callable[[Stream], str] = lambda _: ANONYMOUS,
+        logins: Logins | None = None,
     ) -> None:
         """`identify` gives the principal of a peer with which hands are shaken. It raises ValueError with a sentence
-        for one that is not let in."""
+        for one that is not let in. `logins` bounds the connections of which `dispatcher` demands a login."""
         self.name = name
         self.limits = limits
         self.dispatcher = dispatcher
@@ -71,6 +73,7 @@ class SocketServer:
         self._log = log
         self._pace = pace
         self._identify = identify
+        self.logins = logins
         self._early = 0
         self._refusals = RateLimitedLog(
             log, world.clock, events_max=REFUSALS_TOLD_MAX, period_seconds=REFUSALS_PERIOD_SECONDS
@@ -91,6 +94,8 @@ class SocketServer:
             async with trio.open_nursery() as nursery:
                 self.nursery = nursery
                 nursery.start_soon(self._close_idle)
+                if self.logins is not None:
+                    nursery.start_soon(self.logins.run)
                 task_status.started()
                 with trio.CancelScope() as self._accepting:
                     await self._accept(listener, nursery)
@@ -188,9 +193,13 @@ class SocketServer:
             connection = Connection(self, stream, principal)
             key, self._next_id = self._next_id, self._next_id + 1
             self.connections[key] = connection
+            if self.logins is not None:
+                self.logins.enter(connection)
             try:
                 await connection.serve()
             finally:
+                if self.logins is not None:
+                    self.logins.leave(connection)
                 del self.connections[key]
         finally:
             self._counts.closed(stream.peer, self.name)

@@ -140,8 +140,8 @@ class BrokerServer(ReplicaListener):
             quotas=self.quotas,
         )
         self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
-        listeners, pace = config.broker_listeners, self.quotas.connections
-        self.socket_servers = socket_servers(world, config, listeners, counts, self.dispatcher, loggers, pace)
+        listeners, pace, view = config.broker_listeners, self.quotas.connections, self.metadata
+        self.socket_servers = socket_servers(world, config, listeners, counts, self.dispatcher, view, loggers, pace)
         self.log_tasks = LogTasks(
             world,
             logs,

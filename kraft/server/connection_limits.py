@@ -17,12 +17,15 @@ from kraft.common.config.resources import listener_key
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
+from kraft.handlers.metadata_cache import MetadataCache
 from kraft.metadata.image.configs_image import ConfigsImage
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts, ConnectionLimits, ConnectionPace
+from kraft.network.logins import Logins
 from kraft.network.socket_server import SocketServer
 from kraft.replication.topic_configs import ConfigView
 from kraft.security.certificate_names import PrincipalMapping
+from kraft.server.logins import NodeLogins, gate
 from kraft.world.ports import Stream, World
 
 NO_LIMIT: Final = 2**31 - 1
@@ -53,24 +56,27 @@ def socket_servers(
     listeners: Sequence[Endpoint],
     counts: ConnectionCounts,
     dispatcher: RequestDispatcher,
+    metadata: MetadataCache,
     loggers: Loggers,
     pace: ConnectionPace | None = None,
 ) -> dict[str, SocketServer]:
     """One for each listener, by its name."""
     log, names = loggers.get("network"), [listener.name for listener in listeners]
-    return {
-        name: SocketServer(
+    servers, logins = {}, NodeLogins(config)
+    for name in names:
+        settings = logins.of_listener(name)
+        servers[name] = SocketServer(
             world,
             name,
             connection_limits(config, name),
             counts,
-            dispatcher,
+            gate(settings, dispatcher, metadata, world),
             log,
             pace,
             identify_by_certificate(config, name),
+            None if settings is None else Logins(world.clock, settings.message_bytes_max),
         )
-        for name in names
-    }
+    return servers
 
 
 def identify_by_certificate(config: NodeConfig, listener: str) -> Callable[[Stream], str]:

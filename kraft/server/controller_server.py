@@ -107,7 +107,7 @@ class ControllerServer:
         )
         self.dispatcher = RequestDispatcher(self.registry, self.services, world.clock, loggers.get("requests"))
         self.socket_servers = socket_servers(
-            world, config, config.controller_listeners, counts, self.dispatcher, loggers
+            world, config, config.controller_listeners, counts, self.dispatcher, self.metadata, loggers
         )
         for publisher in (
             ControllerMetadataPublisher(self.metadata),

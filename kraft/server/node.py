@@ -38,6 +38,7 @@ from kraft.server.formatting import (
     refuse_foreign_directories,
     require_metadata_directory,
 )
+from kraft.server.logins import NodeLogins
 from kraft.server.metadata_events import MetadataEvents
 from kraft.server.node_status import ControllerStatus, NodeStatus
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
@@ -113,8 +114,10 @@ async def run_node(
     """
     loggers = Loggers(world.log_sink, world.clock, config.text("kraft.log.level").lower(), node=config.node_id)
     keys = TlsKeys(world, config)
-    to_brokers = keys.world_towards(config.inter_broker_listener_name)
-    to_controllers = keys.world_towards(config.controller_listener_names[0])
+    logins = NodeLogins(config)
+    broker_name, controller_name = config.inter_broker_listener_name, config.controller_listener_names[0]
+    to_brokers = keys.world_towards(broker_name, logins.towards(broker_name))
+    to_controllers = keys.world_towards(controller_name, logins.towards(controller_name))
     listeners = await _bind(world, config, keys)
     view = ConfigView(config)
     shared: SharedServer | None = None

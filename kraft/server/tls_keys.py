@@ -15,9 +15,9 @@ from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Logger
 from kraft.security.tls import STORE_BYTES_MAX, TlsProblem, TlsSettings, load_tls
-from kraft.world.ports import EncryptingWorld, FileStatus, FileSystem, Listener, Tls, World
+from kraft.world.ports import FileStatus, FileSystem, Listener, Login, SecuredWorld, Tls, World
 
-SSL: Final = "SSL"
+ENCRYPTED: Final = ("SSL", "SASL_SSL")
 LOOK_SECONDS: Final = 5.0
 """How often files are looked at: a stat each."""
 
@@ -36,7 +36,7 @@ class TlsKeys:
         wanted = [(name, True) for name in own] + [(name, False) for name in others]
         problems = []
         for name, is_server in wanted:
-            if config.security_protocols.get(name) == SSL:
+            if config.security_protocols.get(name) in ENCRYPTED:
                 self._settings[name, is_server] = TlsSettings(
                     values=config.tls_values(name),
                     is_server=is_server,
@@ -55,11 +55,11 @@ class TlsKeys:
         """What a listener of ours shows; None for one that does not encrypt."""
         return self._current.get((name, True))
 
-    def world_towards(self, name: str) -> World:
-        """The world in which connections go to other nodes' listeners of that name."""
+    def world_towards(self, name: str, login: Login | None) -> World:
+        """The world in which connections go to other nodes' listeners of that name, and begin with `login`."""
         if (name, False) not in self._settings:
-            return self._world
-        return EncryptingWorld(self._world, lambda: self._current[name, False])
+            return self._world if login is None else SecuredWorld(self._world, None, login)
+        return SecuredWorld(self._world, lambda: self._current[name, False], login)
 
     def start(self, nursery: trio.Nursery, listeners: Mapping[str, Listener], log: Logger) -> None:
         """Follow the files from now on, if there are any."""

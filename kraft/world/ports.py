@@ -153,6 +153,16 @@ class Tls:
     """Of TLS 1.2, by OpenSSL's names. Empty: the library's choice."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """By what a client proves who it is (SASL)."""
+
+    mechanism: str
+    """PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
+    username: str
+    password: str = field(repr=False)
+
+
 class Stream(Protocol):
     """A connected TCP stream, encrypted or not.
 
@@ -269,6 +279,10 @@ class World(Protocol):
         """How connections to Kafka nodes are encrypted here; None where they are not."""
 
     @property
+    def login(self) -> Login | None:
+        """How this process logs in at Kafka nodes; None where it does not."""
+
+    @property
     def threads(self) -> Threads: ...
     @property
     def loop(self) -> Loop: ...
@@ -280,8 +294,8 @@ class World(Protocol):
         """Takes one structured log event of this node; the composition root decides where it goes."""
 
 
-class EncryptingWorld:
-    """A world like another, in which connections to Kafka nodes are encrypted."""
+class SecuredWorld:
+    """A world like another, in which connections to Kafka nodes are encrypted, or begin with a login, or both."""
 
     __slots__ = (
         "_tls",
@@ -289,6 +303,7 @@ class EncryptingWorld:
         "environment",
         "files",
         "log_sink",
+        "login",
         "loop",
         "network",
         "process_id",
@@ -296,9 +311,10 @@ class EncryptingWorld:
         "threads",
     )
 
-    def __init__(self, world: World, tls: Callable[[], Tls]) -> None:
+    def __init__(self, world: World, tls: Callable[[], Tls] | None, login: Login | None) -> None:
         """`tls` tells the keys that are in force."""
         self._tls = tls
+        self.login = login
         self.clock = world.clock
         self.random = world.random
         self.files = world.files
@@ -311,4 +327,4 @@ class EncryptingWorld:
 
     @property
     def tls(self) -> Tls | None:
-        return self._tls()
+        return None if self._tls is None else self._tls()

@@ -195,11 +195,11 @@ def test_kraft_reaches_it_by_kafkas_client_keys(secured: Secured, capsys: pytest
     assert main([*arguments, "--timeout", "2"]) == 1
     assert "--command-config" in capsys.readouterr().err
     wrong = secured.directory / "wrong.properties"
-    wrong.write_text("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nssl.nonsense=1\n")
+    wrong.write_text("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.kerberos.service.name=x\nssl.nonsense=1\n")
     assert main([*arguments, "--command-config", str(wrong)]) == 1
     said = capsys.readouterr().err
-    assert "security.protocol=SASL_SSL is not served yet" in said
-    assert "sasl.mechanism is not served yet" in said
+    assert "sasl.jaas.config is missing" in said
+    assert "sasl.kerberos.service.name is not served yet" in said
     assert "ssl.nonsense" in said
 
 

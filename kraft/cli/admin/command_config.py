@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
 from kraft.common.config.properties import parse_properties
 from kraft.common.config.resources import TLS_KEYS_WITHOUT_EFFECT
 from kraft.common.errors import ConfigurationError
+from kraft.security.sasl.authentication import SERVED_MECHANISMS
+from kraft.security.sasl.jaas import PLAIN_MODULE, SCRAM_MODULE, parse_jaas
+from kraft.security.sasl.plain import PLAIN
 from kraft.security.tls import KEYS, STORE_BYTES_MAX, TlsProblem, TlsSettings, load_tls
-from kraft.world.ports import Tls
+from kraft.world.ports import Login, Tls
 
 OPTION: Final = "--command-config"
 _BOOTSTRAP: Final = "--bootstrap-server"
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL")
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISM: Final = "sasl.mechanism"
+_JAAS: Final = "sasl.jaas.config"
+_SASL_KEYS: Final = (_MECHANISM, _JAAS)
 _chosen: ContextVar[str | None] = ContextVar(OPTION, default=None)
 
 
@@ -31,7 +38,7 @@ def _verb(
             OPTION,
             metavar="FILE",
             envvar="KRAFT_COMMAND_CONFIG",
-            help="Kafka's client keys: security.protocol=SSL, ssl.truststore.location ...",
+            help="Kafka's client keys: security.protocol=SASL_SSL, sasl.jaas.config, ssl.truststore.location ...",
             callback=_remember,
             expose_value=False,
         ),
@@ -50,36 +57,70 @@ def offer(command: Any) -> None:
             verb.params.append(option)
 
 
-def tls_of_command() -> Tls | None:
+class ClientSecurity(NamedTuple):
+    """How a command reaches nodes: encrypted or not, with a login or without."""
+
+    tls: Tls | None = None
+    login: Login | None = None
+
+
+def security_of_command() -> ClientSecurity:
     """What the running command's file asks for. Raises ConfigurationError."""
     path = _chosen.get()
-    return None if path is None else read_client_tls(path)
+    return ClientSecurity() if path is None else read_client_security(path)
 
 
-def read_client_tls(path: str) -> Tls | None:
-    """None where the file asks for no encryption. Raises ConfigurationError with every problem."""
+def read_client_security(path: str) -> ClientSecurity:
+    """Raises ConfigurationError with every problem."""
     try:
         properties = parse_properties(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise ConfigurationError([f"{OPTION}: {path} cannot be read: {problem}"]) from problem
     values = {entry.key: entry.value for entry in properties}
-    problems = [f"{path}: {key} is not served yet" for key in values if key.startswith("sasl.")]
+    problems = [
+        f"{path}: {key} is not served yet" for key in values if key.startswith("sasl.") and key not in _SASL_KEYS
+    ]
     known = (*KEYS, *TLS_KEYS_WITHOUT_EFFECT)
     problems += [f"{path}: unknown key {key}" for key in values if key.startswith("ssl.") and key not in known]
     protocol = values.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in _PROTOCOLS:
-        problems.append(f"{path}: security.protocol={protocol} is not served yet, only {' and '.join(_PROTOCOLS)}")
-    tls = None
-    if protocol == "SSL":
+        problems.append(f"{path}: security.protocol={protocol} is none of {', '.join(_PROTOCOLS)}")
+    tls = login = None
+    if protocol in ("SSL", "SASL_SSL"):
         try:
             tls = load_tls(TlsSettings(values=values, is_server=False, prefix=f"{path}: "), _read)
         except TlsProblem as problem:
             problems.append(str(problem))
     elif any(key in KEYS for key in values):
-        problems.append(f"{path}: there are ssl. keys, but security.protocol is {protocol}: SSL is meant")
+        problems.append(f"{path}: there are ssl. keys, but security.protocol is {protocol}: SSL or SASL_SSL is meant")
+    if protocol in ("SASL_PLAINTEXT", "SASL_SSL"):
+        try:
+            login = _login(values)
+        except ValueError as problem:
+            problems.append(f"{path}: {problem}")
+    elif any(key in values for key in _SASL_KEYS):
+        problems.append(f"{path}: there are sasl. keys, but security.protocol is {protocol}: SASL_SSL is meant")
     if problems:
         raise ConfigurationError(problems)
-    return tls
+    return ClientSecurity(tls, login)
+
+
+def _login(values: Mapping[str, str]) -> Login:
+    """Raises ValueError with a sentence."""
+    mechanism = values.get(_MECHANISM, "GSSAPI").strip().upper()
+    if mechanism not in SERVED_MECHANISMS:
+        raise ValueError(f"{_MECHANISM}={mechanism} is not served, only {', '.join(SERVED_MECHANISMS)}")
+    module = PLAIN_MODULE if mechanism == PLAIN else SCRAM_MODULE
+    if _JAAS not in values:
+        raise ValueError(f'{_JAAS} is missing: {module} required username="..." password="...";')
+    try:
+        jaas = parse_jaas(values[_JAAS])
+    except ValueError as problem:
+        raise ValueError(f"{_JAAS}: {problem}") from problem
+    username, password = jaas.options.get("username"), jaas.options.get("password")
+    if jaas.module != module or not username or not password:
+        raise ValueError(f'{_JAAS}: {module} required username="..." password="..."; is wanted for {mechanism}')
+    return Login(mechanism=mechanism, username=username, password=password)
 
 
 def _read(path: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import trio
 import typer
 
-from kraft.cli.admin.command_config import tls_of_command
+from kraft.cli.admin.command_config import security_of_command
 from kraft.cli.admin.options import OutputFormat, parse_bootstrap
 from kraft.cli.admin.output import abandon, say, warn
 from kraft.client.cluster import Cluster
@@ -65,7 +65,7 @@ def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[
     """
     addresses = parse_bootstrap(bootstrap)
     try:
-        world = RealWorld(tls=tls_of_command())
+        world = RealWorld(**security_of_command()._asdict())
     except ConfigurationError as problem:
         raise typer.Exit(complain(problem)) from problem
 

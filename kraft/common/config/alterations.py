@@ -20,7 +20,15 @@ from kraft.common.config.group_config import check_group
 from kraft.common.config.loss_reports import election_of_loss, is_report_key, parse_loss
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
-from kraft.common.config.resources import LOG_LEVELS, RESOURCE_TYPE_NAMES, TLS_KEYS, broker_key, keys_of, listener_base
+from kraft.common.config.resources import (
+    LOG_LEVELS,
+    RESOURCE_TYPE_NAMES,
+    SASL_KEYS,
+    TLS_KEYS,
+    broker_key,
+    keys_of,
+    listener_base,
+)
 from kraft.common.config.types import ConfigType, split_list
 from kraft.common.errors import ApiError
 
@@ -134,7 +142,7 @@ def _check_effect(row: ConfigKey, text: str, broker: NodeConfig) -> None:
             "set it in the broker's configuration and restart the broker. To renew keys, replace the files: they are "
             "read again when they change."
         )
-    elif row.name in _READ_AT_START:
+    elif row.name in _READ_AT_START or (listener_base(row.name) or row.name) in SASL_KEYS:
         reason = "it is read when the broker starts. Set it in the broker's configuration and restart the broker."
     elif row.status == Status.ACCEPTED:
         reason = "it has no effect here. It is accepted at start for configurations that were written for Apache Kafka."

@@ -13,7 +13,7 @@ from kraft.common.config.types import Value, split_list
 DEFAULT_BROKER_ADDRESS: Final = "127.0.0.1:9092"
 DEFAULT_CONTROLLER_ADDRESS: Final = "127.0.0.1:9093"
 
-SERVED_PROTOCOLS: Final = ("PLAINTEXT", "SSL")
+SERVED_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Listening(NamedTuple):

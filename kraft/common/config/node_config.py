@@ -94,7 +94,11 @@ class NodeConfig:
 
     def tls_values(self, listener: str) -> dict[str, Value]:
         """The `ssl.*` keys of a listener: what is set for it alone, else what holds for all."""
-        return {name: self.values.get(listener_key(listener, name), self.values[name]) for name in TLS_KEYS}
+        values = {name: self.values.get(listener_key(listener, name), self.values[name]) for name in TLS_KEYS}
+        if self.security_protocols.get(listener) == "SASL_SSL":
+            # As in Kafka: who logs in needs no certificate, unless its listener says so.
+            values["ssl.client.auth"] = self.values.get(listener_key(listener, "ssl.client.auth"), "none")
+        return values
 
     def optional_integer(self, name: str) -> int | None:
         return None if self.values[name] is None else self.integer(name)

@@ -65,7 +65,13 @@ CLIENT_METRICS_KEYS: Final = ConfigDef(client_metrics_keys.KEYS)
 
 TLS_KEYS: Final = tuple(row.name for row in ssl_keys.KEYS if row.status == Status.ENFORCED)
 TLS_KEYS_WITHOUT_EFFECT: Final = tuple(row.name for row in ssl_keys.KEYS if row.status == Status.ACCEPTED)
-LISTENER_KEYS: Final = ("max.connections", *TLS_KEYS)
+SASL_KEYS: Final = (
+    *(row.name for row in sasl_keys.KEYS if row.status == Status.ENFORCED),
+    "connections.max.reauth.ms",
+)
+MECHANISM_KEYS: Final = ("sasl.jaas.config",)
+"""Those that count for one mechanism of one listener, as `listener.name.<listener>.<mechanism>.<key>`."""
+LISTENER_KEYS: Final = ("max.connections", *TLS_KEYS, *SASL_KEYS)
 """Broker keys that count for one listener alone as `listener.name.<listener>.<key>`; its name in lower case."""
 
 
@@ -96,6 +102,9 @@ def listener_base(name: str) -> str | None:
     if not name.startswith("listener.name."):
         return None
     listener, _, base = name.removeprefix("listener.name.").partition(".")
+    of_mechanism = base.partition(".")[2]
+    if listener and of_mechanism in MECHANISM_KEYS:
+        return of_mechanism
     return base if listener and base in LISTENER_KEYS else None
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 import trio
 
-from kraft.world.ports import Tls
+from kraft.world.ports import Login, Tls
 from kraft.world.randomness import SeededRandomness, SystemRandomness
 from kraft.world.real.clock import RealClock
 from kraft.world.real.files import RealFileSystem
@@ -41,6 +41,7 @@ class RealWorld:
         "clock",
         "environment",
         "files",
+        "login",
         "loop",
         "network",
         "process_id",
@@ -56,14 +57,17 @@ class RealWorld:
         log_sink: LogSink = write_to_stderr,
         threads: int = 16,
         tls: Tls | None = None,
+        login: Login | None = None,
     ) -> None:
         """`seed` makes random streams repeatable; without it they come from the kernel. `threads` bounds the worker
-        threads of `threads.run`. `tls`: how connections to Kafka nodes are encrypted."""
+        threads of `threads.run`. `tls`: how connections to Kafka nodes are encrypted; `login`:
+        how they begin."""
         self.clock = RealClock()
         self.random = SystemRandomness() if seed is None else SeededRandomness(str(seed))
         self.files = RealFileSystem()
         self.network = RealNetwork()
         self.tls = tls
+        self.login = login
         self.threads = RealThreads(threads)
         self.loop = RealLoop()
         self.environment: Mapping[str, str] = dict(os.environ)

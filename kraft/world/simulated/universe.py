@@ -58,6 +58,7 @@ class SimulatedWorld:
         "universe",
     )
     tls = None
+    login = None
     """Nothing is encrypted here."""
 
     def __init__(self, universe: Universe, node: Node, host: Host, disk: Disk, environment: Mapping[str, str]) -> None:

@@ -42,6 +42,9 @@ REFUSED = {
     "ssl.truststore.type": ("PEM", NO_EFFECT),
     **{name: ("x", REPLACE_FILES) for name in TLS_KEYS if not BROKER_KEYS[name].read_only},
     "ssl.client.auth": ("required", REPLACE_FILES),
+    "sasl.enabled.mechanisms": ("PLAIN", READ_AT_START),
+    "sasl.jaas.config": ("x", READ_AT_START),
+    "sasl.mechanism.inter.broker.protocol": ("PLAIN", READ_AT_START),
 }
 """A value other than the default, and the reason for the refusal."""
 

@@ -196,7 +196,7 @@ def test_the_environment_is_read_as_kafkas_image_reads_it() -> None:
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
-        ("listeners=SASL_SSL://:9092,CONTROLLER://:9093", "the security protocol SASL_SSL is not served yet"),
+        ("listeners=KERBEROS://:9092,CONTROLLER://:9093", "has no protocol for the name KERBEROS"),
         ("listeners=FOO://:9092,CONTROLLER://:9093", "listener.security.protocol.map has no protocol for the name FOO"),
         ("listeners=PLAINTEXT://:9092", "a controller needs a listener"),
         ("listeners=CONTROLLER://:9093", "a broker needs a listener that is not a controller's"),

@@ -19,6 +19,7 @@ from tests.vectors.cases import (
     quorum,
     quotas,
     registration,
+    sasl,
     topics,
 )
 
@@ -37,6 +38,7 @@ MODULES: dict[str, tuple[Case, ...]] = {
     "directories": directories.CASES,
     "quorum": quorum.CASES,
     "quotas": quotas.CASES,
+    "sasl": sasl.CASES,
     "envelopes": envelopes.CASES,
     "registration": registration.CASES,
     "at_controller": at_controller.CASES,

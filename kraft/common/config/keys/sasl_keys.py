@@ -1,4 +1,4 @@
-"""Broker keys. SASL. Not served yet, so every key is refused unless it has its default."""
+"""Broker keys. SASL. Those of Kerberos, OAuth and Java classes are refused unless they have their defaults."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kraft.common.config.keys.words import (
     BOOLEAN,
     CLASS,
     DOUBLE,
+    ENFORCED,
     HIGH,
     INT,
     LIST,
@@ -31,9 +32,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "GSSAPI",
         MEDIUM,
         PER_BROKER,
-        REFUSED,
+        ENFORCED,
         DISTINCT,
-        "Mechanisms that clients may log in with.",
+        "Mechanisms that clients may log in with: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.",
     ),
     key(
         "sasl.mechanism.inter.broker.protocol",
@@ -41,7 +42,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "GSSAPI",
         MEDIUM,
         PER_BROKER,
-        REFUSED,
+        ENFORCED,
         ANYTHING,
         "The mechanism between brokers.",
     ),
@@ -51,7 +52,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "GSSAPI",
         HIGH,
         READ_ONLY,
-        REFUSED,
+        ENFORCED,
         ANYTHING,
         "The mechanism towards controllers.",
     ),
@@ -61,9 +62,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         None,
         MEDIUM,
         PER_BROKER,
-        REFUSED,
+        ENFORCED,
         ANYTHING,
-        "The login of a listener and mechanism in JAAS form.",
+        "A login in JAAS form, set as listener.name.<listener>.<mechanism>.sasl.jaas.config.",
     ),
     key(
         "sasl.client.callback.handler.class",
@@ -91,7 +92,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "524288",
         MEDIUM,
         READ_ONLY,
-        REFUSED,
+        ENFORCED,
         ANYTHING,
         "The largest message of a login.",
     ),

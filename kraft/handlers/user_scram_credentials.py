@@ -1,24 +1,33 @@
-"""DescribeUserScramCredentials (KIP-554): which users have credentials, never the credentials themselves."""
+"""DescribeUserScramCredentials and AlterUserScramCredentials (KIP-554): which users have credentials, never the
+credentials themselves, and their changes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraft.handlers.controller_items import check_item_count
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
+from kraft.protocol.messages.alter_user_scram_credentials_response import (
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
 from kraft.protocol.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
 from kraft.protocol.messages.describe_user_scram_credentials_response import (
     CredentialInfo,
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+from kraft.protocol.schema import Turns
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
 API = Handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, between(0, 0))
+ALTER = Handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, between(0, 0))
 
 
 @API.serve
@@ -56,3 +65,25 @@ def _result(name: str, mentions: int, infos: list[CredentialInfo] | None) -> Des
     else:
         result.credential_infos = infos
     return result
+
+
+@ALTER.serve
+async def alter_user_scram_credentials(
+    request: AlterUserScramCredentialsRequest, context: RequestContext, broker: BrokerServices
+) -> AlterUserScramCredentialsResponse:
+    """Handed on to the active controller."""
+    check_item_count(len(request.upsertions) + len(request.deletions))
+    response: AlterUserScramCredentialsResponse = await broker.controller.forward(request, context)
+    return response
+
+
+@ALTER.error
+def _alter_failed(
+    request: AlterUserScramCredentialsRequest, code: int, message: str | None
+) -> Turns[AlterUserScramCredentialsResponse]:
+    response = AlterUserScramCredentialsResponse()
+    names = [each.name for each in request.deletions] + [each.name for each in request.upsertions]
+    for name in dict.fromkeys(names):
+        response.results.append(AlterUserScramCredentialsResult(user=name, error_code=code, error_message=message))
+        yield
+    return response

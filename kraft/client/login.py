@@ -1,0 +1,54 @@
+"""A client's login (SASL): PLAIN and SCRAM over SaslHandshake and SaslAuthenticate."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Final
+
+from kraft.client.errors import LoginFailed
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraft.security.sasl.errors import SaslRefused
+from kraft.security.sasl.plain import PLAIN, plain_message
+from kraft.security.sasl.scram import NONCE_BYTES, ScramClient
+from kraft.security.scram_credentials import MECHANISMS
+from kraft.world.ports import Login, World
+
+if TYPE_CHECKING:
+    from kraft.client.connection import ClientConnection
+
+HANDSHAKE_VERSION: Final = 1
+
+
+async def log_in(connection: ClientConnection, login: Login, world: World) -> int:
+    """Prove who we are. For how many ms the node takes that (0: for ever). Raises LoginFailed, Disconnected."""
+    try:
+        handshake: SaslHandshakeResponse = await connection.call(
+            SaslHandshakeRequest(mechanism=login.mechanism), version=HANDSHAKE_VERSION
+        )
+        if handshake.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+            raise LoginFailed("the node's listener asks for no login: security.protocol is not one of SASL there")
+        if handshake.error_code:
+            served = ", ".join(handshake.mechanisms) or "none"
+            raise LoginFailed(f"the node does not serve the SASL mechanism {login.mechanism}, but {served}")
+        if login.mechanism == PLAIN:
+            return (await _say(connection, plain_message(login.username, login.password))).session_lifetime_ms
+        nonce = base64.b64encode(world.random.stream("sasl-nonce").randbytes(NONCE_BYTES)).decode()
+        scram = ScramClient(MECHANISMS[login.mechanism], login.username, nonce)
+        challenge = scram.challenge(bytes((await _say(connection, scram.first())).auth_bytes))
+        salted = await world.threads.run(scram.salt, login.password, challenge)
+        last = await _say(connection, scram.final(salted))
+        scram.finish(bytes(last.auth_bytes))
+    except SaslRefused as problem:
+        raise LoginFailed(str(problem)) from problem
+    return last.session_lifetime_ms
+
+
+async def _say(connection: ClientConnection, message: bytes) -> SaslAuthenticateResponse:
+    response: SaslAuthenticateResponse = await connection.call(SaslAuthenticateRequest(auth_bytes=message))
+    if response.error_code:
+        raise LoginFailed(response.error_message or f"the node refused the login (error {response.error_code})")
+    return response

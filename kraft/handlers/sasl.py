@@ -1,0 +1,156 @@
+"""SaslHandshake and SaslAuthenticate (KIP-43, KIP-152), and the gate of a SASL listener: before a client has logged
+in, it may ask for nothing but that and ApiVersions.
+
+A login that fails is answered after connection.failed.authentication.delay.ms, and its connection is closed.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Awaitable
+from typing import Any, Final
+
+from kraft.common.errors import ProtocolError
+from kraft.handlers.dispatcher import RequestDispatcher, encode_reply
+from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
+from kraft.network.reply import Peer, Reply
+from kraft.protocol import api_keys
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.framing import RequestHeader
+from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraft.security.sasl.authentication import Credentials, SaslSession, SaslSettings
+from kraft.security.sasl.errors import SaslRefused
+from kraft.security.sasl.scram import NONCE_BYTES
+from kraft.world.ports import World
+
+HANDSHAKE: Final = Handler(ApiKey.SASL_HANDSHAKE, between(0, 1), listeners=(BROKER, CONTROLLER))
+AUTHENTICATE: Final = Handler(ApiKey.SASL_AUTHENTICATE, between(0, 2), listeners=(BROKER, CONTROLLER))
+_HEAD: Final = struct.Struct(">hhi")
+_SIZE: Final = struct.Struct(">i")
+
+
+@HANDSHAKE.serve
+async def sasl_handshake(request: SaslHandshakeRequest, context: RequestContext, node: Any) -> SaslHandshakeResponse:
+    """Where nobody has to log in, and where somebody has already."""
+    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+
+
+@AUTHENTICATE.serve
+async def sasl_authenticate(
+    request: SaslAuthenticateRequest, context: RequestContext, node: Any
+) -> SaslAuthenticateResponse:
+    """Likewise."""
+    return SaslAuthenticateResponse(
+        error_code=ErrorCode.ILLEGAL_SASL_STATE,
+        error_message="SaslAuthenticate request received after successful authentication",
+    )
+
+
+class SaslGate:
+    """Stands before the dispatcher of one listener (`kraft.network.reply.Dispatcher`)."""
+
+    def __init__(
+        self, settings: SaslSettings, credentials: Credentials, dispatcher: RequestDispatcher, world: World
+    ) -> None:
+        self._settings = settings
+        self._credentials = credentials
+        self._dispatcher = dispatcher
+        self._clock = world.clock
+        self._nonces = world.random.stream("sasl-nonce")
+        self._delay_seconds = settings.failed_delay_ms / 1000
+
+    def may_overtake_wait(self, frame: memoryview) -> bool:
+        """As the listener's dispatcher. What comes before a login never begins with Produce's key: see `dispatch`."""
+        return self._dispatcher.may_overtake_wait(frame)
+
+    def dispatch(self, peer: Peer, frame: memoryview) -> Reply | Awaitable[Reply]:
+        """See `kraft.network.reply.Dispatcher`."""
+        session = peer.sasl
+        if session is None:
+            session = peer.sasl = SaslSession(self._settings, self._credentials, self._nonce)
+        assert isinstance(session, SaslSession)
+        if session.is_over:
+            raise ProtocolError("the login has failed")
+        if session.expects_raw:
+            return self._raw(peer, session, bytes(frame))
+        if len(frame) < 10:
+            raise ProtocolError(f"a frame of {len(frame)} bytes is too short for a request header")
+        key, version, _ = _HEAD.unpack_from(frame)
+        if session.user is not None and not session.logs_in:
+            if key != ApiKey.SASL_HANDSHAKE or session.ends_at is None:
+                if session.has_ended(self._clock.now()):
+                    raise ProtocolError("the session has ended, and the client has not logged in again")
+                return self._dispatcher.dispatch(peer, frame)
+        elif key == ApiKey.API_VERSIONS and not session.logs_in and session.user is None:
+            return self._dispatcher.dispatch(peer, frame)
+        handler = HANDSHAKE if key == ApiKey.SASL_HANDSHAKE else AUTHENTICATE
+        if key not in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE) or session.logs_in != (
+            key == ApiKey.SASL_AUTHENTICATE
+        ):
+            raise ProtocolError(f"{api_keys.name_of(key)} came while the client was to log in")
+        if not handler.min_version <= version <= handler.max_version:
+            raise ProtocolError(f"{api_keys.name_of(key)} version {version} is not served")
+        header, position = RequestHeader.decode(frame)
+        context = RequestContext(peer, key, version, header.correlation_id, header.client_id)
+        request: Any
+        request, _ = api_keys.request_class(key).decode_from(memoryview(bytes(frame)), position, version)
+        if key == ApiKey.SASL_HANDSHAKE:
+            return self._handshake(session, context, request)
+        return self._authenticate(peer, session, context, request)
+
+    def _handshake(
+        self, session: SaslSession, context: RequestContext, request: SaslHandshakeRequest
+    ) -> Reply | Awaitable[Reply]:
+        try:
+            is_served = session.begin(request.mechanism, context.api_version)
+        except SaslRefused as problem:
+            raise ProtocolError(str(problem)) from problem
+        response = SaslHandshakeResponse(mechanisms=list(self._settings.mechanisms))
+        if is_served:
+            return encode_reply(context, response)
+        response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        return self._fail(session, encode_reply(context, response).parts)
+
+    def _authenticate(
+        self, peer: Peer, session: SaslSession, context: RequestContext, request: SaslAuthenticateRequest
+    ) -> Reply | Awaitable[Reply]:
+        try:
+            answer, lasts_ms = session.evaluate(bytes(request.auth_bytes), self._clock.now())
+        except SaslRefused as problem:
+            refusal = SaslAuthenticateResponse(
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(problem)
+            )
+            return self._fail(session, encode_reply(context, refusal).parts)
+        self._admit(peer, session)
+        response = SaslAuthenticateResponse(error_message=None, auth_bytes=answer, session_lifetime_ms=lasts_ms)
+        return encode_reply(context, response)
+
+    def _raw(self, peer: Peer, session: SaslSession, message: bytes) -> Reply | Awaitable[Reply]:
+        try:
+            answer, _ = session.evaluate(message, self._clock.now())
+        except SaslRefused:
+            return self._fail(session, ())
+        self._admit(peer, session)
+        return Reply((_SIZE.pack(len(answer)) + answer,))
+
+    def _admit(self, peer: Peer, session: SaslSession) -> None:
+        if session.user is not None and not session.logs_in:
+            peer.principal = f"User:{session.user}"
+            peer.proven = True
+
+    def _fail(self, session: SaslSession, parts: Any) -> Awaitable[Reply]:
+        """Late, against guessing."""
+        session.is_over = True
+        return self._answer_late(parts)
+
+    async def _answer_late(self, parts: Any) -> Reply:
+        await self._clock.sleep(self._delay_seconds)
+        return Reply(parts, close_after=True)
+
+    def _nonce(self) -> str:
+        return base64.b64encode(self._nonces.randbytes(NONCE_BYTES)).decode()

@@ -1,0 +1,115 @@
+"""The requests by which a client of a SASL listener logs in, and what may be asked before it has.
+
+A session is one connection's. Its states:
+
+    versions -> handshake -> messages (of SaslAuthenticate, or raw after a handshake of version 0) -> authenticated
+
+An authenticated session goes back to `messages` by a handshake where sessions end (connections.max.reauth.ms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from kraft.security.sasl.errors import SaslRefused
+from kraft.security.sasl.plain import PLAIN, PlainServer
+from kraft.security.sasl.scram import Credential, ScramServer
+from kraft.security.scram_credentials import MECHANISMS
+
+SERVED_MECHANISMS: Final = (PLAIN, *MECHANISMS)
+
+
+class MechanismServer(Protocol):
+    """One login by one mechanism. `user` is who has logged in, None until then."""
+
+    user: str | None
+
+    def evaluate(self, message: bytes) -> bytes:
+        """The answer to a message. Raises SaslRefused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslSettings:
+    """Of one listener."""
+
+    mechanisms: tuple[str, ...]
+    """In the order in which they are told."""
+    plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    session_ms_max: int = 0
+    """connections.max.reauth.ms; 0: sessions do not end."""
+    failed_delay_ms: int = 100
+    """connection.failed.authentication.delay.ms."""
+    message_bytes_max: int = 524_288
+    """sasl.server.max.receive.size."""
+
+
+Credentials = Callable[[str, int], Credential | None]
+"""(user, mechanism's number) -> what is kept of the password."""
+
+
+class SaslSession:
+    """One connection's logins. Raises SaslRefused where a login fails: the connection has to end then."""
+
+    __slots__ = ("_credentials", "_is_raw", "_nonce", "_server", "_settings", "ends_at", "is_over", "mechanism", "user")
+
+    def __init__(self, settings: SaslSettings, credentials: Credentials, nonce: Callable[[], str]) -> None:
+        self._settings = settings
+        self._credentials = credentials
+        self._nonce = nonce
+        self._server: MechanismServer | None = None
+        self._is_raw = False
+        self.is_over = False
+        """A login has failed: nothing else is taken from the connection."""
+        self.mechanism: str | None = None
+        self.user: str | None = None
+        """Who has logged in last; None before the first login has succeeded."""
+        self.ends_at: float | None = None
+        """When the session ends, on the node's clock."""
+
+    @property
+    def logs_in(self) -> bool:
+        """Whether a handshake has begun a login that is not over."""
+        return self._server is not None
+
+    @property
+    def expects_raw(self) -> bool:
+        """Whether the next frame is a message of the mechanism, without a header."""
+        return self._is_raw and self._server is not None
+
+    def begin(self, mechanism: str, version: int) -> bool:
+        """A handshake. False for a mechanism that is not served. Raises SaslRefused."""
+        if mechanism not in self._settings.mechanisms:
+            return False
+        if self.user is not None and mechanism != self.mechanism:
+            raise SaslRefused(
+                f"SASL mechanism '{mechanism}' requested by client is not supported for re-authentication of "
+                f"mechanism '{self.mechanism}'"
+            )
+        self.mechanism, self._is_raw = mechanism, version == 0
+        if mechanism == PLAIN:
+            self._server = PlainServer(self._settings.plain_users)
+        else:
+            known = MECHANISMS[mechanism]
+            self._server = ScramServer(known, lambda user: self._credentials(user, known.number), self._nonce())
+        return True
+
+    def evaluate(self, message: bytes, now: float) -> tuple[bytes, int]:
+        """The answer to a mechanism's message, and for how many ms the session lasts if that ended the login (0: for
+        ever). Raises SaslRefused."""
+        assert self._server is not None
+        answer = self._server.evaluate(message)
+        user = self._server.user
+        if user is None:
+            return answer, 0
+        self._server = None
+        if self.user is not None and user != self.user:
+            raise SaslRefused(f"Cannot change principals during re-authentication from User:{self.user}: User:{user}")
+        self.user = user
+        lasts = self._settings.session_ms_max
+        self.ends_at = now + lasts / 1000 if lasts else None
+        return answer, lasts
+
+    def has_ended(self, now: float) -> bool:
+        return self.ends_at is not None and now >= self.ends_at

@@ -1,0 +1,208 @@
+"""Three nodes where everybody logs in: clients by PLAIN and SCRAM, nodes by SCRAM among brokers and by PLAIN at
+controllers, over SASL_SSL; and one node over SASL_PLAINTEXT."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import TopicPartition as AioTopicPartition
+from aiokafka.helpers import create_ssl_context
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import (
+    AdminClient,
+    NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from jepsen.java.kafka import tool
+from kraft.cli.admin.app import main
+from kraft.testing.process_cluster import ProcessCluster
+from tests.capabilities import require_capability
+from tests.certificates import certificates
+
+SECONDS_MAX = 60
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+SCRAM_IDS = {"SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256, "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512}
+MECHANISMS = ("PLAIN", *SCRAM_IDS)
+NODE = f"""\
+listeners=CLIENTS://127.0.0.1:0,CONTROLLER://127.0.0.1:0
+listener.security.protocol.map=CLIENTS:{{protocol}},CONTROLLER:{{protocol}}
+inter.broker.listener.name=CLIENTS
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+sasl.mechanism.inter.broker.protocol=PLAIN
+sasl.mechanism.controller.protocol=PLAIN
+listener.name.clients.plain.sasl.jaas.config={PLAIN} required \\
+  username="node" password="n-secret" user_node="n-secret" user_alice="a;secret";
+listener.name.controller.plain.sasl.jaas.config={PLAIN} required \\
+  username="node" password="n-secret" user_node="n-secret";
+connections.max.reauth.ms=3000
+offsets.topic.num.partitions=3
+"""
+STORES = """\
+ssl.keystore.type=PEM
+ssl.keystore.location={0}/node.pem
+ssl.truststore.type=PEM
+ssl.truststore.location={0}/ca.pem
+"""
+
+
+class Secured(NamedTuple):
+    cluster: ProcessCluster
+    directory: Path
+    protocol: str
+
+    def librdkafka(self, mechanism: str = "PLAIN", password: str = "a;secret") -> dict[str, Any]:
+        return {
+            "bootstrap.servers": self.cluster.bootstrap,
+            "log_level": 0,
+            "security.protocol": self.protocol,
+            "ssl.ca.location": str(self.directory / "ca.pem"),
+            "sasl.mechanism": mechanism,
+            "sasl.username": "alice",
+            "sasl.password": password,
+        }
+
+    def command_config(self, mechanism: str = "PLAIN", password: str = "a;secret") -> str:
+        path = self.directory / f"{mechanism}-{len(password)}.properties"
+        module = PLAIN if mechanism == "PLAIN" else SCRAM
+        stores = f"ssl.truststore.type=PEM\nssl.truststore.location={self.directory}/ca.pem\n"
+        path.write_text(
+            f"security.protocol={self.protocol}\nsasl.mechanism={mechanism}\n"
+            f'sasl.jaas.config={module} required username="alice" password="{password}";\n'
+            + (stores if self.protocol == "SASL_SSL" else "")
+        )
+        return str(path)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    directory = certificates().write(tmp_path_factory.mktemp("sasl"))
+    text = NODE.format(protocol="SASL_SSL") + STORES.format(directory)
+    (directory / "node.properties").write_text(text)
+    with ProcessCluster(directory / "nodes", "--config", str(directory / "node.properties")) as cluster:
+        found = Secured(cluster, directory, "SASL_SSL")
+        admin = AdminClient(found.librdkafka())
+        for future in admin.create_topics([NewTopic("mixed", 1, 3, config={"min.insync.replicas": "2"})]).values():
+            future.result(SECONDS_MAX)
+        yield found
+
+
+def test_nodes_and_clients_log_in_by_plain(secured: Secured) -> None:
+    failures: list[Any] = []
+    producer = Producer({**secured.librdkafka(), "acks": "all"})
+    values = [b"%d" % n for n in range(10)]
+    for value in values:
+        producer.produce("mixed", value, partition=0, callback=lambda problem, _: problem and failures.append(problem))
+    assert producer.flush(SECONDS_MAX) == 0
+    assert failures == []
+
+    async def read() -> list[bytes]:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=secured.cluster.bootstrap,
+            security_protocol="SASL_SSL",
+            ssl_context=create_ssl_context(cafile=str(secured.directory / "ca.pem")),
+            sasl_mechanism="PLAIN",
+            sasl_plain_username="alice",
+            sasl_plain_password="a;secret",
+        )
+        async with asyncio.timeout(SECONDS_MAX), consumer:
+            consumer.assign([AioTopicPartition("mixed", 0)])
+            await consumer.seek_to_beginning()
+            return [(await consumer.getone()).value for _ in values]
+
+    assert asyncio.run(read()) == values
+
+
+def test_a_wrong_password_or_no_login_gets_nothing(secured: Secured) -> None:
+    wrong = secured.librdkafka(password="guess")
+    nobody = {**secured.librdkafka(), "security.protocol": "SSL"}
+    scram = secured.librdkafka("SCRAM-SHA-256")
+    for settings in (wrong, nobody, scram):
+        with pytest.raises(KafkaException):
+            AdminClient(settings).list_topics(timeout=2)
+
+
+def test_kraft_logs_in_by_kafkas_client_keys(secured: Secured, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["topics", "list", "--bootstrap-server", secured.cluster.bootstrap]
+    assert main([*arguments, "--command-config", secured.command_config()]) == 0
+    assert "mixed" in capsys.readouterr().out
+    assert main([*arguments, "--timeout", "5", "--command-config", secured.command_config(password="guess")]) == 1
+    said = capsys.readouterr().err
+    assert "Invalid username or password" in said
+    assert "guess" not in said
+
+
+def put_scram(secured: Secured, mechanism: str) -> None:
+    change = UserScramCredentialUpsertion("alice", ScramCredentialInfo(SCRAM_IDS[mechanism], 4096), b"a;secret")
+    admin = AdminClient(secured.librdkafka())
+    for future in admin.alter_user_scram_credentials([change]).values():
+        future.result(SECONDS_MAX)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS[1:])
+def test_who_is_given_a_scram_password_logs_in_by_it(
+    secured: Secured, mechanism: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_scram(secured, mechanism)
+    deadline = time.monotonic() + SECONDS_MAX
+    while True:  # Nodes learn of it after the answer.
+        try:
+            assert "mixed" in AdminClient(secured.librdkafka(mechanism)).list_topics(timeout=5).topics
+            break
+        except KafkaException:
+            assert time.monotonic() < deadline
+
+    async def write() -> None:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=secured.cluster.bootstrap,
+            security_protocol="SASL_SSL",
+            ssl_context=create_ssl_context(cafile=str(secured.directory / "ca.pem")),
+            sasl_mechanism=mechanism,
+            sasl_plain_username="alice",
+            sasl_plain_password="a;secret",
+        )
+        async with asyncio.timeout(SECONDS_MAX), producer:
+            await producer.send_and_wait("mixed", b"more")
+
+    asyncio.run(write())
+    arguments = ["topics", "list", "--bootstrap-server", secured.cluster.bootstrap, "--command-config"]
+    assert main([*arguments, secured.command_config(mechanism)]) == 0
+    assert "mixed" in capsys.readouterr().out
+    assert main([*arguments, secured.command_config(mechanism, "guess"), "--timeout", "5"]) == 1
+    assert "invalid credentials" in capsys.readouterr().err
+
+
+@pytest.mark.java
+def test_kafkas_own_tools_give_a_scram_password_and_log_in_by_it(secured: Secured) -> None:
+    require_capability("java17")
+    require_capability("mvn")
+    address = ("--bootstrap-server", secured.cluster.bootstrap)
+    altered = tool(
+        "configs", *address, "--command-config", secured.command_config(), "--alter", "--entity-type", "users",
+        "--entity-name", "alice", "--add-config", "SCRAM-SHA-512=[iterations=8192,password=a;secret]",
+    )  # fmt: skip
+    assert "Completed updating config for user alice" in altered.stdout, altered
+    scram = secured.command_config("SCRAM-SHA-512")
+    produced = tool("console-producer", *address, "--command-config", scram, "--topic", "mixed", stdin="java\n")
+    assert "ERROR" not in produced.stderr, produced.stderr
+
+
+def test_sessions_are_renewed(secured: Secured) -> None:
+    """connections.max.reauth.ms is three seconds: nodes and clients have logged in again by the end."""
+    producer = Producer({**secured.librdkafka(), "acks": "all"})
+    failures: list[Any] = []
+    deadline = time.monotonic() + 7
+    while time.monotonic() < deadline:
+        producer.produce("mixed", b"x", callback=lambda problem, _: problem and failures.append(problem))
+        assert producer.flush(SECONDS_MAX) == 0
+        time.sleep(0.5)
+    assert failures == []

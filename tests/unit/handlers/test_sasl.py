@@ -1,0 +1,222 @@
+"""What a SASL listener takes before, during and after a login."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trio.testing import MockClock
+
+from kraft.common.errors import ProtocolError
+from kraft.common.logging import Loggers
+from kraft.handlers.dispatcher import RequestDispatcher
+from kraft.handlers.registry import BROKER, Handler, Registry, RequestContext, between
+from kraft.handlers.sasl import AUTHENTICATE, HANDSHAKE, SaslGate
+from kraft.network.logins import LOGIN_SECONDS_MAX, Logins
+from kraft.network.reply import Peer, Reply
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.framing import decode_response, encode_request
+from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
+from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
+from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraft.security.sasl.authentication import SaslSettings
+from kraft.world.real import RealWorld
+from tests.unit.coordinator.fakes import TrioClock
+
+GOOD, BAD = b"\0alice\0a", b"\0alice\0b"
+
+
+class Door:
+    """A gate before a dispatcher that serves Heartbeat, and one connection's side of it."""
+
+    def __init__(self, session_ms_max: int = 0) -> None:
+        world = RealWorld(log_sink=lambda event: None)
+        world.clock = TrioClock()  # type: ignore[assignment]  # The mock clock's time.
+        self.clock, self.seen = world.clock, list[str]()
+        heartbeat = Handler(ApiKey.HEARTBEAT, between(0, 4))
+
+        @heartbeat.serve
+        async def serve(request: HeartbeatRequest, context: RequestContext, services: None) -> HeartbeatResponse:
+            self.seen.append(context.principal)
+            return HeartbeatResponse()
+
+        log = Loggers(world.log_sink, world.clock).get("requests")
+        inner = RequestDispatcher(Registry(BROKER, [heartbeat, HANDSHAKE, AUTHENTICATE]), None, world.clock, log)
+        told = SaslSettings(mechanisms=("PLAIN",), plain_users={"alice": "a"}, session_ms_max=session_ms_max)
+        self.gate = SaslGate(told, lambda user, mechanism: None, inner, world)
+        self.peer = Peer("127.0.0.1", "CLIENTS", ("127.0.0.1", 9092))
+        self.peer.proven = False
+
+    async def frame(self, frame: bytes) -> tuple[bytes, bool]:
+        """The answer without its size, and whether the connection is closed after it."""
+        outcome = self.gate.dispatch(self.peer, memoryview(frame))
+        reply = outcome if isinstance(outcome, Reply) else await outcome
+        return b"".join(bytes(part) for part in reply.parts)[4:], reply.close_after  # type: ignore[arg-type]
+
+    async def ask(self, request: Any, version: int) -> tuple[Any, bool]:
+        data, closes = await self.frame(encode_request(request.API_KEY, version, 7, "me", request)[4:])
+        return decode_response(request.API_KEY, version, memoryview(data))[1], closes
+
+    async def handshake(self, mechanism: str = "PLAIN", version: int = 1) -> tuple[Any, bool]:
+        return await self.ask(SaslHandshakeRequest(mechanism=mechanism), version)
+
+    async def say(self, message: bytes, version: int = 2) -> tuple[Any, bool]:
+        return await self.ask(SaslAuthenticateRequest(auth_bytes=message), version)
+
+    async def heartbeat(self) -> None:
+        await self.ask(HeartbeatRequest(), 4)
+
+
+def run(play: Any) -> None:
+    trio.run(play, clock=MockClock(autojump_threshold=0))
+
+
+def test_a_login_gives_the_connection_its_principal() -> None:
+    async def play() -> None:
+        door = Door()
+        assert (await door.handshake())[0].mechanisms == ["PLAIN"]
+        answer, closes = await door.say(GOOD)
+        assert (answer.error_code, answer.session_lifetime_ms, closes) == (0, 0, False)
+        assert door.peer.proven
+        await door.heartbeat()
+        assert door.seen == ["User:alice"]
+        assert (await door.handshake())[0].error_code == ErrorCode.ILLEGAL_SASL_STATE
+        assert (await door.say(GOOD))[0].error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+    run(play)
+
+
+def test_messages_without_headers_follow_a_handshake_of_version_0() -> None:
+    async def play() -> None:
+        door = Door()
+        await door.handshake(version=0)
+        assert await door.frame(GOOD) == (b"", False)
+        await door.heartbeat()
+        assert door.seen == ["User:alice"]
+        guessing = Door()
+        await guessing.handshake(version=0)
+        assert await guessing.frame(BAD) == (b"", True)
+
+    run(play)
+
+
+def test_a_failed_login_is_answered_late_and_ends_the_connection() -> None:
+    async def play() -> None:
+        door = Door()
+        await door.handshake()
+        began = door.clock.now()
+        answer, closes = await door.say(BAD)
+        assert (answer.error_code, closes) == (ErrorCode.SASL_AUTHENTICATION_FAILED, True)
+        assert "Invalid username or password" in answer.error_message
+        assert door.clock.now() - began >= 0.1
+        with pytest.raises(ProtocolError, match="has failed"):
+            await door.say(GOOD)
+        assert not door.peer.proven
+
+    run(play)
+
+
+def test_an_unknown_mechanism_is_told_what_there_is() -> None:
+    async def play() -> None:
+        answer, closes = await Door().handshake("GSSAPI")
+        assert (answer.error_code, answer.mechanisms) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["PLAIN"])
+        assert closes
+
+    run(play)
+
+
+def test_nothing_else_is_served_before_a_login_or_within_one() -> None:
+    async def play() -> None:
+        for door in (Door(), Door()):
+            with pytest.raises(ProtocolError):
+                await door.heartbeat()
+            with pytest.raises(ProtocolError):
+                await door.say(GOOD)
+            await door.handshake()
+            with pytest.raises(ProtocolError):
+                await door.heartbeat()
+            with pytest.raises(ProtocolError):
+                await door.handshake()
+            assert door.seen == []
+
+    run(play)
+
+
+def test_a_session_that_ends_is_renewed_or_over() -> None:
+    async def play() -> None:
+        door = Door(session_ms_max=1000)
+        await door.handshake()
+        assert (await door.say(GOOD))[0].session_lifetime_ms == 1000
+        await trio.sleep(0.9)
+        await door.handshake()
+        await door.say(GOOD)
+        await trio.sleep(0.9)
+        await door.heartbeat()
+        await trio.sleep(0.2)
+        with pytest.raises(ProtocolError, match="has ended"):
+            await door.heartbeat()
+        await door.handshake()
+        assert (await door.say(b"\0bob\0b"))[0].error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+    run(play)
+
+
+HEADS = st.builds(
+    struct.Struct(">hhih").pack, st.sampled_from([17, 36, 18, 12]), st.integers(0, 3), st.just(1), st.just(-1)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.binary(max_size=40) | st.builds(lambda head, rest: head + rest, HEADS, st.binary(max_size=40)), max_size=4
+    )
+)
+def test_no_frames_but_a_password_let_anybody_in(frames: list[bytes]) -> None:
+    """Each is answered, or breaks the protocol."""
+
+    async def play() -> None:
+        door = Door()
+        for frame in frames:
+            try:
+                await door.frame(frame)
+            except ProtocolError:
+                break
+        assert door.seen == []
+        assert not door.peer.proven
+
+    run(play)
+
+
+class Closing:
+    def __init__(self) -> None:
+        self.last_active = 0.0
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_clients_that_do_not_log_in_are_few_and_leave_soon() -> None:
+    async def play() -> None:
+        logins = Logins(TrioClock(), 1000, count_max=2)
+        first, second, third = Closing(), Closing(), Closing()
+        for each in (first, second, third):
+            logins.enter(each)
+        assert (first.closed, second.closed, len(logins)) == (True, False, 2)
+        logins.leave(second)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(logins.run)
+            await trio.sleep(LOGIN_SECONDS_MAX - 2)
+            assert not third.closed
+            await trio.sleep(4)
+            nursery.cancel_scope.cancel()
+        assert (second.closed, third.closed, len(logins)) == (False, True, 0)
+
+    run(play)
