@@ -55,7 +55,7 @@ class TlsKeys:
         """What a listener of ours shows; None for one that does not encrypt."""
         return self._current.get((name, True))
 
-    def world_towards(self, name: str, login: Login | None) -> World:
+    def world_towards(self, name: str, login: Login | None = None) -> World:
         """The world in which connections go to other nodes' listeners of that name, and begin with `login`."""
         if (name, False) not in self._settings:
             return self._world if login is None else SecuredWorld(self._world, None, login)
