@@ -15,7 +15,7 @@ from kraft.replication.follower_serving import FollowerServing
 from kraft.replication.isr_policy import IsrRules
 from kraft.replication.log_flusher import LogFlusher
 from kraft.replication.log_writer import LogWriter
-from kraft.replication.partition import Partition
+from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.replica_directories import ReplicaDirectories
 from kraft.replication.replica_hosting import ReplicaHosting
 from kraft.replication.replica_selector import RACK_AWARE
@@ -183,11 +183,18 @@ class ReplicaManager:
         origin: int,
         *,
         leader_epoch: int | None = None,
+        transaction: TransactionalAppend | None = None,
     ) -> LogAppendInfo:
         """`Partition.append`, whatever the size and whoever else appends; with `leader_epoch` in that epoch only."""
         if self.writer.takes(partition.log, len(batch)):
             queued = self.writer.append_as_leader(
-                partition, batch, required_acks, now_ms, origin, leader_epoch=leader_epoch
+                partition,
+                batch,
+                required_acks,
+                now_ms,
+                origin,
+                leader_epoch=leader_epoch,
+                transaction=transaction,
             )
             info = await queued.outcome()
             assert info is not None, "a leader's append takes all or nothing"
@@ -198,7 +205,7 @@ class ReplicaManager:
                 partition.leader_id,
                 partition.leader_epoch,
             )
-        return partition.append(batch, required_acks, now_ms, origin)
+        return partition.append(batch, required_acks, now_ms, origin, transaction)
 
     async def flush(self, partition: Partition) -> None:
         """Return once everything now in the partition is durable here. Raises StorageError."""

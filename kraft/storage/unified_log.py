@@ -42,6 +42,7 @@ from kraft.storage.retention import (
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import storage_failure, upkeep_failure
 from kraft.storage.transaction_index import AbortedTransaction
+from kraft.storage.verification import Verification
 from kraft.world.ports import FileSystem
 
 
@@ -256,14 +257,21 @@ class UnifiedLog:
         now_ms: int,
         origin: int = AppendOrigin.CLIENT,
         transaction_version: int = 0,
+        verification: Verification | None = None,
     ) -> LogAppendInfo:
-        """Validate one batch, give it offsets and `leader_epoch`, write it.
+        """Validate one batch, give it offsets and `leader_epoch`, write it. A batch of a transaction needs its
+        `verification`; a marker the `transaction_version` that its coordinator names.
 
         Raises ApiError with Kafka's code (KAFKA_STORAGE_ERROR on a full disk, nothing changed), StorageError.
         """
         return self._write_now(
             self.prepare_append_as_leader(
-                records, leader_epoch, now_ms=now_ms, origin=origin, transaction_version=transaction_version
+                records,
+                leader_epoch,
+                now_ms=now_ms,
+                origin=origin,
+                transaction_version=transaction_version,
+                verification=verification,
             )
         )
 
@@ -283,6 +291,7 @@ class UnifiedLog:
         now_ms: int,
         origin: int = AppendOrigin.CLIENT,
         transaction_version: int = 0,
+        verification: Verification | None = None,
         validated: ValidatedBatch | None = None,
     ) -> PendingAppend:
         """First step of `append_as_leader`. `finish_append` or `abort_append` must follow, unless the answer is a
@@ -300,7 +309,7 @@ class UnifiedLog:
         if batch.producer_id >= 0:
             if marker is not None:
                 self.producers.check_marker(batch, marker, origin, transaction_version)
-            elif (known := self.producers.check(batch, first_offset, origin)) is not None:
+            elif (known := self.producers.check(batch, first_offset, origin, verification)) is not None:
                 when = known.timestamp
                 return PendingAppend(
                     LogAppendInfo(

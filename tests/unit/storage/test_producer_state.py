@@ -14,6 +14,7 @@ from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.producer_snapshot import decode_snapshot, encode_snapshot
 from kraft.storage.producer_state_entry import BatchMetadata, ProducerStateEntry
 from kraft.storage.unified_log import UnifiedLog
+from kraft.storage.verification import NOT_REQUIRED
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
 
 
@@ -31,7 +32,7 @@ def produce(
         "base_sequence": sequence,
         "is_transactional": transactional,
     }
-    info = log.append_as_leader(batch_of(*[b"v"] * count, **options), 0, now_ms=NOW_MS)
+    info = log.append_as_leader(batch_of(*[b"v"] * count, **options), 0, now_ms=NOW_MS, verification=NOT_REQUIRED)
     log.update_high_watermark(log.log_end_offset)
     return info
 
