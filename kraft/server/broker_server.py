@@ -17,6 +17,7 @@ from kraft.common.errors import StorageError
 from kraft.common.logging import Loggers
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from kraft.coordinator.partitioner import partition_for
 from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
@@ -25,6 +26,9 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
+from kraft.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from kraft.protocol.messages.broker_registration_request import Listener as RegisteredListener
 from kraft.quota.client_quotas import ClientQuotas
 from kraft.quota.quota_publisher import QuotaPublisher
@@ -33,6 +37,8 @@ from kraft.replication.fetch_session import FetchSessionCache
 from kraft.replication.log_tasks import LogTasks
 from kraft.replication.replica_manager import ReplicaListener, ReplicaManager
 from kraft.replication.topic_configs import ConfigView
+from kraft.server.add_partitions_to_txn_manager import AddPartitionsToTxnManager
+from kraft.server.broker_channel import BrokerChannel
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
 SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
+TRANSACTION_STATE_TOPIC = "__transaction_state"
 LAST_WORDS_SECONDS = 0.5
 """For clients to hear why, and for the controller to be told."""
 SHOWN_SECONDS_MAX = 30.0
@@ -121,6 +128,17 @@ class BrokerServer(ReplicaListener):
             self.metadata, self.replicas, self.groups, self._published, loggers.get("metadata")
         )
         self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
+        self.transaction_partitions = AddPartitionsToTxnManager(
+            config.node_id,
+            _coordinates_nothing,
+            self._coordinator_of,
+            BrokerChannel(
+                world,
+                f"broker-{config.node_id}-add-partitions-to-txn",
+                lambda broker: self.metadata.endpoint_of(broker, config.inter_broker_listener_name),
+                config.seconds("request.timeout.ms"),
+            ),
+        )
         self.quotas = ClientQuotas(config, world.clock)
         self.services = services = BrokerServices(
             world=world,
@@ -137,6 +155,7 @@ class BrokerServer(ReplicaListener):
             groups=self.groups,
             controller=channel,
             producer_ids=self.producer_ids,
+            transaction_partitions=self.transaction_partitions,
             quotas=self.quotas,
         )
         self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
@@ -173,6 +192,7 @@ class BrokerServer(ReplicaListener):
             service_nursery.start_soon(self.replicas.flusher.run)
             service_nursery.start_soon(self.replicas.writer.run)
             service_nursery.start_soon(self.groups.run)
+            service_nursery.start_soon(self.transaction_partitions.run)
             service_nursery.start_soon(
                 self.lifecycle.run, self._endpoints(advertised), self._directories(), previous_epoch
             )
@@ -226,6 +246,16 @@ class BrokerServer(ReplicaListener):
         topic = self.metadata.image.topics.by_name(OFFSETS_TOPIC)
         return len(topic.partitions) if topic is not None else self._config.integer("offsets.topic.num.partitions")
 
+    def _coordinator_of(self, transactional_id: str) -> int | None:
+        """The broker that coordinates a transactional id; None while nobody leads its partition."""
+        topic = self.metadata.image.topics.by_name(TRANSACTION_STATE_TOPIC)
+        if topic is None or not topic.partitions:
+            return None
+        leader = self.metadata.leader_of(
+            TRANSACTION_STATE_TOPIC, partition_for(transactional_id, len(topic.partitions))
+        )
+        return None if leader is None or leader[0] < 0 else leader[0]
+
     def directory_failed(self, path: str) -> None:
         """See `ReplicaListener`: the controller hears of it. Without its last directory the broker ends."""
         directory = next(directory for directory in self.replicas.logs.directories if directory.path == path)
@@ -260,6 +290,11 @@ class BrokerServer(ReplicaListener):
             for broker in self.metadata.image.cluster.brokers.values()
         ):
             self.lifecycle.poke()
+
+
+async def _coordinates_nothing(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+    """What this broker answers as a transaction coordinator."""
+    return AddPartitionsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def _fetch_sessions(config: NodeConfig, world: World) -> FetchSessionCache:
