@@ -33,7 +33,6 @@ from kraft.protocol.messages.produce_response import (
 )
 from kraft.protocol.records.compression import CODEC_NAMES, ZSTD
 from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC
-from kraft.replication.purgatory import ProduceWaiter
 from kraft.storage.log_validator import AppendOrigin, NotOneBatch, RecordsRejected
 from kraft.world.turns import Turn, in_turns
 
@@ -388,7 +387,9 @@ class PendingProduce:
                 if append.needs_flush and append.partition.log.recovery_point < append.required_offset:
                     await self._broker.replicas.flush(append.partition)
                 if self._acks == -1:
-                    await self._wait_until_committed(append)
+                    await self._broker.replicas.until_committed(
+                        append.partition, append.leader_epoch, append.required_offset, self._deadline
+                    )
             except EXPECTED as problem:
                 self._fail(append.answer, problem, append.partition.topic, None)
         if not self._is_answered:
@@ -408,29 +409,6 @@ class PendingProduce:
                 )
         except EXPECTED as problem:
             self._fail(answer, problem, partition.topic, partition)
-
-    async def _wait_until_committed(self, append: _Unacknowledged) -> None:
-        """Raises NotLeader when leadership moves first, ApiError REQUEST_TIMED_OUT at the deadline,
-        NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
-        clock, partition = self._broker.world.clock, append.partition
-        while True:
-            _check_led_since(append)
-            if partition.log.high_watermark >= append.required_offset:
-                break
-            if clock.now() >= self._deadline:
-                raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "")
-            waiter = ProduceWaiter(append.required_offset)
-            partition.waiters.add_produce(waiter)
-            try:
-                with clock.move_on_at(self._deadline):
-                    await waiter.event.wait()
-            finally:
-                partition.waiters.remove_produce(waiter)
-        if not partition.has_enough_in_sync:
-            raise ApiError(
-                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-                f"{partition}: appended, but the in-sync set has shrunk since",
-            )
 
     @property
     def _is_answered(self) -> bool:
@@ -476,9 +454,3 @@ class PendingProduce:
                 if node.id in leaders
             ]
         return response
-
-
-def _check_led_since(append: _Unacknowledged) -> None:
-    partition = append.partition
-    if not partition.is_leader or append.leader_epoch < partition.led_since_epoch:
-        raise NotLeader("", partition.leader_id, partition.leader_epoch)
