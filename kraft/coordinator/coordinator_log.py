@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.shard import LogRecord
+from kraft.coordinator.shard import LogRecord, Marker, Producer
 
 
 class LoadedRecord(Protocol):
@@ -23,6 +23,14 @@ class LoadedBatch(Protocol):
     def next_offset(self) -> int: ...
     @property
     def is_control(self) -> bool: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def is_transactional(self) -> bool: ...
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def producer_epoch(self) -> int: ...
     def records(self) -> Iterable[LoadedRecord]: ...
 
 
@@ -31,14 +39,26 @@ class CoordinatorLog(Protocol):
     code a Produce would get."""
 
     async def append(
-        self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        records: Sequence[LogRecord],
+        timestamp_ms: int,
+        producer: Producer | None = None,
     ) -> int:
-        """Append the records as one batch, whole or not at all; returns the offset of the last one. Raises
-        ReloadNeeded where they are in the log, and could not be made durable.
+        """Append the records as one batch, whole or not at all, in the producer's transaction if one is given;
+        returns the offset of the last one. Raises ReloadNeeded where they are in the log, and could not be made
+        durable; what the log refuses of a producer.
 
         Refuses with NOT_LEADER_OR_FOLLOWER unless this node leads the partition at exactly `leader_epoch`: a
         coordinator of an older epoch must not write. It returns once the local log has the batch; replication is
         told by the high watermark. May be cancelled; the batch is then appended or not."""
+
+    async def append_marker(
+        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
+    ) -> int:
+        """Append the control record that ends a producer's transaction; returns its offset. Raises as `append`, and
+        ApiError TRANSACTION_COORDINATOR_FENCED or INVALID_PRODUCER_EPOCH."""
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[LoadedBatch]:
         """Some batches from `from_offset` (the first may begin below it) up to the end of the local log; empty at

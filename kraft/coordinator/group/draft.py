@@ -19,7 +19,7 @@ from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.replay import replay_group, replay_offset, set_offsets
 from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue
-from kraft.coordinator.shard import LogRecord, Moment, TimerKey, Token
+from kraft.coordinator.shard import LogRecord, Moment, Producer, TimerKey, Token
 
 
 class GroupDraft:
@@ -31,17 +31,28 @@ class GroupDraft:
         "_offsets",
         "completions",
         "config",
+        "effects",
         "notes",
         "now_ms",
+        "producer",
         "records",
         "timers",
         "token",
         "wall_ms",
     )
 
-    def __init__(self, state: GroupShardState, config: GroupCoordinatorConfig, token: Token, moment: Moment) -> None:
+    def __init__(
+        self,
+        state: GroupShardState,
+        config: GroupCoordinatorConfig,
+        token: Token,
+        moment: Moment,
+        producer: Producer | None = None,
+    ) -> None:
         self.config = config
         self.token = token
+        self.producer = producer
+        self.effects: tuple[()] = ()
         self.now_ms = moment.now_ms
         self.wall_ms = moment.wall_ms
         self.records: list[LogRecord] = []
