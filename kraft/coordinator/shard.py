@@ -20,12 +20,12 @@ Operation = Callable[[Any], Any]
 
 
 class Producer(NamedTuple):
-    """Whose transaction records belong to (KIP-98). `guard`: what the log demands to see of a producer whose
-    transaction is not open there yet (`kraft.storage.verification`)."""
+    """Whose transaction records belong to (KIP-98). `verified`: what the log demands to see of a producer whose
+    transaction is not open there yet (`kraft.replication.partition.TransactionalAppend`)."""
 
     producer_id: int
     producer_epoch: int
-    guard: Any = None
+    verified: Any = None
 
 
 class Marker(NamedTuple):

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.errors import ReloadNeeded
-from kraft.coordinator.shard import LogRecord
+from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.records.builder import Record, build_batch
-from kraft.protocol.records.record_batch import RecordBatch, batches
-from kraft.replication.partition import Partition
+from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
+from kraft.protocol.records.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, RecordBatch, batches
+from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.storage.log_validator import AppendOrigin
 
@@ -25,14 +26,49 @@ class PartitionLog:
         self._replicas = replicas
 
     async def append(
-        self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        records: Sequence[LogRecord],
+        timestamp_ms: int,
+        producer: Producer | None = None,
     ) -> int:
         """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded where the records are in the log and
         nobody knows for how long."""
-        target = self._led(partition)
         batch = build_batch(
-            [Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)]
+            [Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)],
+            producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
+            producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch,
+            is_transactional=producer is not None,
         )
+        transaction = None if producer is None else producer.verified
+        return await self._append(partition, leader_epoch, batch, timestamp_ms, transaction)
+
+    async def append_marker(
+        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
+    ) -> int:
+        """See the port. Raises as `append`."""
+        control_type = ControlRecordType.COMMIT if marker.committed else ControlRecordType.ABORT
+        batch = build_marker_batch(
+            TransactionMarker(control_type, marker.coordinator_epoch),
+            offset=0,
+            timestamp_ms=timestamp_ms,
+            leader_epoch=leader_epoch,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+        )
+        transaction = TransactionalAppend(transaction_version=marker.transaction_version)
+        return await self._append(partition, leader_epoch, batch, timestamp_ms, transaction)
+
+    async def _append(
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        batch: bytes,
+        timestamp_ms: int,
+        transaction: TransactionalAppend | None,
+    ) -> int:
+        target = self._led(partition)
         try:
             info = await self._replicas.append(
                 target,
@@ -41,6 +77,7 @@ class PartitionLog:
                 timestamp_ms,
                 AppendOrigin.COORDINATOR,
                 leader_epoch=leader_epoch,
+                transaction=transaction,
             )
         except (KraftError, OSError) as problem:
             self._replicas.handle_storage_error(problem, partition.topic, partition.partition, "append")
