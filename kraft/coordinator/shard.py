@@ -8,12 +8,34 @@ included, because deadlines are part of the value. The host only keeps an index 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+from kraft.storage.verification import Verification
 
 TimerKey = tuple[str, ...]
 Token = int
 LogRecord = tuple[bytes, bytes | None]
 """Key and value of one record to append; a value of None is a tombstone."""
+
+
+class Producer(NamedTuple):
+    """Who writes an operation's records in a transaction. `guard` is what the log wants to see before it opens the
+    transaction; None where it is open already."""
+
+    producer_id: int
+    producer_epoch: int
+    guard: Verification | None = None
+
+
+class Marker(NamedTuple):
+    """The end of a producer's transaction on one partition."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+    transaction_version: int
+
 
 Operation = Callable[[Any], Any]
 """Takes the shard's draft; returns the response or PARKED; raises ApiError to refuse."""
