@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.shard import LogRecord, Marker, Producer
+from kraft.storage.verification import Verification
 
 
 class LoadedRecord(Protocol):
@@ -46,9 +47,9 @@ class CoordinatorLog(Protocol):
         timestamp_ms: int,
         producer: Producer | None = None,
     ) -> int:
-        """Append the records as one batch, whole or not at all, in the producer's transaction if one is given;
+        """Append the records as one batch, of the producer's transaction where there is one, whole or not at all;
         returns the offset of the last one. Raises ReloadNeeded where they are in the log, and could not be made
-        durable; what the log refuses of a producer.
+        durable.
 
         Refuses with NOT_LEADER_OR_FOLLOWER unless this node leads the partition at exactly `leader_epoch`: a
         coordinator of an older epoch must not write. It returns once the local log has the batch; replication is
@@ -57,8 +58,14 @@ class CoordinatorLog(Protocol):
     async def append_marker(
         self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
     ) -> int:
-        """Append the control record that ends a producer's transaction; returns its offset. Raises as `append`, and
-        ApiError TRANSACTION_COORDINATOR_FENCED or INVALID_PRODUCER_EPOCH."""
+        """Append the end of a transaction, as `append`."""
+
+    def start_verification(
+        self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool
+    ) -> Verification | None:
+        """What the first records of a producer's transaction must be appended with, once its coordinator has
+        confirmed it; None where the transaction is open already. Raises KraftError where this node does not lead the
+        partition."""
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[LoadedBatch]:
         """Some batches from `from_offset` (the first may begin below it) up to the end of the local log; empty at

@@ -10,32 +10,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
+from kraft.storage.verification import Verification
+
 TimerKey = tuple[str, ...]
 Token = int
 LogRecord = tuple[bytes, bytes | None]
 """Key and value of one record to append; a value of None is a tombstone."""
 
-Operation = Callable[[Any], Any]
-"""Takes the shard's draft; returns the response or PARKED; raises ApiError to refuse."""
-
 
 class Producer(NamedTuple):
-    """Whose transaction records belong to (KIP-98). `verified`: what the log demands to see of a producer whose
-    transaction is not open there yet (`kraft.replication.partition.TransactionalAppend`)."""
+    """Who writes an operation's records in a transaction. `guard` is what the log wants to see before it opens the
+    transaction; None where it is open already."""
 
     producer_id: int
     producer_epoch: int
-    verified: Any = None
+    guard: Verification | None = None
 
 
 class Marker(NamedTuple):
-    """How a producer's transaction ends on one partition, as its coordinator has it written."""
+    """The end of a producer's transaction on one partition."""
 
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
     committed: bool
     transaction_version: int
+
+
+Operation = Callable[[Any], Any]
+"""Takes the shard's draft; returns the response or PARKED; raises ApiError to refuse."""
 
 
 class Parked:

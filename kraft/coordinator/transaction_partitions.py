@@ -11,6 +11,10 @@ from kraft.protocol.error_codes import ErrorCode
 class TransactionPartitions(Protocol):
     """Which partitions belong to an open transaction (KIP-890)."""
 
+    @property
+    def is_required(self) -> bool:
+        """Whether transactions have to be verified: transaction.partition.verification.enable."""
+
     async def verify(
         self,
         transactional_id: str,

@@ -99,7 +99,7 @@ class TransactionalProduce:
 
     def _start(self) -> Iterator[None]:
         """Start the verification of each partition that needs one. Yields after each."""
-        if self._producer is None or not (self._support.adds or self._is_enabled):
+        if self._producer is None or not (self._support.adds or self._broker.transaction_partitions.is_required):
             return
         producer_id, producer_epoch = self._producer
         now_ms = self._broker.world.clock.wall_ms()
@@ -114,10 +114,6 @@ class TransactionalProduce:
             else:
                 if append is not None:
                     self._appends[name, index] = append
-
-    @property
-    def _is_enabled(self) -> bool:
-        return self._broker.config.flag("transaction.partition.verification.enable")
 
     async def verify(self) -> None:
         """Ask the coordinator about every partition that needs it. While the producer's previous transaction is being
@@ -161,6 +157,6 @@ class TransactionalProduce:
         if failure is not None:
             raise failure
         append = self._appends.get(key)
-        if append is None and not self._is_enabled:
+        if append is None and not self._broker.transaction_partitions.is_required:
             return TransactionalAppend(NOT_REQUIRED)
         return append

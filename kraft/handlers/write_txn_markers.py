@@ -12,6 +12,7 @@ import trio
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
+from kraft.coordinator.shard import Marker
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
@@ -132,11 +133,13 @@ async def _complete_offsets(marker: WritableTxnMarker, index: int, broker: Broke
     try:
         await broker.groups.complete_transaction(
             index,
-            marker.producer_id,
-            marker.producer_epoch,
-            marker.coordinator_epoch,
-            committed=marker.transaction_result,
-            transaction_version=marker.transaction_version,
+            Marker(
+                marker.producer_id,
+                marker.producer_epoch,
+                marker.coordinator_epoch,
+                marker.transaction_result,
+                marker.transaction_version,
+            ),
         )
     except ApiError as problem:
         if problem.code in NOT_READY:

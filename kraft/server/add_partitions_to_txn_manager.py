@@ -57,8 +57,14 @@ class AddPartitionsToTxnManager:
     there is none; `ask_here` is the coordinator of this broker."""
 
     def __init__(
-        self, node_id: int, ask_here: Ask, coordinator_of: Callable[[str], int | None], channel: BrokerChannel
+        self,
+        node_id: int,
+        ask_here: Ask,
+        coordinator_of: Callable[[str], int | None],
+        channel: BrokerChannel,
+        is_required: Callable[[], bool],
     ) -> None:
+        self._is_required = is_required
         self._node_id = node_id
         self._ask_here = ask_here
         self._coordinator_of = coordinator_of
@@ -76,6 +82,11 @@ class AddPartitionsToTxnManager:
         finally:
             self._nursery = None
             self._channel.close()
+
+    @property
+    def is_required(self) -> bool:
+        """See the port."""
+        return self._is_required()
 
     async def verify(
         self,

@@ -109,10 +109,23 @@ class BrokerServer(ReplicaListener):
         log = loggers.get("replicas")
         isr = AlterPartitionManager(config.node_id, lambda: self.lifecycle.epoch, channel, world.clock, log)
         self.replicas = ReplicaManager(config.node_id, logs, self.configs, self.metadata, isr, world, log)
+        self.transaction_partitions = AddPartitionsToTxnManager(
+            config.node_id,
+            _coordinates_nothing,
+            self._coordinator_of,
+            BrokerChannel(
+                world,
+                f"broker-{config.node_id}-add-partitions-to-txn",
+                lambda broker: self.metadata.endpoint_of(broker, config.inter_broker_listener_name),
+                config.seconds("request.timeout.ms"),
+            ),
+            lambda: self.services.config.flag("transaction.partition.verification.enable"),
+        )
         self.groups = GroupCoordinator(
             config=_group_config(config),
             log=PartitionLog(self.replicas),
             topics=TopicLookup(self.metadata),
+            transactions=self.transaction_partitions,
             partition_count=self._offsets_partitions,
             world=world,
         )
@@ -128,17 +141,6 @@ class BrokerServer(ReplicaListener):
             self.metadata, self.replicas, self.groups, self._published, loggers.get("metadata")
         )
         self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
-        self.transaction_partitions = AddPartitionsToTxnManager(
-            config.node_id,
-            _coordinates_nothing,
-            self._coordinator_of,
-            BrokerChannel(
-                world,
-                f"broker-{config.node_id}-add-partitions-to-txn",
-                lambda broker: self.metadata.endpoint_of(broker, config.inter_broker_listener_name),
-                config.seconds("request.timeout.ms"),
-            ),
-        )
         self.quotas = ClientQuotas(config, world.clock)
         self.services = services = BrokerServices(
             world=world,

@@ -10,10 +10,11 @@ from kraft.coordinator.errors import ReloadNeeded
 from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
-from kraft.protocol.records.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, RecordBatch, batches
+from kraft.protocol.records.record_batch import NO_SEQUENCE, RecordBatch, batches
 from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.verification import Verification
 
 ALL_REPLICAS = -1
 READ_BYTES = 1 << 20
@@ -35,22 +36,26 @@ class PartitionLog:
     ) -> int:
         """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded where the records are in the log and
         nobody knows for how long."""
+        numbered = [Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)]
+        if producer is None:
+            return await self._append(partition, leader_epoch, build_batch(numbered), timestamp_ms, None)
         batch = build_batch(
-            [Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)],
-            producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
-            producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch,
-            is_transactional=producer is not None,
+            numbered,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            is_transactional=True,
         )
-        transaction = None if producer is None else producer.verified
+        transaction = TransactionalAppend(producer.guard)
         return await self._append(partition, leader_epoch, batch, timestamp_ms, transaction)
 
     async def append_marker(
         self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
     ) -> int:
         """See the port. Raises as `append`."""
-        control_type = ControlRecordType.COMMIT if marker.committed else ControlRecordType.ABORT
         batch = build_marker_batch(
-            TransactionMarker(control_type, marker.coordinator_epoch),
+            TransactionMarker(
+                ControlRecordType.COMMIT if marker.committed else ControlRecordType.ABORT, marker.coordinator_epoch
+            ),
             offset=0,
             timestamp_ms=timestamp_ms,
             leader_epoch=leader_epoch,
@@ -59,6 +64,15 @@ class PartitionLog:
         )
         transaction = TransactionalAppend(transaction_version=marker.transaction_version)
         return await self._append(partition, leader_epoch, batch, timestamp_ms, transaction)
+
+    def start_verification(
+        self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool
+    ) -> Verification | None:
+        """See the port."""
+        append = self._led(partition).start_verification(
+            producer_id, producer_epoch, NO_SEQUENCE, self._replicas.world.clock.wall_ms(), implicit=implicit
+        )
+        return None if append is None else append.verification
 
     async def _append(
         self,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from kraft.coordinator.group import rebalance
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group.replay import replay_bytes
+from kraft.coordinator.group.replay import replay_bytes, replay_marker
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.shard import Marker, Moment, Producer, TimerKey, Token
 
@@ -28,10 +28,10 @@ class GroupShard:
     def replay(
         self, state: GroupShardState, key: bytes, value: bytes | None, producer: Producer | None = None
     ) -> GroupShardState:
-        return replay_bytes(state, key, value)
+        return replay_bytes(state, key, value, producer)
 
     def replay_marker(self, state: GroupShardState, marker: Marker) -> GroupShardState:
-        return state
+        return replay_marker(state, marker.producer_id, committed=marker.committed)
 
     def draft(
         self, state: GroupShardState, token: Token, moment: Moment, producer: Producer | None = None
