@@ -22,6 +22,26 @@ class ReloadNeeded(Exception):
     """An operation was appended in part, or nobody knows for how long: only the log knows what holds now."""
 
 
+_PRODUCER_CODES = frozenset(
+    (
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    )
+)
+
+
+def producer_error(problem: KraftError) -> ApiError:
+    """As `append_error`, for what belongs to a producer's transaction: what the log says of the producer is told as
+    it is."""
+    if isinstance(problem, ApiError) and problem.code in _PRODUCER_CODES:
+        return problem
+    return append_error(problem)
+
+
 def append_error(problem: KraftError) -> ApiError:
     """The error for those whose records the log did not take. Codes that clients of a coordinator do not know become
     ones they do."""

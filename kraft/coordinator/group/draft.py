@@ -34,6 +34,7 @@ class GroupDraft:
         "_pending",
         "completions",
         "config",
+        "effects",
         "notes",
         "now_ms",
         "producer",
@@ -54,6 +55,7 @@ class GroupDraft:
         self.producer = producer
         self.config = config
         self.token = token
+        self.effects: tuple[()] = ()
         self.now_ms = moment.now_ms
         self.wall_ms = moment.wall_ms
         self.records: list[LogRecord] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import random
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ import trio
 
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.shard import LogRecord
+from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.control_record import control_key
 
 
 class TrioClock:
@@ -76,6 +78,23 @@ class MemoryBatch:
     base_offset: int
     entries: tuple[MemoryRecord, ...]
     is_control: bool = False
+    producer: Producer | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.entries)
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.producer is not None
+
+    @property
+    def producer_id(self) -> int:
+        return -1 if self.producer is None else self.producer.producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        return -1 if self.producer is None else self.producer.producer_epoch
 
     @property
     def next_offset(self) -> int:
@@ -109,7 +128,13 @@ class MemoryLog:
         return batches[-1].next_offset if batches else 0
 
     async def append(
-        self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        records: Sequence[LogRecord],
+        timestamp_ms: int,
+        producer: Producer | None = None,
+        is_control: bool = False,
     ) -> int:
         if self.gate is not None:
             await self.gate.wait()
@@ -119,11 +144,19 @@ class MemoryLog:
             raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
         self.appends += 1
         self.epochs.append(leader_epoch)
-        batch = MemoryBatch(self.end_offset(partition), tuple(MemoryRecord(key, value) for key, value in records))
+        entries = tuple(MemoryRecord(key, value) for key, value in records)
+        batch = MemoryBatch(self.end_offset(partition), entries, is_control, producer)
         self.batches.setdefault(partition, []).append(batch)
         if not self.held:
             self.replicate(partition)
         return batch.next_offset - 1
+
+    async def append_marker(
+        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
+    ) -> int:
+        record = control_key(int(marker.committed)), struct.pack(">hi", 0, marker.coordinator_epoch)
+        producer = Producer(marker.producer_id, marker.producer_epoch)
+        return await self.append(partition, leader_epoch, [record], timestamp_ms, producer, is_control=True)
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[MemoryBatch]:
         if self.read_gate is not None:
