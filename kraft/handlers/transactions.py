@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
@@ -71,7 +71,7 @@ async def add_partitions_to_txn(
     if context.api_version >= BATCHED:
         return await add_partitions(request, broker)
     codes = await _add(_single(request), broker, version=0, is_older=context.api_version < KNOWS_FENCED)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topic_results(codes))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topic_results(request.v3_and_below_topics, codes))
 
 
 async def add_partitions(request: AddPartitionsToTxnRequest, broker: BrokerServices) -> AddPartitionsToTxnResponse:
@@ -83,7 +83,9 @@ async def add_partitions(request: AddPartitionsToTxnRequest, broker: BrokerServi
             await turn.next()
         codes = await _add(transaction, broker, version=NEW_EPOCHS, is_older=False)
         response.results_by_transaction.append(
-            AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=_topic_results(codes))
+            AddPartitionsToTxnResult(
+                transactional_id=transaction.transactional_id, topic_results=_topic_results(transaction.topics, codes)
+            )
         )
     return response
 
@@ -127,14 +129,22 @@ def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartitio
     return list(dict.fromkeys(TopicPartition(topic.name, index) for topic in topics for index in topic.partitions))
 
 
-def _topic_results(codes: dict[TopicPartition, int]) -> list[AddPartitionsToTxnTopicResult]:
-    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
-    for (topic, index), code in codes.items():
-        result = topics.setdefault(topic, AddPartitionsToTxnTopicResult(name=topic))
-        result.results_by_partition.append(
-            AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+def _topic_results(
+    topics: Iterable[AddPartitionsToTxnTopic], codes: Mapping[TopicPartition, int]
+) -> list[AddPartitionsToTxnTopicResult]:
+    """As the request names them."""
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index, partition_error_code=codes[TopicPartition(topic.name, index)]
+                )
+                for index in topic.partitions
+            ],
         )
-    return list(topics.values())
+        for topic in topics
+    ]
 
 
 @ADD_PARTITIONS.error
@@ -142,9 +152,8 @@ def _add_partitions_failed(
     request: AddPartitionsToTxnRequest, code: int, message: str | None
 ) -> Turns[AddPartitionsToTxnResponse]:
     response = AddPartitionsToTxnResponse(error_code=code)
-    response.results_by_topic_v3_and_below = _topic_results(
-        dict.fromkeys(_partitions(request.v3_and_below_topics), code)
-    )
+    topics = request.v3_and_below_topics
+    response.results_by_topic_v3_and_below = _topic_results(topics, dict.fromkeys(_partitions(topics), code))
     yield
     return response
 

@@ -20,6 +20,7 @@ from tests.vectors.cases import (
     quotas,
     registration,
     topics,
+    transactions,
 )
 
 MODULES: dict[str, tuple[Case, ...]] = {
@@ -30,6 +31,7 @@ MODULES: dict[str, tuple[Case, ...]] = {
     "offsets": offsets.CASES,
     "configs": configs.CASES,
     "producers": producers.CASES,
+    "transactions": transactions.CASES,
     "groups": groups.CASES,
     "group_offsets": group_offsets.CASES,
     "controller": controller.CASES,
