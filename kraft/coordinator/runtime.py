@@ -111,9 +111,10 @@ class CoordinatorRuntime(Generic[S]):
         driver = self._drivers.get(partition)
         return driver is not None and driver.active
 
-    def leader_epoch(self, partition: int) -> int:
-        """The epoch in which this node serves the partition. Raises ApiError."""
-        return self._active(partition).leader_epoch
+    def hosts(self, partition: int, leader_epoch: int) -> bool:
+        """Whether the partition is led here in that epoch, loaded or loading."""
+        driver = self._drivers.get(partition)
+        return self._nursery is not None and driver is not None and driver.leader_epoch == leader_epoch
 
     async def write(self, partition: int, operation: Operation, producer: Producer | None = None) -> Any:
         """Run an operation and wait until its answer may be known. Raises ApiError."""

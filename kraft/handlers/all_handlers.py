@@ -25,6 +25,8 @@ from kraft.handlers import (
     metadata,
     offset_for_leader_epoch,
     produce,
+    transactions,
+    write_txn_markers,
 )
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, Registry
 
@@ -35,6 +37,8 @@ _HANDLERS: tuple[Handler, ...] = (
     metadata.API,
     find_coordinator.API,
     *groups.APIS,
+    *transactions.APIS,
+    write_txn_markers.API,
     api_versions.API,
     delete_records.API,
     init_producer_id.API,

@@ -129,4 +129,5 @@ APIS = (
     _group_api(ApiKey.LIST_GROUPS, between(0, 5), "list_groups"),
     _group_api(ApiKey.DELETE_GROUPS, between(0, 2), "delete_groups", _delete_groups_failed),
     _group_api(ApiKey.OFFSET_DELETE, between(0, 0), "offset_delete"),
+    TXN_OFFSET_COMMIT,
 )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger, Loggers
     from kraft.controller.quorum_controller import QuorumController
     from kraft.coordinator.group_coordinator import GroupCoordinator
+    from kraft.coordinator.transaction_coordinator import TransactionCoordinator
     from kraft.coordinator.transaction_partitions import TransactionPartitions
     from kraft.handlers.metadata_cache import MetadataCache
     from kraft.handlers.registry import Registry, RequestContext
@@ -75,6 +76,7 @@ class BrokerServices(NodeServices):
     replicas: ReplicaManager
     sessions: FetchSessionCache
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     controller: ControllerChannel
     producer_ids: ProducerIds
     transaction_partitions: TransactionPartitions

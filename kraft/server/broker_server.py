@@ -14,21 +14,23 @@ import trio
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import StorageError
+from kraft.common.features import TRANSACTION_VERSION
+from kraft.common.ids import TopicPartition
 from kraft.common.logging import Loggers
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
-from kraft.coordinator.partitioner import partition_for
+from kraft.coordinator.transaction.config import TransactionConfig
+from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
 from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.services import BrokerServices, StatusReports
+from kraft.handlers.transactions import add_partitions
+from kraft.handlers.write_txn_markers import write_markers
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
-from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
-from kraft.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from kraft.protocol.messages.broker_registration_request import Listener as RegisteredListener
 from kraft.quota.client_quotas import ClientQuotas
 from kraft.quota.quota_publisher import QuotaPublisher
@@ -44,6 +46,7 @@ from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.event_journal import EventJournal
+from kraft.server.marker_sender import MarkerSender
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.partition_log import PartitionLog
 from kraft.server.producer_id_manager import ProducerIdManager
@@ -57,7 +60,6 @@ if TYPE_CHECKING:
 SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
-TRANSACTION_STATE_TOPIC = "__transaction_state"
 LAST_WORDS_SECONDS = 0.5
 """For clients to hear why, and for the controller to be told."""
 SHOWN_SECONDS_MAX = 30.0
@@ -111,14 +113,9 @@ class BrokerServer(ReplicaListener):
         self.replicas = ReplicaManager(config.node_id, logs, self.configs, self.metadata, isr, world, log)
         self.transaction_partitions = AddPartitionsToTxnManager(
             config.node_id,
-            _coordinates_nothing,
+            lambda request: add_partitions(request, self.services),
             self._coordinator_of,
-            BrokerChannel(
-                world,
-                f"broker-{config.node_id}-add-partitions-to-txn",
-                lambda broker: self.metadata.endpoint_of(broker, config.inter_broker_listener_name),
-                config.seconds("request.timeout.ms"),
-            ),
+            self._channel_to_brokers("add-partitions-to-txn"),
             lambda: self.services.config.flag("transaction.partition.verification.enable"),
         )
         self.groups = GroupCoordinator(
@@ -137,10 +134,27 @@ class BrokerServer(ReplicaListener):
         self.replication = BrokerReplication(
             world, config, self.replicas, isr, self.metadata, self.lifecycle, channel, events, loggers
         )
-        self.publisher = BrokerMetadataPublisher(
-            self.metadata, self.replicas, self.groups, self._published, loggers.get("metadata")
-        )
         self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
+        self.markers = MarkerSender(
+            config.node_id,
+            lambda request: write_markers(request, self.services),
+            self._leader_of,
+            self._channel_to_brokers("write-txn-markers"),
+            world.clock,
+            loggers.get("transactions"),
+        )
+        self.transactions = TransactionCoordinator(
+            config=_transaction_config(config),
+            log=PartitionLog(self.replicas),
+            producer_ids=self.producer_ids,
+            markers=self.markers,
+            partition_count=self._transaction_partitions,
+            level=lambda: finalized_features().get(TRANSACTION_VERSION, 0),
+            world=world,
+        )
+        self.publisher = BrokerMetadataPublisher(
+            self.metadata, self.replicas, self.groups, self.transactions, self._published, loggers.get("metadata")
+        )
         self.quotas = ClientQuotas(config, world.clock)
         self.services = services = BrokerServices(
             world=world,
@@ -155,6 +169,7 @@ class BrokerServer(ReplicaListener):
             replicas=self.replicas,
             sessions=_fetch_sessions(config, world),
             groups=self.groups,
+            transactions=self.transactions,
             controller=channel,
             producer_ids=self.producer_ids,
             transaction_partitions=self.transaction_partitions,
@@ -195,6 +210,8 @@ class BrokerServer(ReplicaListener):
             service_nursery.start_soon(self.replicas.writer.run)
             service_nursery.start_soon(self.groups.run)
             service_nursery.start_soon(self.transaction_partitions.run)
+            service_nursery.start_soon(self.markers.run)
+            service_nursery.start_soon(self.transactions.run)
             service_nursery.start_soon(
                 self.lifecycle.run, self._endpoints(advertised), self._directories(), previous_epoch
             )
@@ -248,15 +265,30 @@ class BrokerServer(ReplicaListener):
         topic = self.metadata.image.topics.by_name(OFFSETS_TOPIC)
         return len(topic.partitions) if topic is not None else self._config.integer("offsets.topic.num.partitions")
 
+    def _transaction_partitions(self) -> int:
+        topic = self.metadata.image.topics.by_name(TRANSACTION_STATE_TOPIC)
+        if topic is None:
+            return self._config.integer("transaction.state.log.num.partitions")
+        return len(topic.partitions)
+
     def _coordinator_of(self, transactional_id: str) -> int | None:
         """The broker that coordinates a transactional id; None while nobody leads its partition."""
-        topic = self.metadata.image.topics.by_name(TRANSACTION_STATE_TOPIC)
-        if topic is None or not topic.partitions:
-            return None
-        leader = self.metadata.leader_of(
-            TRANSACTION_STATE_TOPIC, partition_for(transactional_id, len(topic.partitions))
-        )
+        leader = self.metadata.leader_of(TRANSACTION_STATE_TOPIC, self.transactions.partition_for(transactional_id))
         return None if leader is None or leader[0] < 0 else leader[0]
+
+    def _leader_of(self, place: TopicPartition) -> int | None:
+        """Who leads a partition: -1 for nobody now, None where there is no such partition."""
+        leader = self.metadata.leader_of(*place)
+        return None if leader is None else leader[0]
+
+    def _channel_to_brokers(self, purpose: str) -> BrokerChannel:
+        config = self._config
+        return BrokerChannel(
+            self._world,
+            f"broker-{config.node_id}-{purpose}",
+            lambda broker: self.metadata.endpoint_of(broker, config.inter_broker_listener_name),
+            config.seconds("request.timeout.ms"),
+        )
 
     def directory_failed(self, path: str) -> None:
         """See `ReplicaListener`: the controller hears of it. Without its last directory the broker ends."""
@@ -294,14 +326,19 @@ class BrokerServer(ReplicaListener):
             self.lifecycle.poke()
 
 
-async def _coordinates_nothing(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-    """What this broker answers as a transaction coordinator."""
-    return AddPartitionsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-
-
 def _fetch_sessions(config: NodeConfig, world: World) -> FetchSessionCache:
     slots = config.integer("max.incremental.fetch.session.cache.slots")
     return FetchSessionCache(slots, first_id=world.random.stream("fetch-session").getrandbits(31))
+
+
+def _transaction_config(config: NodeConfig) -> TransactionConfig:
+    return TransactionConfig(
+        transaction_max_timeout_ms=config.integer("transaction.max.timeout.ms"),
+        transactional_id_expiration_ms=config.integer("transactional.id.expiration.ms"),
+        abort_timed_out_interval_ms=config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        remove_expired_interval_ms=config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        request_timeout_ms=config.integer("request.timeout.ms"),
+    )
 
 
 def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:
