@@ -18,6 +18,7 @@ from kraft.common.ids import TopicPartition
 from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import control_key
+from kraft.storage.verification import Verification
 
 
 class TrioClock:
@@ -122,6 +123,8 @@ class MemoryLog:
         self.batch_bytes_max = 1_048_588
         self.appends = 0
         self.epochs: list[int] = []
+        self.open_transactions: set[tuple[TopicPartition, int]] = set()
+        self.verifications: dict[tuple[TopicPartition, int], Verification] = {}
 
     def end_offset(self, partition: TopicPartition) -> int:
         batches = self.batches.get(partition)
@@ -142,6 +145,8 @@ class MemoryLog:
             raise self.fail_next.pop(0)
         if 61 + sum(len(key) + len(value or b"") for key, value in records) > self.batch_bytes_max:
             raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
+        if producer is not None:
+            self._check_verified(partition, producer, is_control)
         self.appends += 1
         self.epochs.append(leader_epoch)
         entries = tuple(MemoryRecord(key, value) for key, value in records)
@@ -150,6 +155,26 @@ class MemoryLog:
         if not self.held:
             self.replicate(partition)
         return batch.next_offset - 1
+
+    def start_verification(
+        self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool
+    ) -> Verification | None:
+        key = partition, producer_id
+        if key in self.open_transactions:
+            return None
+        return self.verifications.setdefault(key, Verification(producer_epoch, -1, 0, implicit))
+
+    def _check_verified(self, partition: TopicPartition, producer: Producer, is_control: bool) -> None:
+        """As `ProducerStateManager.check` and `apply`."""
+        key = partition, producer.producer_id
+        waiting = self.verifications.get(key)
+        if not is_control and key not in self.open_transactions and (waiting is None or waiting is not producer.guard):
+            raise ApiError(ErrorCode.INVALID_TXN_STATE, "not verified")
+        self.verifications.pop(key, None)
+        if is_control:
+            self.open_transactions.discard(key)
+        else:
+            self.open_transactions.add(key)
 
     async def append_marker(
         self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
