@@ -72,7 +72,7 @@ class TransactionalProduce:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactional records of more than one producer in one request"
             )
-        self._producer = next(iter(producers), None)
+        self._producer = next(iter(producers), None)  # unordered: there is one at most
 
     def _transactional_batches(self) -> Iterator[tuple[str, int, RecordBatch]]:
         topic_names = self._broker.replicas.topic_names

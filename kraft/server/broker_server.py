@@ -14,19 +14,13 @@ import trio
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import StorageError
-from kraft.common.features import TRANSACTION_VERSION
-from kraft.common.ids import TopicPartition
 from kraft.common.logging import Loggers
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
-from kraft.coordinator.transaction.config import TransactionConfig
-from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
 from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.services import BrokerServices, StatusReports
-from kraft.handlers.transactions import add_partitions
-from kraft.handlers.write_txn_markers import write_markers
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.publisher import MetadataUpdate
@@ -39,14 +33,12 @@ from kraft.replication.fetch_session import FetchSessionCache
 from kraft.replication.log_tasks import LogTasks
 from kraft.replication.replica_manager import ReplicaListener, ReplicaManager
 from kraft.replication.topic_configs import ConfigView
-from kraft.server.add_partitions_to_txn_manager import AddPartitionsToTxnManager
-from kraft.server.broker_channel import BrokerChannel
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
+from kraft.server.broker_transactions import BrokerTransactions
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.event_journal import EventJournal
-from kraft.server.marker_sender import MarkerSender
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.partition_log import PartitionLog
 from kraft.server.producer_id_manager import ProducerIdManager
@@ -111,21 +103,11 @@ class BrokerServer(ReplicaListener):
         log = loggers.get("replicas")
         isr = AlterPartitionManager(config.node_id, lambda: self.lifecycle.epoch, channel, world.clock, log)
         self.replicas = ReplicaManager(config.node_id, logs, self.configs, self.metadata, isr, world, log)
-        self.transaction_partitions = AddPartitionsToTxnManager(
-            config.node_id,
-            lambda request: add_partitions(request, self.services),
-            self._coordinator_of,
-            self._channel_to_brokers("add-partitions-to-txn"),
-            lambda: self.services.config.flag("transaction.partition.verification.enable"),
+        self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
+        self.transactions = BrokerTransactions(
+            world, config, self.metadata, self.replicas, self.producer_ids, finalized_features, self._services, loggers
         )
-        self.groups = GroupCoordinator(
-            config=_group_config(config),
-            log=PartitionLog(self.replicas),
-            topics=TopicLookup(self.metadata),
-            transactions=self.transaction_partitions,
-            partition_count=self._offsets_partitions,
-            world=world,
-        )
+        self.groups = self._group_coordinator()
         self.lifecycle = BrokerLifecycleManager(
             world, config, cluster_id, channel, lambda: self.metadata.offset, loggers.get("lifecycle")
         )
@@ -134,26 +116,13 @@ class BrokerServer(ReplicaListener):
         self.replication = BrokerReplication(
             world, config, self.replicas, isr, self.metadata, self.lifecycle, channel, events, loggers
         )
-        self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
-        self.markers = MarkerSender(
-            config.node_id,
-            lambda request: write_markers(request, self.services),
-            self._leader_of,
-            self._channel_to_brokers("write-txn-markers"),
-            world.clock,
-            loggers.get("transactions"),
-        )
-        self.transactions = TransactionCoordinator(
-            config=_transaction_config(config),
-            log=PartitionLog(self.replicas),
-            producer_ids=self.producer_ids,
-            markers=self.markers,
-            partition_count=self._transaction_partitions,
-            level=lambda: finalized_features().get(TRANSACTION_VERSION, 0),
-            world=world,
-        )
         self.publisher = BrokerMetadataPublisher(
-            self.metadata, self.replicas, self.groups, self.transactions, self._published, loggers.get("metadata")
+            self.metadata,
+            self.replicas,
+            self.groups,
+            self.transactions.coordinator,
+            self._published,
+            loggers.get("metadata"),
         )
         self.quotas = ClientQuotas(config, world.clock)
         self.services = services = BrokerServices(
@@ -169,10 +138,10 @@ class BrokerServer(ReplicaListener):
             replicas=self.replicas,
             sessions=_fetch_sessions(config, world),
             groups=self.groups,
-            transactions=self.transactions,
+            transactions=self.transactions.coordinator,
             controller=channel,
             producer_ids=self.producer_ids,
-            transaction_partitions=self.transaction_partitions,
+            transaction_partitions=self.transactions.partitions,
             quotas=self.quotas,
         )
         self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
@@ -185,6 +154,19 @@ class BrokerServer(ReplicaListener):
             lambda: self.configs.effective(self.metadata.image),
             self.replicas.directory_failed,
             loggers.get("logs"),
+        )
+
+    def _services(self) -> BrokerServices:
+        return self.services
+
+    def _group_coordinator(self) -> GroupCoordinator:
+        return GroupCoordinator(
+            config=_group_config(self._config),
+            log=PartitionLog(self.replicas),
+            topics=TopicLookup(self.metadata),
+            transactions=self.transactions.partitions,
+            partition_count=self._offsets_partitions,
+            world=self._world,
         )
 
     async def run(
@@ -209,8 +191,6 @@ class BrokerServer(ReplicaListener):
             service_nursery.start_soon(self.replicas.flusher.run)
             service_nursery.start_soon(self.replicas.writer.run)
             service_nursery.start_soon(self.groups.run)
-            service_nursery.start_soon(self.transaction_partitions.run)
-            service_nursery.start_soon(self.markers.run)
             service_nursery.start_soon(self.transactions.run)
             service_nursery.start_soon(
                 self.lifecycle.run, self._endpoints(advertised), self._directories(), previous_epoch
@@ -265,31 +245,6 @@ class BrokerServer(ReplicaListener):
         topic = self.metadata.image.topics.by_name(OFFSETS_TOPIC)
         return len(topic.partitions) if topic is not None else self._config.integer("offsets.topic.num.partitions")
 
-    def _transaction_partitions(self) -> int:
-        topic = self.metadata.image.topics.by_name(TRANSACTION_STATE_TOPIC)
-        if topic is None:
-            return self._config.integer("transaction.state.log.num.partitions")
-        return len(topic.partitions)
-
-    def _coordinator_of(self, transactional_id: str) -> int | None:
-        """The broker that coordinates a transactional id; None while nobody leads its partition."""
-        leader = self.metadata.leader_of(TRANSACTION_STATE_TOPIC, self.transactions.partition_for(transactional_id))
-        return None if leader is None or leader[0] < 0 else leader[0]
-
-    def _leader_of(self, place: TopicPartition) -> int | None:
-        """Who leads a partition: -1 for nobody now, None where there is no such partition."""
-        leader = self.metadata.leader_of(*place)
-        return None if leader is None else leader[0]
-
-    def _channel_to_brokers(self, purpose: str) -> BrokerChannel:
-        config = self._config
-        return BrokerChannel(
-            self._world,
-            f"broker-{config.node_id}-{purpose}",
-            lambda broker: self.metadata.endpoint_of(broker, config.inter_broker_listener_name),
-            config.seconds("request.timeout.ms"),
-        )
-
     def directory_failed(self, path: str) -> None:
         """See `ReplicaListener`: the controller hears of it. Without its last directory the broker ends."""
         directory = next(directory for directory in self.replicas.logs.directories if directory.path == path)
@@ -329,16 +284,6 @@ class BrokerServer(ReplicaListener):
 def _fetch_sessions(config: NodeConfig, world: World) -> FetchSessionCache:
     slots = config.integer("max.incremental.fetch.session.cache.slots")
     return FetchSessionCache(slots, first_id=world.random.stream("fetch-session").getrandbits(31))
-
-
-def _transaction_config(config: NodeConfig) -> TransactionConfig:
-    return TransactionConfig(
-        transaction_max_timeout_ms=config.integer("transaction.max.timeout.ms"),
-        transactional_id_expiration_ms=config.integer("transactional.id.expiration.ms"),
-        abort_timed_out_interval_ms=config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
-        remove_expired_interval_ms=config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"),
-        request_timeout_ms=config.integer("request.timeout.ms"),
-    )
 
 
 def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:

@@ -81,7 +81,7 @@ def forgetting(topics: Collection[tuple[str, bytes]]) -> Walk[GroupShardState]:
         ids.setdefault(name, [ZERO_UUID]).append(topic_id)
 
     def walk(state: GroupShardState) -> Iterator[Operation]:
-        only_pending = (group_id for group_id in state.pending.by_group if group_id not in state.offsets)
+        only_pending = (group_id for group_id in sorted(state.pending.by_group) if group_id not in state.offsets)
         for portion in portions(state, chain(state.offsets, only_pending)):
             yield partial(_forget, portion=portion, ids=ids)
 

@@ -31,7 +31,6 @@ MODULES: dict[str, tuple[Case, ...]] = {
     "offsets": offsets.CASES,
     "configs": configs.CASES,
     "producers": producers.CASES,
-    "transactions": transactions.CASES,
     "groups": groups.CASES,
     "group_offsets": group_offsets.CASES,
     "controller": controller.CASES,
@@ -42,4 +41,5 @@ MODULES: dict[str, tuple[Case, ...]] = {
     "envelopes": envelopes.CASES,
     "registration": registration.CASES,
     "at_controller": at_controller.CASES,
+    "transactions": transactions.CASES,
 }
