@@ -454,9 +454,15 @@ class UnifiedLog:
         one."""
         return self.local.find_max_timestamp(self.log_start_offset)
 
-    def aborted_transactions(self, offset: int, bound: int) -> list[AbortedTransaction]:
-        """The aborted transactions that a read_committed Fetch of [offset, bound) must be told."""
-        return [] if self._producers is None else self.local.aborted_transactions(offset, bound)
+    def aborted_transactions(self, offset: int, bound: int, data: FetchData | None = None) -> list[AbortedTransaction]:
+        """The aborted transactions that a read_committed Fetch of [offset, bound) must be told; of `data`, where that
+        does not reach so far, only those that it may overlap."""
+        if self._producers is None:
+            return []
+        if data is not None and data.segment is not None:
+            behind = data.segment.offset_index.offset_behind(data.end_position)
+            bound = bound if behind is None else min(bound, behind)
+        return self.local.aborted_transactions(offset, bound)
 
     # Offsets and epochs
 
