@@ -71,10 +71,6 @@ class RealStream:
             raise broken(error) from error
 
     async def wait_readable(self, expected: int = 1) -> None:
-        await self.wait_raw(expected)
-
-    async def wait_raw(self, expected: int = 1) -> None:
-        """Wait for `expected` bytes from the kernel, or for some of them if they are many."""
         awaited = min(expected, AWAITED_BYTES_MAX) if expected >= AWAITED_BYTES_MIN else 1
         try:
             if awaited != self._awaited:

@@ -143,7 +143,7 @@ class TlsStream(RealStream):
                 await trio.lowlevel.checkpoint()
             if is_readable is None:
                 return
-            await (self.wait_raw() if is_readable else self.wait_writable())
+            await (super().wait_readable() if is_readable else self.wait_writable())
 
     def _step(self) -> bool | None:
         """None when all is agreed, else whether the peer has to send (or to take) something."""
@@ -189,7 +189,7 @@ class TlsStream(RealStream):
             await trio.lowlevel.checkpoint()
             return
         # A part of a record may be in OpenSSL already, so fewer bytes may come than are expected.
-        await self.wait_raw(max(1, expected - RECORD_BYTES - RECORD_OVERHEAD_BYTES_MAX))
+        await super().wait_readable(max(1, expected - RECORD_BYTES - RECORD_OVERHEAD_BYTES_MAX))
 
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
         accepted = 0
