@@ -46,8 +46,8 @@ class Lives(RuleBasedStateMachine):
         self.producer: tuple[int, int] | None = None
         """The newest producer as it knows itself."""
         self.fenced: set[tuple[int, int]] = set()
-        self.outcomes: dict[tuple[int, int], bool] = {}
-        """Committed or not, by the id and epoch of the markers."""
+        self.ended: set[tuple[int, int]] = set()
+        """Ids and epochs of the markers of transaction.version 2."""
 
     @property
     def found(self) -> Transaction | None:
@@ -67,8 +67,10 @@ class Lives(RuleBasedStateMachine):
             self.state = draft.finish()
             self.log += draft.records
             for effect in draft.effects:
-                key = effect.producer_id, effect.producer_epoch
-                assert self.outcomes.setdefault(key, effect.committed) == effect.committed, "one outcome for one epoch"
+                if effect.transaction_version == 2:
+                    key = effect.producer_id, effect.producer_epoch
+                    assert key not in self.ended, "one transaction for one epoch"
+                    self.ended.add(key)
                 self.markers.append(effect)
             return answer
 
