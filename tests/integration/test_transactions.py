@@ -14,7 +14,9 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as AioTopicPartition
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from jepsen.java.kafka import tool
 from jepsen.three_nodes import ThreeNodes, until
+from tests.capabilities import require_capability
 
 SETTINGS = {
     "offsets.topic.num.partitions": 2,
@@ -26,6 +28,7 @@ PARTITIONS = 2
 INPUTS = 60
 PER_TRANSACTION = 5
 DEAD_SECONDS = 3
+JAVA_RECORDS = 1000
 
 
 @pytest.fixture(scope="module")
@@ -209,3 +212,51 @@ def test_consume_transform_produce_is_exactly_once_while_leaders_die(cluster: Th
     assert read(cluster, target, "read_committed") == inputs
     assert len(read(cluster, target, "read_uncommitted")) > INPUTS
     assert asyncio.run(_read_with_aiokafka(cluster, target, INPUTS)) == inputs
+
+
+@pytest.mark.java
+def test_java_clients_write_and_read_transactions(cluster: ThreeNodes) -> None:
+    """Apache Kafka's producer lets its partitions be added by what it writes, and has a new epoch after each
+    transaction (KIP-890)."""
+    require_capability("java17")
+    require_capability("mvn")
+    topic = cluster.create("java", PARTITIONS)
+    hanging = Producer(cluster.servers(transactional_id="aborted"))
+    hanging.init_transactions(SECONDS_MAX)
+    hanging.begin_transaction()
+    hanging.produce(topic, b"-1", partition=0)
+    hanging.flush(SECONDS_MAX)
+    tool(
+        "producer-perf",
+        "--bootstrap-server",
+        cluster.bootstrap,
+        "--topic",
+        topic,
+        "--num-records",
+        str(JAVA_RECORDS),
+        "--record-size",
+        "10",
+        "--throughput",
+        "-1",
+        "--transactional-id",
+        "java",
+        "--transaction-duration-ms",
+        "1",
+    )
+    hanging.abort_transaction(SECONDS_MAX)
+    said = tool(
+        "console-consumer",
+        "--bootstrap-server",
+        cluster.bootstrap,
+        "--topic",
+        topic,
+        "--from-beginning",
+        "--isolation-level",
+        "read_committed",
+        "--max-messages",
+        str(JAVA_RECORDS),
+        "--timeout-ms",
+        "60000",
+    )
+    lines = said.stdout.splitlines()
+    assert (len(lines), "-1" in lines) == (JAVA_RECORDS, False)
