@@ -30,6 +30,8 @@ NO_LEADER_EPOCH = LeaderEpoch(-1)
 
 ZERO_UUID = Uuid(bytes(16))
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of a peer that was not asked to prove who it is."""
 METADATA_TOPIC = "__cluster_metadata"
 
 

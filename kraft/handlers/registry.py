@@ -37,14 +37,15 @@ class RequestContext:
         api_version: int,
         correlation_id: int,
         client_id: str | None,
-        principal: str = "User:ANONYMOUS",
+        principal: str | None = None,
     ) -> None:
         self.peer = peer
         self.api_key = api_key
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.client_id = client_id
-        self.principal = principal
+        self.principal = peer.principal if principal is None else principal
+        """`User:name`; of an Envelope's request, the client's and not the connection's."""
         self.meter: LoopMeter | None = None
         """Of the request's time on the loop, where that counts."""
 

@@ -52,7 +52,7 @@ class Connection:
         "sending",
     )
 
-    def __init__(self, server: SocketServer, stream: Stream) -> None:
+    def __init__(self, server: SocketServer, stream: Stream, principal: str) -> None:
         self._server = server
         self._stream = stream
         self._assembler = FrameAssembler(
@@ -63,7 +63,7 @@ class Connection:
         self._first_stage: FirstStage | None = None
         self._closed = False
         self._gap = 1.0
-        self.peer = Peer(stream.peer, server.name, stream.local)
+        self.peer = Peer(stream.peer, server.name, stream.local, principal)
         self.parked = self.sending = False
         self.last_active = server.clock.now()
 

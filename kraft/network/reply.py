@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import trio
 
+from kraft.common.ids import ANONYMOUS
 from kraft.world.ports import Buffer, File
 
 
@@ -102,12 +103,16 @@ def inside(
 
 
 class Peer:
-    """What a request may know of its connection. `left` is called when the other side has ended it."""
+    """What a request may know of its connection: `principal` (`User:name`) is who the other side has proven to be.
 
-    __slots__ = ("client_software", "host", "left", "listener", "local_host", "local_port", "state")
+    `left` is called when the other side has ended the connection.
+    """
 
-    def __init__(self, host: str, listener: str, local: tuple[str, int]) -> None:
+    __slots__ = ("client_software", "host", "left", "listener", "local_host", "local_port", "principal", "state")
+
+    def __init__(self, host: str, listener: str, local: tuple[str, int], principal: str = ANONYMOUS) -> None:
         self.host = host
+        self.principal = principal
         self.listener = listener
         self.local_host, self.local_port = local
         self.client_software = ("", "")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import traceback
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import trio
 
 from kraft.common.errors import ProtocolError
+from kraft.common.ids import ANONYMOUS
 from kraft.common.logging import RateLimitedLog
 from kraft.network.cold_reads import ColdReads
 from kraft.network.connection import Connection
@@ -47,7 +49,10 @@ class SocketServer:
         dispatcher: Dispatcher,
         log: Logger,
         pace: ConnectionPace | None = None,
+        identify: Callable[[Stream], str] = lambda _: ANONYMOUS,
     ) -> None:
+        """`identify` gives the principal of a peer with which hands are shaken. It raises ValueError with a sentence
+        for one that is not let in."""
         self.name = name
         self.limits = limits
         self.dispatcher = dispatcher
@@ -65,6 +70,7 @@ class SocketServer:
         counts.join(name, self.connections, lambda: self.limits)
         self._log = log
         self._pace = pace
+        self._identify = identify
         self._early = 0
         self._refusals = RateLimitedLog(
             log, world.clock, events_max=REFUSALS_TOLD_MAX, period_seconds=REFUSALS_PERIOD_SECONDS
@@ -170,7 +176,16 @@ class SocketServer:
         try:
             if stream.is_encrypted and not await self._shake_hands(stream):
                 return
-            connection = Connection(self, stream)
+            try:
+                principal = self._identify(stream)
+            except ValueError as problem:
+                self.rejected += 1
+                self._refusals.warning(
+                    "connection closed: no principal", listener=self.name, peer=stream.peer, reason=str(problem)
+                )
+                stream.close()
+                return
+            connection = Connection(self, stream, principal)
             key, self._next_id = self._next_id, self._next_id + 1
             self.connections[key] = connection
             try:

@@ -8,11 +8,13 @@ other holds for what comes next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kraft.common.config.endpoints import Endpoint, host_counts
 from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.resources import listener_key
+from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.metadata.image.configs_image import ConfigsImage
@@ -20,9 +22,11 @@ from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts, ConnectionLimits, ConnectionPace
 from kraft.network.socket_server import SocketServer
 from kraft.replication.topic_configs import ConfigView
-from kraft.world.ports import World
+from kraft.security.certificate_names import PrincipalMapping
+from kraft.world.ports import Stream, World
 
 NO_LIMIT: Final = 2**31 - 1
+PRINCIPAL_RULES: Final = "ssl.principal.mapping.rules"
 
 
 def connection_limits(config: NodeConfig, listener: str) -> ConnectionLimits:
@@ -55,9 +59,29 @@ def socket_servers(
     """One for each listener, by its name."""
     log, names = loggers.get("network"), [listener.name for listener in listeners]
     return {
-        name: SocketServer(world, name, connection_limits(config, name), counts, dispatcher, log, pace)
+        name: SocketServer(
+            world,
+            name,
+            connection_limits(config, name),
+            counts,
+            dispatcher,
+            log,
+            pace,
+            identify_by_certificate(config, name),
+        )
         for name in names
     }
+
+
+def identify_by_certificate(config: NodeConfig, listener: str) -> Callable[[Stream], str]:
+    """Who clients of a listener are that prove themselves by certificates, if at all. Raises ConfigurationError."""
+    key = listener_key(listener, PRINCIPAL_RULES)
+    key = key if key in config.values else PRINCIPAL_RULES
+    try:
+        mapping = PrincipalMapping(config.text(key))
+    except ValueError as problem:
+        raise ConfigurationError([f"{key}: {problem}"]) from problem
+    return lambda stream: mapping.principal(stream.peer_certificate)
 
 
 class DynamicConnectionLimits:

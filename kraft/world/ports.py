@@ -167,6 +167,11 @@ class Stream(Protocol):
         A plain one returns at once. Raises ConnectionError with the reason. May hang: bound it with the clock."""
 
     @property
+    def peer_certificate(self) -> bytes | None:
+        """The certificate (DER) by which the peer has proven who it is; None where it has not. Known once hands are
+        shaken."""
+
+    @property
     def peer(self) -> str:
         """Host of the other side, as text, for logs and per-IP limits."""
 

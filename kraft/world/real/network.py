@@ -48,6 +48,10 @@ class RealStream:
     __slots__ = ("_awaited", "_file_buffer", "_socket", "_turn", "local", "peer")
     is_encrypted = False
 
+    @property
+    def peer_certificate(self) -> bytes | None:
+        return None
+
     def __init__(self, connected: socket.socket, peer: str, file_buffer: memoryview) -> None:
         """`file_buffer` is shared by all streams of a loop: used only between two awaits."""
         self._socket = connected

@@ -163,6 +163,15 @@ class TlsStream(RealStream):
             raise broken(error) from error
         return None
 
+    @property
+    def peer_certificate(self) -> bytes | None:
+        if self._context.verify_mode == ssl.CERT_NONE:
+            return None
+        try:
+            return self._tls.getpeercert(binary_form=True)
+        except ValueError:
+            return None  # Closed meanwhile: whoever it was gets nothing.
+
     def receive_nowait(self, buffer: memoryview) -> int | None:
         count = 0
         while True:

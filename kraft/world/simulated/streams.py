@@ -120,6 +120,7 @@ class SimulatedStream:
         "writable",
     )
     is_encrypted = False
+    peer_certificate: bytes | None = None
 
     def __init__(
         self,

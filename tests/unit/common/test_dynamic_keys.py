@@ -39,7 +39,7 @@ REFUSED = {
     "ssl.keystore.type": ("PEM", NO_EFFECT),
     "ssl.protocol": ("TLSv1.2", NO_EFFECT),
     "ssl.truststore.type": ("PEM", NO_EFFECT),
-    **dict.fromkeys(TLS_KEYS, ("x", REPLACE_FILES)),
+    **{name: ("x", REPLACE_FILES) for name in TLS_KEYS if not BROKER_KEYS[name].read_only},
     "ssl.client.auth": ("required", REPLACE_FILES),
 }
 """A value other than the default, and the reason for the refusal."""

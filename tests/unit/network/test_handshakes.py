@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +15,13 @@ from kraft.common.logging import Loggers
 from kraft.network import handshakes
 from kraft.network.handshakes import Handshakes
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
+from kraft.network.reply import Peer, Reply
 from kraft.network.socket_server import SocketServer
+from kraft.world.ports import Stream
 from kraft.world.real import RealWorld
 from tests.certificates import certificates
 from tests.unit.coordinator.fakes import TrioClock
-from tests.unit.network.scripted import ScriptedDispatcher, frame, receive, reply
+from tests.unit.network.scripted import ScriptedDispatcher, ended, frame, receive, reply
 
 
 class Silent:
@@ -156,3 +159,41 @@ def test_who_speaks_plainly_is_closed_and_told_in_the_log_and_a_probe_is_not() -
     assert line["event"] == "connection closed: no TLS"
     assert "TLS handshake failed: " in line["reason"]
     assert "Errno" not in line["reason"]
+
+
+def test_a_request_knows_the_principal_of_its_connection() -> None:
+    seen: list[str] = []
+
+    class Noting(ScriptedDispatcher):
+        def dispatch(self, peer: Peer, data: memoryview) -> Reply | Awaitable[Reply]:
+            seen.append(peer.principal)
+            return super().dispatch(peer, data)
+
+    def identify(stream: Stream) -> str:
+        if stream.peer_certificate is None:
+            raise ValueError("nobody knows you")
+        return f"User:{len(stream.peer_certificate) > 100}"
+
+    async def main() -> None:
+        world = RealWorld(log_sink=lambda _: None)
+        log = Loggers(world.log_sink, world.clock).get("network")
+        limits, counts = ConnectionLimits(), ConnectionCounts()
+        server = SocketServer(world, "SSL", limits, counts, Noting(), log, identify=identify)
+        asking = replace(certificates().server, client_auth="requested")
+        listener = await world.network.listen("127.0.0.1", 0, 50, asking)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(lambda task_status: server.run(listener, task_status=task_status))
+            with trio.fail_after(60):
+                named = await world.network.connect("localhost", listener.port, certificates().client)
+                await named.send_all([frame(b"e1")])
+                assert await reply(named) == b"e1"
+                nameless = await world.network.connect("localhost", listener.port, certificates().anybody)
+                await nameless.send_all([frame(b"e2")])
+                assert await ended(nameless)
+                for stream in (named, nameless):
+                    stream.close()
+            nursery.cancel_scope.cancel()
+        assert seen == ["User:True"]
+        assert server.rejected == 1
+
+    trio.run(main)

@@ -184,9 +184,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "DEFAULT",
         LOW,
         READ_ONLY,
-        REFUSED,
+        ENFORCED,
         ANYTHING,
-        "Rules that turn the name in a client's certificate into a principal.",
+        "Rules that turn a certificate's name into a principal: RULE:pattern/replacement/[LU] or DEFAULT.",
     ),
     key(
         "ssl.secure.random.implementation",
