@@ -259,8 +259,7 @@ class UnifiedLog:
         transaction_version: int = 0,
         verification: Verification | None = None,
     ) -> LogAppendInfo:
-        """Validate one batch, give it offsets and `leader_epoch`, write it. A batch of a transaction needs its
-        `verification`; a marker the `transaction_version` that its coordinator names.
+        """Validate one batch, give it offsets and `leader_epoch`, write it. A transaction needs its `verification`.
 
         Raises ApiError with Kafka's code (KAFKA_STORAGE_ERROR on a full disk, nothing changed), StorageError.
         """
@@ -457,12 +456,7 @@ class UnifiedLog:
     def aborted_transactions(self, offset: int, bound: int, data: FetchData | None = None) -> list[AbortedTransaction]:
         """The aborted transactions that a read_committed Fetch of [offset, bound) must be told; of `data`, where that
         does not reach so far, only those that it may overlap."""
-        if self._producers is None:
-            return []
-        if data is not None and data.segment is not None:
-            behind = data.segment.offset_index.offset_behind(data.end_position)
-            bound = bound if behind is None else min(bound, behind)
-        return self.local.aborted_transactions(offset, bound)
+        return [] if self._producers is None else self.local.aborted_transactions(offset, bound, data)
 
     # Offsets and epochs
 
