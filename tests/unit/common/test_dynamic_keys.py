@@ -79,6 +79,7 @@ TAKEN = {
     "min.insync.replicas": "2",
     "replica.alter.log.dirs.io.max.bytes.per.second": "1000",
     "unclean.leader.election.enable": "true",
+    "transaction.partition.verification.enable": "false",
 }
 """Keys that a running broker obeys."""
 
