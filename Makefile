@@ -66,7 +66,7 @@ soak: packages check-maven setup ## The full counts of every proof (about 90 min
 	@$(PY) -m tests.soak
 
 bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs/benchmarks/
-	@worst=0; for part in tests.bench tests.bench.cluster tests.bench.spark; do \
+	@worst=0; for part in tests.bench tests.bench.inside tests.bench.cluster tests.bench.spark; do \
 		$(PY) -m $$part; code=$$?; worst=$$((code > worst ? code : worst)); \
 	done; exit $$worst
 

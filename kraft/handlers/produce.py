@@ -33,7 +33,8 @@ from kraft.protocol.messages.produce_response import (
 )
 from kraft.protocol.records.compression import CODEC_NAMES, ZSTD
 from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC
-from kraft.storage.log_validator import AppendOrigin, NotOneBatch, RecordsRejected
+from kraft.storage.log_validator import AppendOrigin, NotOneBatch
+from kraft.storage.record_validator import RecordsRejected
 from kraft.world.turns import Turn, in_turns
 
 if TYPE_CHECKING:

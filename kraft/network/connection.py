@@ -9,14 +9,14 @@ other task, channel or thread is involved.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 import trio
 
 from kraft.common.errors import ProtocolError
 from kraft.network.connection_protocol import FrameAssembler
-from kraft.network.reply import FileRange, FirstStage, Peer, Reply, Staged
+from kraft.network.reply import FileRange, FirstStage, Peer, Reply, Staged, leave
 from kraft.world.ports import Buffer, Stream
 
 if TYPE_CHECKING:
@@ -254,8 +254,7 @@ class Connection:
                     self._waiting.popleft()
         finally:
             for left in self._waiting:
-                if isinstance(left, Coroutine):
-                    left.close()  # We are cancelled: nobody will await it.
+                leave(left)  # We are cancelled.
         drained, self._drained = self._drained, None
         assert drained is not None
         drained.set()

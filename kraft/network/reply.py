@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from inspect import getcoroutinelocals
 from typing import Any, Protocol
 
 import trio
@@ -100,6 +101,14 @@ def inside(
     if type(outcome) is Staged:
         return Staged(wrap(outcome.answer), outcome.first_stage)
     return wrap(outcome)
+
+
+def leave(outcome: Awaitable[Reply]) -> None:
+    """Nobody will await `outcome`, nor what is inside it: the interpreter would warn of both."""
+    if isinstance(outcome, Coroutine):
+        for inner in list(getcoroutinelocals(outcome).values()):
+            leave(inner)
+        outcome.close()
 
 
 class Peer:

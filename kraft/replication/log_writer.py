@@ -18,6 +18,7 @@ import trio
 
 from kraft.common.errors import NotLeader, StorageError
 from kraft.replication.partition import Partition, TransactionalAppend
+from kraft.replication.step_driver import run_steps
 from kraft.storage.log_append import LogAppendInfo, PendingAppend
 from kraft.storage.log_validator import AppendOrigin, ValidatedBatch, takes_long_to_validate, validated_for_leader
 from kraft.storage.storage_failure import storage_failure
@@ -25,7 +26,7 @@ from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
 
 DECODED_AT_ONCE_MAX = 2
-"""Batches that are decoded in threads at once. More wait, in the buffers that they came in."""
+"""Batches that are looked into at once. More wait, in the buffers that they came in."""
 ROUND_BYTES_MAX = 4 << 20
 """Written in one go, unless a single append is larger: the first of them waits for the last."""
 
@@ -68,7 +69,7 @@ class QueuedAppend:
         self.size = size
         self.leader_epoch = leader_epoch
         self.is_ready = True
-        """Whether it may begin: False while its records are validated in a thread."""
+        """Whether it may begin: False while its records are validated."""
         self.info: LogAppendInfo | None = None
         self.failure: Exception | None = None
         self.done = trio.Event()
@@ -172,7 +173,7 @@ class LogWriter:
         return size >= self.large_bytes_min or log.is_appending
 
     def takes_batch(self, log: UnifiedLog, records: memoryview, now_ms: int) -> bool:
-        """Whether a client's batch has to come this way: it is large, or has to be decoded."""
+        """Whether a client's batch has to come this way: it is large, or takes long to look into."""
         return self.takes(log, len(records)) or takes_long_to_validate(records, log.config, now_ms)
 
     async def run(self) -> None:
@@ -196,7 +197,7 @@ class LogWriter:
     ) -> QueuedAppend:
         """Queue one batch, as `Partition.append`. `batch` must stay as it is until the append is done.
 
-        A client's batch that has to be decoded is validated in a thread first. Others do not wait for that.
+        A client's batch that has to be looked into is validated in steps first. Others do not wait for that.
         """
         validated: list[ValidatedBatch] = []
 
@@ -229,11 +230,16 @@ class LogWriter:
     async def _validate(
         self, append: QueuedAppend, batch: memoryview, now_ms: int, validated: list[ValidatedBatch]
     ) -> None:
-        """At most DECODED_AT_ONCE_MAX at once, each within the bounds of the validator."""
-        config = append.partition.log.config
+        """At most DECODED_AT_ONCE_MAX at once, each within the bounds of the validator.
+
+        Again if the topic's configuration has changed meanwhile.
+        """
+        partition = append.partition
         async with self._decoding:
             try:
-                validated.append(await self._world.threads.run(validated_for_leader, batch, config, now_ms))
+                while not validated or validated[0].config is not partition.log.config:
+                    steps = validated_for_leader(batch, partition.log.config, now_ms)
+                    validated[:] = (await run_steps(steps, self._world.threads, _serve_others),)
             except Exception as problem:  # noqa: BLE001  # As in `_begin_one`: whoever waits for the append raises it.
                 append.failure = problem
         append.is_ready = True
@@ -343,6 +349,12 @@ class LogWriter:
             append.finished()
             if pending.info.rolled:
                 self._rolled(append.log)
+
+
+async def _serve_others(after_job: bool) -> None:
+    """The pause between two steps of a validation. A job was a pause itself."""
+    if not after_job:
+        await trio.lowlevel.checkpoint()
 
 
 def _write_all(appends: tuple[PendingAppend, ...]) -> list[OSError | StorageError | None]:

@@ -1,30 +1,18 @@
 """May this batch be appended, and in which form? Decisions over bytes; nothing is written here.
 
 The ordinary path looks at the header alone: size, CRC, magic, the count against the offsets, sequence, timestamps by
-their bounds. Records are decoded only where the topic's configuration demands it: compaction needs keys,
-compression.type may force another codec, `kraft.produce.validate.records` asks for it, or the header cannot be
-right. Error codes are those that Kafka 4.3 gives for the same bytes.
-
-Decoding costs what the batch holds, not what it has on the wire, and equal records compress to almost nothing: what
-a compressed batch may hold where it must be decoded has bounds of its own. They are answered with MESSAGE_TOO_LARGE,
-upon which Kafka's producer splits the batch and sends the parts.
+their bounds. Records are looked at (`kraft.storage.record_validator`) only where the topic's configuration demands it:
+compaction needs keys, compression.type may force another codec, `kraft.produce.validate.records` asks for it, or the
+header cannot be right. Error codes are those that Kafka 4.3 gives for the same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from kraft.common.errors import ApiError, ProtocolError
+from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.records.builder import build_batch, with_max_timestamp
-from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, DecompressedTooLarge
-from kraft.protocol.records.record import (
-    RECORD_BYTES_MIN,
-    InvalidRecord,
-    Record,
-    RecordCountMismatch,
-    check_lengths,
-)
+from kraft.protocol.records.builder import with_max_timestamp
+from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD
+from kraft.protocol.records.record import RECORD_BYTES_MIN, InvalidRecord, RecordCountMismatch, check_lengths
 from kraft.protocol.records.record_batch import (
     CODEC_MASK,
     CONTROL_FLAG,
@@ -33,28 +21,24 @@ from kraft.protocol.records.record_batch import (
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
     MAGIC,
-    NO_TIMESTAMP,
     Buffer,
     CorruptBatch,
     RecordBatch,
 )
 from kraft.storage.log_config import LogConfig
+from kraft.storage.record_validator import DECODED_BYTES_MAX, target_codec, timestamp_in_bounds, validate_records
+from kraft.storage.steps import Steps, run_here
 
-SHOWN_RECORD_ERRORS_MAX = 3
-
-DECODED_BYTES_MAX = 128 << 20
-"""Bytes to which a compressed batch that must be decoded may decompress, or max.message.bytes if that is more: so
-many could come uncompressed."""
-DECODED_FREELY_BYTES_MAX = 16 << 20
-DECODED_RATIO_MAX = 32
-"""Bytes to which each byte of such a batch may decompress, beyond DECODED_FREELY_BYTES_MAX."""
-DECODED_INLINE_BYTES_MAX = 2048
-DECODED_INLINE_RECORDS_MAX = 500
-"""A batch of no more bytes and records is decoded on the loop: that takes a few milliseconds."""
+COMPRESSED_INLINE_BYTES_MAX = 2048
+COMPRESSED_INLINE_RECORDS_MAX = 500
+"""A compressed batch of no more bytes and records is decoded at once: that takes a few milliseconds."""
+INLINE_BYTES_MAX = 32 << 10
+INLINE_RECORDS_MAX = 1000
+"""A batch that is not compressed, and need not be, is judged at once if it has no more bytes and records: that takes
+half a millisecond, and a few where every record is at fault."""
+ATTRIBUTES_AT = 22
+"""Where a batch has the lower byte of its attributes."""
 COUNT_AT = HEADER_SIZE - 4
-DECODED_RECORDS_MAX = 250_000
-"""Records that such a batch may hold (about a second's work), or as many as fit in max.message.bytes uncompressed if
-that is more."""
 CHECKED_RECORDS = 16
 """Of an uncompressed batch as many records are checked by their lengths; all of them where there are no more, or
 where they have CHECKED_WHOLLY_RECORD_BYTES on average."""
@@ -71,14 +55,6 @@ class AppendOrigin:
     REPLICATION = 1
     COORDINATOR = 2
     RAFT_LEADER = 3
-
-
-class RecordsRejected(ApiError):
-    """Single records are at fault. `record_errors` holds (index in the batch, sentence) for the Produce response."""
-
-    def __init__(self, code: int, message: str, record_errors: Sequence[tuple[int, str]]) -> None:
-        super().__init__(code, message)
-        self.record_errors = record_errors
 
 
 class NotOneBatch(ApiError):
@@ -124,12 +100,11 @@ class ValidatedBatch:
         return self.batch
 
 
-def validated_for_leader(records: Buffer, config: LogConfig, now_ms: int) -> ValidatedBatch:
-    """As `validate_for_leader` of a client's batch, for a thread: it touches nothing but its arguments."""
+def validated_for_leader(records: Buffer, config: LogConfig, now_ms: int) -> Steps[ValidatedBatch]:
+    """As `validate_for_leader` of a client's batch, in steps. Jobs touch nothing but its arguments."""
     try:
-        return ValidatedBatch(
-            config, validate_for_leader(single_batch(records), config, AppendOrigin.CLIENT, now_ms), None
-        )
+        outcome = _validation(single_batch(records), config, AppendOrigin.CLIENT, now_ms)
+        return ValidatedBatch(config, outcome if isinstance(outcome, RecordBatch) else (yield from outcome), None)
     except ApiError as problem:
         return ValidatedBatch(config, None, problem)
 
@@ -144,13 +119,15 @@ def batch_for_leader(
 
 
 def takes_long_to_validate(records: Buffer, config: LogConfig, now_ms: int) -> bool:
-    """Whether a client's batch has to be decoded and is not small. False for what is refused for its form."""
-    if len(records) < HEADER_SIZE:
+    """Whether a client's batch has to be looked into and is not small. False for what is refused for its form."""
+    size = len(records)
+    if size < HEADER_SIZE:
         return False
-    if len(records) <= DECODED_INLINE_BYTES_MAX:
-        count = int.from_bytes(records[COUNT_AT:HEADER_SIZE], "big", signed=True)
-        if count <= DECODED_INLINE_RECORDS_MAX:
-            return False
+    if size <= COMPRESSED_INLINE_BYTES_MAX and (
+        not records[ATTRIBUTES_AT] & CODEC_MASK
+        or int.from_bytes(records[COUNT_AT:HEADER_SIZE], "big", signed=True) <= COMPRESSED_INLINE_RECORDS_MAX
+    ):
+        return False
     try:
         batch = single_batch(records)
     except NotOneBatch:
@@ -158,17 +135,21 @@ def takes_long_to_validate(records: Buffer, config: LogConfig, now_ms: int) -> b
     source = batch.attributes & CODEC_MASK
     if source >= len(CODEC_NAMES):
         return False
-    return (
-        config.validate_records
-        or config.compact
-        or target_codec(config, source) != source
-        or _header_is_suspect(batch, config, now_ms)
-    )
+    target = target_codec(config, source)
+    if source == target == NONE and size <= INLINE_BYTES_MAX and batch.count <= INLINE_RECORDS_MAX:
+        return False
+    return config.validate_records or config.compact or target != source or _header_is_suspect(batch, config, now_ms)
 
 
 def validate_for_leader(batch: RecordBatch, config: LogConfig, origin: int, now_ms: int) -> RecordBatch:
     """The batch to append: `batch` itself, or one rewritten as the topic demands. Offsets and epoch are still the
     producer's. Raises ApiError."""
+    outcome = _validation(batch, config, origin, now_ms)
+    return outcome if isinstance(outcome, RecordBatch) else run_here(outcome)
+
+
+def _validation(batch: RecordBatch, config: LogConfig, origin: int, now_ms: int) -> RecordBatch | Steps[RecordBatch]:
+    """The batch to append, or the steps that lead to it where its records must be looked at. Raises ApiError."""
     if origin != AppendOrigin.RAFT_LEADER and batch.size > config.max_message_bytes:
         raise ApiError(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -185,16 +166,8 @@ def validate_for_leader(batch: RecordBatch, config: LogConfig, origin: int, now_
     _check_records_fit(batch, source, config)
     codec = source if config.compression_type == "producer" else target_codec(config, source)
     if config.validate_records or config.compact or codec != source or _header_is_suspect(batch, config, now_ms):
-        return _validate_records(batch, config, codec, now_ms)
+        return validate_records(batch, config, codec, now_ms)
     return _with_log_append_time(batch, config, now_ms)
-
-
-def target_codec(config: LogConfig, source: int) -> int:
-    """The codec that compression.type demands of a batch that came in `source`."""
-    wanted = config.compression_type
-    if wanted == "producer":
-        return source
-    return 0 if wanted == "uncompressed" else CODEC_NAMES.index(wanted)
 
 
 def _check_client_header(batch: RecordBatch, codec: int) -> None:
@@ -247,22 +220,8 @@ def _header_is_suspect(batch: RecordBatch, config: LogConfig, now_ms: int) -> bo
     if config.log_append_time:
         return batch.timestamp_type == LOG_APPEND_TIME
     return not (
-        _timestamp_in_bounds(batch.base_timestamp, config, now_ms)
-        and _timestamp_in_bounds(batch.max_timestamp, config, now_ms)
-    )
-
-
-def _timestamp_in_bounds(timestamp: int, config: LogConfig, now_ms: int) -> bool:
-    difference = now_ms - timestamp
-    return timestamp == NO_TIMESTAMP or (
-        difference <= config.message_timestamp_before_max_ms and -difference <= config.message_timestamp_after_max_ms
-    )
-
-
-def _out_of_range(timestamp: int, config: LogConfig, now_ms: int) -> str:
-    return (
-        f"timestamp {timestamp} is not within [{now_ms - config.message_timestamp_before_max_ms}, "
-        f"{now_ms + config.message_timestamp_after_max_ms}]"
+        timestamp_in_bounds(batch.base_timestamp, config, now_ms)
+        and timestamp_in_bounds(batch.max_timestamp, config, now_ms)
     )
 
 
@@ -273,99 +232,3 @@ def _with_log_append_time(batch: RecordBatch, config: LogConfig, now_ms: int) ->
     if batch.timestamp_type == LOG_APPEND_TIME:
         return RecordBatch(with_max_timestamp(batch, CREATE_TIME, batch.max_timestamp))
     return batch
-
-
-def _validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms: int) -> RecordBatch:
-    records = _decode(batch, config)
-    errors = [
-        (index, code, message)
-        for index, record in enumerate(records)
-        for code, message in _record_errors(batch, record, config, now_ms)
-    ]
-    if errors:
-        _reject(errors)
-    consecutive = all(record.offset == batch.base_offset + index for index, record in enumerate(records))
-    if codec != batch.codec or not consecutive:
-        return RecordBatch(_rebuild(batch, records, config, codec, now_ms))
-    max_timestamp = max(record.timestamp for record in records)
-    if config.log_append_time or max_timestamp != batch.max_timestamp or batch.timestamp_type == LOG_APPEND_TIME:
-        timestamp_type, timestamp = (
-            (LOG_APPEND_TIME, now_ms) if config.log_append_time else (CREATE_TIME, max_timestamp)
-        )
-        return RecordBatch(with_max_timestamp(batch, timestamp_type, timestamp))
-    return batch
-
-
-def _decoded_bytes_max(batch: RecordBatch, config: LogConfig) -> int:
-    """What compresses to a hundredth and less is refused long before the bound, as soon as that shows."""
-    by_ratio = min(DECODED_BYTES_MAX, max(DECODED_FREELY_BYTES_MAX, DECODED_RATIO_MAX * batch.size))
-    return max(by_ratio, config.max_message_bytes)
-
-
-def _decode(batch: RecordBatch, config: LogConfig) -> list[Record]:
-    records_max = max(DECODED_RECORDS_MAX, config.max_message_bytes // RECORD_BYTES_MIN)
-    if batch.codec != NONE and batch.count > records_max:
-        raise ApiError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"a batch that must be decoded: {batch.count} records, more than {records_max}; send smaller ones",
-        )
-    try:
-        return batch.records(_decoded_bytes_max(batch, config))
-    except DecompressedTooLarge as problem:
-        raise ApiError(
-            ErrorCode.MESSAGE_TOO_LARGE, f"a batch that must be decoded: {problem}; send smaller ones"
-        ) from problem
-    except InvalidRecord as problem:
-        raise ApiError(ErrorCode.INVALID_RECORD, str(problem)) from problem
-    except ProtocolError as problem:
-        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem
-
-
-def _record_errors(batch: RecordBatch, record: Record, config: LogConfig, now_ms: int) -> list[tuple[int, str]]:
-    if config.compact and record.key is None:
-        return [(ErrorCode.INVALID_RECORD, "a compacted topic cannot accept a record without a key")]
-    if not config.log_append_time and record.timestamp != NO_TIMESTAMP:
-        if not _timestamp_in_bounds(record.timestamp, config, now_ms):
-            return [(ErrorCode.INVALID_TIMESTAMP, _out_of_range(record.timestamp, config, now_ms))]
-    elif batch.timestamp_type == LOG_APPEND_TIME:
-        return [(ErrorCode.INVALID_TIMESTAMP, "a producer may not set the timestamp type to LogAppendTime")]
-    return []
-
-
-def _reject(errors: list[tuple[int, int, str]]) -> None:
-    record_errors = [(index, message) for index, _, message in errors]
-    if any(code == ErrorCode.INVALID_TIMESTAMP for _, code, _ in errors):
-        raise RecordsRejected(
-            ErrorCode.INVALID_TIMESTAMP,
-            "One or more records have been rejected due to invalid timestamp",
-            record_errors,
-        )
-    shown = "; ".join(f"record {index}: {message}" for index, message in record_errors[:SHOWN_RECORD_ERRORS_MAX])
-    raise RecordsRejected(
-        ErrorCode.INVALID_RECORD,
-        f"One or more records have been rejected due to {len(errors)} record errors: {shown}",
-        record_errors,
-    )
-
-
-def _rebuild(batch: RecordBatch, records: list[Record], config: LogConfig, codec: int, now_ms: int) -> bytes:
-    """The same records in another codec, with consecutive offsets."""
-    renumbered = [
-        Record(batch.base_offset + index, record.timestamp, record.key, record.value, record.headers)
-        for index, record in enumerate(records)
-    ]
-    return build_batch(
-        renumbered,
-        codec=codec,
-        level={
-            GZIP: config.compression_gzip_level,
-            LZ4: config.compression_lz4_level,
-            ZSTD: config.compression_zstd_level,
-        }.get(codec),
-        timestamp_type=LOG_APPEND_TIME if config.log_append_time else CREATE_TIME,
-        log_append_time_ms=now_ms,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-        is_transactional=batch.is_transactional,
-    )

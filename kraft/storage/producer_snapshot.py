@@ -1,7 +1,10 @@
 """The `.snapshot` file: producer state as of an offset, so that a restart need not read the log from its start.
 
-Version i16 = 1, CRC-32C u32 of everything from byte 6 on, count i32, then 46 bytes a producer. Only the last batch
-of each producer is kept, as in Kafka: after a restart duplicates of older ones are refused as out of order.
+Version i16 = 1, CRC-32C u32 of everything from byte 6 on, count i32, then entries of 46 bytes.
+
+Kafka writes one entry a producer, with its last batch, so that after a restart a retry of an older batch is refused as
+out of order. Here each of the last five batches has an entry, oldest first; the open transaction is in the last one.
+Kafka and earlier releases take the last entry of a producer for all there is.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ from struct import Struct
 from crc32c import crc32c
 
 from kraft.common.errors import CorruptData
-from kraft.storage.producer_state_entry import BatchMetadata, ProducerStateEntry
+from kraft.storage.producer_state_entry import CACHED_BATCHES, BatchMetadata, ProducerStateEntry
 
 VERSION = 1
+NO_TRANSACTION = -1
 
 _HEAD = Struct(">hI")
 _COUNT = Struct(">i")
@@ -26,6 +30,17 @@ def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
     """In the order given."""
     body, count = bytearray(_COUNT.size), 0
     for entry in entries:
+        for batch in entry.batches[:-1]:
+            body += _ENTRY.pack(
+                entry.producer_id,
+                entry.producer_epoch,
+                batch.last_sequence,
+                batch.last_offset,
+                batch.offset_delta,
+                batch.timestamp,
+                entry.coordinator_epoch,
+                NO_TRANSACTION,
+            )
         transaction = entry.current_transaction_first_offset
         body += _ENTRY.pack(
             entry.producer_id,
@@ -35,9 +50,9 @@ def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
             entry.last_offset_delta,
             entry.last_timestamp,
             entry.coordinator_epoch,
-            -1 if transaction is None else transaction,
+            NO_TRANSACTION if transaction is None else transaction,
         )
-        count += 1
+        count += max(1, len(entry.batches))
     _COUNT.pack_into(body, 0, count)
     return _HEAD.pack(VERSION, crc32c(bytes(body))) + bytes(body)
 
@@ -53,8 +68,15 @@ def decode_snapshot(path: str, content: bytes) -> list[ProducerStateEntry]:
         raise CorruptData(f"{path}: the CRC is wrong")
     (count,) = _COUNT.unpack_from(content, _CRC_FROM)
     if len(content) != _CRC_FROM + _COUNT.size + count * _ENTRY.size:
-        raise CorruptData(f"{path}: {len(content)} bytes do not hold {count} producers")
-    return [_entry(*fields) for fields in _ENTRY.iter_unpack(content[_CRC_FROM + _COUNT.size :])]
+        raise CorruptData(f"{path}: {len(content)} bytes do not hold {count} entries")
+    producers: dict[int, ProducerStateEntry] = {}
+    for fields in _ENTRY.iter_unpack(content[_CRC_FROM + _COUNT.size :]):
+        entry = _entry(*fields)
+        earlier = producers.get(entry.producer_id)
+        if earlier is not None and earlier.producer_epoch == entry.producer_epoch:
+            entry.batches = (*earlier.batches, *entry.batches)[-CACHED_BATCHES:]
+        producers[entry.producer_id] = entry
+    return list(producers.values())
 
 
 def _entry(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections import deque
+from itertools import islice
 from pathlib import Path
 
 import confluent_kafka
@@ -71,11 +72,21 @@ def client(kind: int, config: dict[str, str], topic: str) -> tuple[int, int]:
     return handle, LIBRARY.rd_kafka_topic_new(handle, topic.encode(), None)
 
 
-def produce(bootstrap: str, topic: str, count: int, size: int, bytes_per_s: int = 0, partitions: int = 1) -> float:
+def produce(
+    bootstrap: str,
+    topic: str,
+    count: int,
+    size: int,
+    bytes_per_s: int = 0,
+    partitions: int = 1,
+    codec: str = "none",
+    keys: int = 0,
+) -> float:
     """Seconds from the first record until the last acknowledgement, at full speed or at `bytes_per_s`, to
     `partitions` in turn.
 
-    Connections are warm before the clock starts.
+    With `keys`, each record has one of so many keys and values are texts, a fifth of whose size remains in lz4.
+    Otherwise all records are the same bytes, without a key. Connections are warm before the clock starts.
     """
     config = {
         "bootstrap.servers": bootstrap,
@@ -84,12 +95,11 @@ def produce(bootstrap: str, topic: str, count: int, size: int, bytes_per_s: int 
         "batch.size": "1000000",
         "queue.buffering.max.messages": "1000000",
         "queue.buffering.max.kbytes": "131072",
+        "compression.type": codec,
     }
     handle, rkt = client(PRODUCER, config, topic)
-    payload = ctypes.create_string_buffer(bytes(index * 131 % 251 for index in range(size)), size)
     messages = (RawMessage * BATCH)()
-    for message in messages:
-        message.payload, message.len = ctypes.addressof(payload), size
+    kept = fill_keyed(messages, size, keys) if keys else fill_alike(messages, size)
     in_flight_max = max(BATCH, min(400_000, 64_000_000 // size))
 
     def send(amount: int, partition: int) -> None:
@@ -114,7 +124,30 @@ def produce(bootstrap: str, topic: str, count: int, size: int, bytes_per_s: int 
             time.sleep(max(0.0, started + (count - left) * size / bytes_per_s - time.perf_counter()))
     if LIBRARY.rd_kafka_flush(handle, 120_000) != 0:
         raise TimeoutError("records were not acknowledged")
+    del kept
     return time.perf_counter() - started
+
+
+def fill_alike(messages: ctypes.Array[RawMessage], size: int) -> object:
+    """Let every message be the same bytes. What is returned owns them."""
+    payload = ctypes.create_string_buffer(bytes(index * 131 % 251 for index in range(size)), size)
+    for message in messages:
+        message.payload, message.len = ctypes.addressof(payload), size
+    return payload
+
+
+def fill_keyed(messages: ctypes.Array[RawMessage], size: int, keys: int) -> object:
+    """Give each message a key and a text of its own, of `size` bytes together. What is returned owns them."""
+    owned = []
+    for index, message in enumerate(messages):
+        key = b"%010d" % (index * 7919 % keys)
+        fields = (b'"field%d": %d' % (field, index * field * 7919 % 1_000_003) for field in range(size))
+        text = b"{" + b", ".join(islice(fields, size // 14 + 1))
+        value = text[: size - len(key)]
+        message.payload, message.len = ctypes.cast(ctypes.c_char_p(value), ctypes.c_void_p).value, len(value)
+        message.key, message.key_len = ctypes.cast(ctypes.c_char_p(key), ctypes.c_void_p).value, len(key)
+        owned += [key, value]
+    return owned
 
 
 def consume(bootstrap: str, topic: str, count: int) -> float:

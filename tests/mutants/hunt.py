@@ -4,8 +4,9 @@ Each patch in tests/mutants is a one-line defect, modelled on a mistake that som
 copy of the tree, never to the product; a marker beside its line tells whether that line ran. Then standard seeds run
 until one of them shows a violation that the unchanged tree does not show with the same seed. A defect of the Raft
 core is first tried on the quorum's own simulation (tests/properties/raft_quorum), where nodes crash between any two
-events and a seed takes a tenth of a second, and on clusters if that does not show it. A mutant that is not reached,
-or not caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
+events and a seed takes a tenth of a second, and a defect of a reader of records on payloads alone, garbage among them
+(tests/properties/record_payloads.py); on clusters if those do not show it. A mutant that is not reached, or not
+caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
 
 The last line says how many were caught, and how many seeds that took in the median.
 """
@@ -32,12 +33,14 @@ PATCHES: Final = ROOT / "tests" / "mutants"
 PACKAGES: Final = ("kraft", "api")
 SEEDS_MAX: Final = 60
 SEEDS_AT_ONCE: Final = 5
-QUORUM: Final = "quorum"
-"""The Raft core alone, in a simulation of its own."""
-QUORUM_MODULE: Final = "tests.properties.raft_quorum"
-RAFT_CORE: Final = "kraft/raft/core/"
-QUORUM_SEEDS_MAX: Final = 400
-QUORUM_SEEDS_AT_ONCE: Final = 50
+CLUSTER: Final = "cluster"
+OWN_SIMULATIONS: Final = {
+    "kraft/raft/core/": "tests.properties.raft_quorum",
+    "kraft/protocol/records/judged_records.py": "tests.properties.record_payloads",
+}
+"""Parts that have a simulation of their own, a module that takes seeds."""
+OWN_SEEDS_MAX: Final = 400
+OWN_SEEDS_AT_ONCE: Final = 50
 MARKER: Final = "kraft_mutant_reached"
 MARKER_MODULE: Final = 'from pathlib import Path\n\nPath(__file__).with_suffix(".ran").touch()\n'
 
@@ -155,10 +158,11 @@ class Hunter:
             where = Path(name)
             make_tree(mutant, where)
             tried, finding = 0, ""
-            if mutant.path.startswith(RAFT_CORE):
-                tried, finding = self._run(where, QUORUM, range(QUORUM_SEEDS_MAX), QUORUM_SEEDS_AT_ONCE)
+            for part, module in OWN_SIMULATIONS.items():
+                if mutant.path.startswith(part):
+                    tried, finding = self._run(where, module, range(OWN_SEEDS_MAX), OWN_SEEDS_AT_ONCE)
             if not finding:
-                more, finding = self._run(where, "cluster", self._seeds, SEEDS_AT_ONCE)
+                more, finding = self._run(where, CLUSTER, self._seeds, SEEDS_AT_ONCE)
                 tried += more
             return Verdict(mutant, (where / f"{MARKER}.ran").exists(), tried, finding)
 
@@ -177,7 +181,7 @@ class Hunter:
         return self._green[kind, seed]
 
     def _seeds_of(self, kind: str, seeds: Sequence[int], tree: Path) -> list[dict[str, Any]]:
-        module = QUORUM_MODULE if kind == QUORUM else ""
+        module = "" if kind == CLUSTER else kind
         return run_elsewhere(seeds, kind, tree=tree, stop=True, module=module)
 
 

@@ -41,6 +41,14 @@ def test_a_defect_of_the_raft_core_is_tried_on_the_quorums_own_simulation(tmp_pa
     assert verdict.finding.startswith("quorum, event ")
 
 
+@pytest.mark.parametrize("mutant", [each for each in MUTANTS if each.path.startswith("kraft/protocol/records/")])
+def test_a_defect_of_a_reader_of_records_is_shown_by_payloads_alone(mutant: Mutant, tmp_path: Path) -> None:
+    make_tree(None, tmp_path)
+    verdict = Hunter([], tmp_path).hunt(mutant)
+    assert verdict.caught
+    assert verdict.finding.startswith("record payloads: ")
+
+
 def test_a_patch_that_does_not_apply_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.mutants.hunt.PACKAGES", ())
     with pytest.raises(Exception, match="returned non-zero exit status"):

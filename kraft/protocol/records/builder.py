@@ -88,6 +88,28 @@ def build_batch(
     )
 
 
+def resealed_batch(
+    batch: RecordBatch, payload: bytes, codec: int, level: int | None, timestamp_type: int, max_timestamp: int
+) -> bytes:
+    """`batch` in another codec: `payload` has its records, not compressed. Offsets, sequence, producer and base
+    timestamp stay."""
+    return _seal(
+        payload if codec == NONE else compress(codec, payload, level),
+        batch.base_offset,
+        batch.partition_leader_epoch,
+        codec
+        | (TIMESTAMP_TYPE_FLAG if timestamp_type == LOG_APPEND_TIME else 0)
+        | (TRANSACTIONAL_FLAG if batch.is_transactional else 0),
+        batch.last_offset_delta,
+        batch.base_timestamp,
+        max_timestamp,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        batch.count,
+    )
+
+
 def build_empty_batch(batch: RecordBatch) -> bytes:
     """`batch` without its records: keeps offsets, producer, epoch and sequence, as Kafka's cleaner does for the last
     batch of a producer."""

@@ -28,7 +28,9 @@ DECOMPRESSED_BYTES_MAX = 1 << 30
 """Bytes that one batch may decompress to unless the caller says otherwise: 1 GiB."""
 
 CHUNK_BYTES = 1 << 20
-"""Made at a time; what was made is counted before more is."""
+CHUNK_RATIO = 8
+"""Bytes made at a time: CHUNK_BYTES, or CHUNK_RATIO for each compressed byte if that is more, so that most batches are
+made in one go. What was made is counted before more is."""
 
 DEFAULT_LEVELS = {GZIP: -1, LZ4: 9, ZSTD: 3}
 
@@ -87,20 +89,24 @@ def _gzip(data: Buffer, level: int) -> bytes:
     return compressor.compress(data) + compressor.flush()
 
 
+def _chunk_bytes(data: Buffer) -> int:
+    return max(CHUNK_BYTES, CHUNK_RATIO * len(data))
+
+
 def _gunzip(data: Buffer, bytes_max: int) -> bytes:
-    plain, rest = bytearray(), bytes(data)
-    while rest:
+    chunks: list[bytes] = []
+    left, chunk_bytes, rest = bytes_max + 1, _chunk_bytes(data), bytes(data)
+    while rest and left:
         member = zlib.decompressobj(31)
-        while not member.eof and len(plain) <= bytes_max:
-            chunk = member.decompress(rest, min(CHUNK_BYTES, bytes_max + 1 - len(plain)))
+        while not member.eof and left:
+            chunk = member.decompress(rest, min(chunk_bytes, left))
             rest = member.unconsumed_tail
-            plain += chunk
+            chunks.append(chunk)
+            left -= len(chunk)
             if not chunk and not rest and not member.eof:
                 raise EOFError("it ends inside a member")
-        if len(plain) > bytes_max:
-            break
         rest = member.unused_data
-    return bytes(plain)
+    return b"".join(chunks)
 
 
 def _snap(data: Buffer, _: int) -> bytes:
@@ -151,14 +157,16 @@ def _lz4(data: Buffer, level: int) -> bytes:
 
 def _unlz4(data: Buffer, bytes_max: int) -> bytes:
     decompressor = lz4.frame.LZ4FrameDecompressor()
-    plain, rest = bytearray(), bytes(data)
-    while not decompressor.eof and len(plain) <= bytes_max:
-        chunk = decompressor.decompress(rest, max_length=min(CHUNK_BYTES, bytes_max + 1 - len(plain)))
+    chunks: list[bytes] = []
+    left, chunk_bytes, rest = bytes_max + 1, _chunk_bytes(data), bytes(data)
+    while not decompressor.eof and left:
+        chunk = decompressor.decompress(rest, max_length=min(chunk_bytes, left))
         rest = b""
-        plain += chunk
+        chunks.append(chunk)
+        left -= len(chunk)
         if not chunk and decompressor.needs_input and not decompressor.eof:
             raise EOFError("it ends inside a frame")
-    return bytes(plain)
+    return b"".join(chunks)
 
 
 def _zstd(data: Buffer, level: int) -> bytes:
@@ -167,10 +175,12 @@ def _zstd(data: Buffer, level: int) -> bytes:
 
 def _unzstd(data: Buffer, bytes_max: int) -> bytes:
     with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
-        plain = bytearray()
-        while len(plain) <= bytes_max and (chunk := reader.read(min(CHUNK_BYTES, bytes_max + 1 - len(plain)))):
-            plain += chunk
-        return bytes(plain)
+        chunks: list[bytes] = []
+        left, chunk_bytes = bytes_max + 1, _chunk_bytes(data)
+        while left and (chunk := reader.read(min(chunk_bytes, left))):
+            chunks.append(chunk)
+            left -= len(chunk)
+        return b"".join(chunks)
 
 
 _COMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {

@@ -13,7 +13,8 @@ from kraft.protocol.messages.produce_request import PartitionProduceData, Produc
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, DecompressedTooLarge, compress, decompress
 from kraft.protocol.records.record import Record
-from kraft.storage.log_validator import DECODED_FREELY_BYTES_MAX, DECODED_INLINE_BYTES_MAX
+from kraft.storage.log_validator import COMPRESSED_INLINE_BYTES_MAX
+from kraft.storage.record_validator import DECODED_FREELY_BYTES_MAX
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import Broker, broker, decoded, simulate
 
@@ -58,7 +59,7 @@ def test_a_batch_that_is_mostly_air_is_refused_off_the_loop(codec: int, case: st
             batch = sent(size, codec, timestamp_ms)
             code, staged = await produce(made, batch)
             assert code == ErrorCode.MESSAGE_TOO_LARGE
-            assert staged == (len(batch) > DECODED_INLINE_BYTES_MAX)
+            assert staged == (len(batch) > COMPRESSED_INLINE_BYTES_MAX)
             assert made.partition("t").log.log_end_offset == 0
 
     simulate(play)

@@ -13,7 +13,7 @@ import trio
 from kraft.common.errors import ProtocolError
 from kraft.common.logging import Loggers
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
-from kraft.network.reply import NO_REPLY, FirstStage, Peer, Reply, Staged
+from kraft.network.reply import NO_REPLY, FirstStage, Peer, Reply, Staged, inside
 from kraft.network.socket_server import SocketServer
 from kraft.world.ports import Stream
 from kraft.world.real import RealWorld
@@ -57,7 +57,7 @@ class ScriptedDispatcher:
             self.stages.append(stage)
             return Staged(self._staged(stage, data), stage)
         if command[:1] in (b"a", b"p") and not command.endswith(b"!"):
-            return self._later(command)
+            return inside(self._later(command), self._wrapped)
         return Reply((frame(command),), close_after=command[:1] == b"c")
 
     async def _staged(self, stage: FirstStage, data: memoryview) -> Reply:
@@ -67,6 +67,10 @@ class ScriptedDispatcher:
         await stage.wait()
         await self.gate.wait()
         return Reply((frame(kept[0][:8]),))
+
+    async def _wrapped(self, outcome: Awaitable[Reply]) -> Reply:
+        """As the node's dispatcher awaits its handlers."""
+        return await outcome
 
     async def _later(self, command: bytes) -> Reply:
         await self.gate.wait()

@@ -13,13 +13,11 @@ from kraft.protocol.records.record_batch import CRC_START, HEADER_SIZE, LOG_APPE
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import (
     CHECKED_WHOLLY_RECORD_BYTES,
-    DECODED_BYTES_MAX,
-    DECODED_RECORDS_MAX,
     AppendOrigin,
-    RecordsRejected,
     single_batch,
     validate_for_leader,
 )
+from kraft.storage.record_validator import DECODED_BYTES_MAX, DECODED_RECORDS_MAX, RecordsRejected
 from tests.unit.storage.support import NOW_MS, batch_of
 
 FULL = LogConfig(validate_records=True)
@@ -189,7 +187,7 @@ def test_more_records_than_can_be_decoded_in_time_are_too_large_only_where_they_
 def test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_it_must_be_decoded(
     codec: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kraft.storage.log_validator.DECODED_BYTES_MAX", 2 << 20)
+    monkeypatch.setattr("kraft.storage.record_validator.DECODED_BYTES_MAX", 2 << 20)
     fits, bomb = (batch_of(b"a" * size, keys=(b"k",), codec=codec) for size in ((2 << 20) - 100, (2 << 20) + 1))
     assert len(bomb) < 1 << 20 < DECODED_BYTES_MAX
     assert code_of(fits, COMPACTED) == ErrorCode.NONE

@@ -126,7 +126,10 @@ def test_producers_go_on_after_a_restart(clean: bool) -> None:
         log.close()
     machine.kill()
     log = machine.log(LogConfig(segment_bytes=300), clean=clean)
-    assert produce(log, 9).duplicate
+    for sequence in range(5, 10):
+        again = produce(log, sequence)
+        assert again.duplicate, "a client may have had five batches under way when the node stopped"
+        assert again.first_offset == sequence
     assert produce(log, 10).first_offset == 10
     assert refusal(log, 12) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
@@ -174,6 +177,31 @@ def test_snapshots_are_46_bytes_a_producer_and_refuse_damage() -> None:
     for damaged in (data[:-1], data[:5], b"\x00\x02" + data[2:], data[:-1] + b"?"):
         with pytest.raises(CorruptData):
             decode_snapshot("x", damaged)
+
+
+def test_a_snapshot_holds_the_last_five_batches_and_its_last_entry_is_all_that_kafka_writes() -> None:
+    batches = tuple(BatchMetadata(sequence, 10 + sequence, 0, 90 + sequence) for sequence in range(5))
+    known = ProducerStateEntry(
+        7, producer_epoch=2, last_timestamp=94, current_transaction_first_offset=12, batches=batches
+    )
+    data = encode_snapshot([known, ProducerStateEntry(8)])
+    assert len(data) == 10 + 6 * 46
+    first, second = decode_snapshot("x", data)
+    assert [(each.last_sequence, each.last_offset, each.timestamp) for each in first.batches] == [
+        (each.last_sequence, each.last_offset, each.timestamp) for each in batches
+    ]
+    assert (first.current_transaction_first_offset, first.last_timestamp, second.producer_id) == (12, 94, 8)
+    last = encode_snapshot([ProducerStateEntry(7, producer_epoch=2, last_timestamp=94, batches=batches[-1:])])
+    assert data[10 + 4 * 46 :][: 46 - 8] == last[10:][: 46 - 8], "all but the transaction"
+    (alone,) = decode_snapshot("x", last)
+    assert alone.last_sequence == 4
+
+
+def test_batches_of_an_older_epoch_in_a_snapshot_do_not_count() -> None:
+    older = ProducerStateEntry(7, producer_epoch=1, batches=(BatchMetadata(3, 3, 0, 1),))
+    newer = ProducerStateEntry(7, producer_epoch=2, batches=(BatchMetadata(0, 4, 0, 1),))
+    (entry,) = decode_snapshot("x", encode_snapshot([older, newer]))
+    assert (entry.producer_epoch, [batch.last_sequence for batch in entry.batches]) == (2, [0])
 
 
 def test_an_open_transaction_holds_the_last_stable_offset_until_its_marker_is_replicated(log: UnifiedLog) -> None:

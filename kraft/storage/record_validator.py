@@ -1,0 +1,221 @@
+"""Validate a client's batch by its records, where the topic's configuration or a header that cannot be right demands
+it, and give it the codec, timestamps and offsets that the topic has.
+
+The payload is decompressed, judged without building a record, and compressed anew where the topic has another codec.
+Its bytes stay what they are, unless offsets have to be renumbered.
+
+Decompressing and compressing let go of the interpreter, so they are jobs for a thread. Loops over records would hold
+it there as well: they run on the loop, a slice at a time.
+
+Decoding costs what the batch holds, not what it has on the wire, and equal records compress to almost nothing: what
+a compressed batch may hold where it must be decoded has bounds of its own. They are answered with MESSAGE_TOO_LARGE,
+upon which Kafka's producer splits the batch and sends the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import TypeVar, TypeVarTuple
+
+from kraft.common.errors import ApiError, ProtocolError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.builder import resealed_batch, with_max_timestamp
+from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, ZSTD, DecompressedTooLarge
+from kraft.protocol.records.judged_records import JudgedRecords, judge_records
+from kraft.protocol.records.record import RECORD_BYTES_MIN, InvalidRecord, Record, append_record, iterate_records
+from kraft.protocol.records.record_batch import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP, RecordBatch
+from kraft.storage.log_config import LogConfig
+from kraft.storage.steps import Steps
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+SHOWN_RECORD_ERRORS_MAX = 3
+
+DECODED_BYTES_MAX = 128 << 20
+"""Bytes to which a compressed batch that must be decoded may decompress, or max.message.bytes if that is more: so
+many could come uncompressed."""
+DECODED_FREELY_BYTES_MAX = 16 << 20
+DECODED_RATIO_MAX = 32
+"""Bytes to which each byte of such a batch may decompress, beyond DECODED_FREELY_BYTES_MAX."""
+DECODED_RECORDS_MAX = 250_000
+"""Records that such a batch may hold (about 0.2 seconds' work), or as many as fit in max.message.bytes uncompressed
+if that is more."""
+BUILT_A_SLICE = 500
+"""Records that are decoded one by one between two pauses: about three milliseconds."""
+
+
+class RecordsRejected(ApiError):
+    """Single records are at fault. `record_errors` holds (index in the batch, sentence) for the Produce response."""
+
+    def __init__(self, code: int, message: str, record_errors: Sequence[tuple[int, str]]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+
+def target_codec(config: LogConfig, source: int) -> int:
+    """The codec that compression.type demands of a batch that came in `source`."""
+    wanted = config.compression_type
+    if wanted == "producer":
+        return source
+    return 0 if wanted == "uncompressed" else CODEC_NAMES.index(wanted)
+
+
+def timestamp_in_bounds(timestamp: int, config: LogConfig, now_ms: int) -> bool:
+    """Whether the topic takes a record of this time."""
+    difference = now_ms - timestamp
+    return timestamp == NO_TIMESTAMP or (
+        difference <= config.message_timestamp_before_max_ms and -difference <= config.message_timestamp_after_max_ms
+    )
+
+
+def validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms: int) -> Steps[RecordBatch]:
+    """The batch to append in `codec`: `batch` itself if nothing about it has to change. Its header is valid, and it
+    has at least one record. Raises ApiError."""
+    payload, judged = yield from _judge(batch, config)
+    if not _all_acceptable(batch, judged, config, now_ms):
+        yield from _check_each_record(batch, payload, config, now_ms)
+    if config.log_append_time:
+        timestamp_type, max_timestamp = LOG_APPEND_TIME, now_ms
+    elif batch.timestamp_type == LOG_APPEND_TIME:
+        timestamp_type, max_timestamp = CREATE_TIME, batch.max_timestamp
+    else:
+        timestamp_type, max_timestamp = CREATE_TIME, batch.base_timestamp + judged.timestamp_delta_max
+    if codec == batch.codec and judged.are_consecutive:
+        if timestamp_type == batch.timestamp_type and max_timestamp == batch.max_timestamp:
+            return batch
+        return RecordBatch(with_max_timestamp(batch, timestamp_type, max_timestamp))
+    if not judged.are_consecutive:
+        payload = yield from _renumbered(batch, payload)
+    return RecordBatch(
+        (
+            yield from _in_thread(
+                resealed_batch, batch, payload, codec, _level(config, codec), timestamp_type, max_timestamp
+            )
+        )
+    )
+
+
+def _in_thread(function: Callable[[*Ts], T], *arguments: *Ts) -> Steps[T]:
+    """What `function` returns, as a job."""
+    results: list[T] = []
+    yield lambda: results.append(function(*arguments))
+    return results[0]
+
+
+def _level(config: LogConfig, codec: int) -> int | None:
+    return {
+        GZIP: config.compression_gzip_level,
+        LZ4: config.compression_lz4_level,
+        ZSTD: config.compression_zstd_level,
+    }.get(codec)
+
+
+def _judge(batch: RecordBatch, config: LogConfig) -> Steps[tuple[bytes, JudgedRecords]]:
+    """The decompressed payload, and what holds for its records."""
+    records_max = max(DECODED_RECORDS_MAX, config.max_message_bytes // RECORD_BYTES_MIN)
+    if batch.codec != NONE and batch.count > records_max:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch that must be decoded: {batch.count} records, more than {records_max}; send smaller ones",
+        )
+    try:
+        if batch.codec == NONE:
+            payload = bytes(batch.payload())
+        else:
+            payload = yield from _in_thread(_decompressed, batch, _decoded_bytes_max(batch, config))
+        return payload, (yield from judge_records(payload, batch.count))
+    except DecompressedTooLarge as problem:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE, f"a batch that must be decoded: {problem}; send smaller ones"
+        ) from problem
+    except InvalidRecord as problem:
+        raise ApiError(ErrorCode.INVALID_RECORD, str(problem)) from problem
+    except ProtocolError as problem:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem
+
+
+def _decompressed(batch: RecordBatch, bytes_max: int) -> bytes:
+    return bytes(batch.payload(bytes_max))
+
+
+def _decoded_bytes_max(batch: RecordBatch, config: LogConfig) -> int:
+    """What compresses to a hundredth and less is refused long before the bound, as soon as that shows."""
+    by_ratio = min(DECODED_BYTES_MAX, max(DECODED_FREELY_BYTES_MAX, DECODED_RATIO_MAX * batch.size))
+    return max(by_ratio, config.max_message_bytes)
+
+
+def _all_acceptable(batch: RecordBatch, judged: JudgedRecords, config: LogConfig, now_ms: int) -> bool:
+    """Whether the topic takes every record, as far as what holds for all of them tells. If not, some or none may be
+    at fault."""
+    if (config.compact and not judged.have_keys) or batch.timestamp_type == LOG_APPEND_TIME:
+        return False
+    if config.log_append_time:
+        return True
+    earliest = batch.base_timestamp + judged.timestamp_delta_min
+    latest = batch.base_timestamp + judged.timestamp_delta_max
+    if earliest == NO_TIMESTAMP != latest:
+        return False  # It passes by itself, but does not tell that later ones do.
+    return timestamp_in_bounds(earliest, config, now_ms) and timestamp_in_bounds(latest, config, now_ms)
+
+
+def _check_each_record(
+    batch: RecordBatch, payload: bytes, config: LogConfig, now_ms: int
+) -> Generator[None, None, None]:
+    """Raises RecordsRejected, which names the records at fault."""
+    errors: list[tuple[int, int, str]] = []
+    log_append_time_ms = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
+    records = iterate_records(payload, batch.count, batch.base_offset, batch.base_timestamp, log_append_time_ms)
+    for index, record in enumerate(records):
+        error = _record_error(batch, record, config, now_ms)
+        if error is not None:
+            errors.append((index, *error))
+        if index % BUILT_A_SLICE == BUILT_A_SLICE - 1:
+            yield
+    if errors:
+        _reject(errors)
+
+
+def _record_error(batch: RecordBatch, record: Record, config: LogConfig, now_ms: int) -> tuple[int, str] | None:
+    if config.compact and record.key is None:
+        return ErrorCode.INVALID_RECORD, "a compacted topic cannot accept a record without a key"
+    if not config.log_append_time and record.timestamp != NO_TIMESTAMP:
+        if not timestamp_in_bounds(record.timestamp, config, now_ms):
+            return ErrorCode.INVALID_TIMESTAMP, _out_of_range(record.timestamp, config, now_ms)
+    elif batch.timestamp_type == LOG_APPEND_TIME:
+        return ErrorCode.INVALID_TIMESTAMP, "a producer may not set the timestamp type to LogAppendTime"
+    return None
+
+
+def _out_of_range(timestamp: int, config: LogConfig, now_ms: int) -> str:
+    return (
+        f"timestamp {timestamp} is not within [{now_ms - config.message_timestamp_before_max_ms}, "
+        f"{now_ms + config.message_timestamp_after_max_ms}]"
+    )
+
+
+def _reject(errors: list[tuple[int, int, str]]) -> None:
+    record_errors = [(index, message) for index, _, message in errors]
+    if any(code == ErrorCode.INVALID_TIMESTAMP for _, code, _ in errors):
+        raise RecordsRejected(
+            ErrorCode.INVALID_TIMESTAMP,
+            "One or more records have been rejected due to invalid timestamp",
+            record_errors,
+        )
+    shown = "; ".join(f"record {index}: {message}" for index, message in record_errors[:SHOWN_RECORD_ERRORS_MAX])
+    raise RecordsRejected(
+        ErrorCode.INVALID_RECORD,
+        f"One or more records have been rejected due to {len(errors)} record errors: {shown}",
+        record_errors,
+    )
+
+
+def _renumbered(batch: RecordBatch, payload: bytes) -> Generator[None, None, bytes]:
+    """The same records with consecutive offsets."""
+    out = bytearray()
+    # Relative to offset and time zero, each record has its deltas.
+    for index, record in enumerate(iterate_records(payload, batch.count, 0, 0)):
+        append_record(out, index, record.timestamp, record.key, record.value, record.headers)
+        if index % BUILT_A_SLICE == BUILT_A_SLICE - 1:
+            yield
+    return bytes(out)

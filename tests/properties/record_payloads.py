@@ -1,0 +1,132 @@
+"""Payloads of record batches, right ones and garbage, and whether a reader that builds no records agrees with the plain
+decoder on them.
+
+`python -m tests.properties.record_payloads --these SEED...` runs seeds, and says in a line of JSON what came of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+
+from jepsen.simulate import check_trees
+from kraft.protocol.records.judged_records import JudgedRecords, judge_records
+from kraft.protocol.records.record import InvalidRecord, iterate_records
+from kraft.protocol.records.varint import append_varint
+from kraft.world.turns import at_once
+
+PAYLOADS_A_SEED = 300
+NUMBERS = (0, 1, 2, -1, -2, 62, 63, 64, -64, -65, 8191, 8192, -8193, 1 << 20, 1 << 40, -(1 << 40))
+LENGTHS = (0, 0, 1, 5, 63, 64, 130, 9000)
+
+
+class PayloadWriter:
+    """Draws the bytes of records. Now and then a number is one off, or takes more bytes than it needs."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.draw = draw
+        self.one_in = draw.choice((0, 0, 20, 60))
+        """Of so many numbers one is wrong; 0: none."""
+
+    def payload(self) -> tuple[bytes, int]:
+        """A payload, and the count that its batch's header says."""
+        draw, out = self.draw, bytearray()
+        count = draw.choice((1, 1, 2, 3, 5, 70))
+        for index in range(count):
+            self.append_record(out, index)
+        garbage = draw.randrange(12)
+        if garbage == 0 and out:
+            out[draw.randrange(len(out))] = draw.randrange(256)
+        elif garbage == 1:
+            del out[draw.randrange(len(out) + 1) :]
+        elif garbage == 2:
+            out += bytes(draw.randrange(256) for _ in range(draw.randrange(1, 12)))
+        elif garbage == 3:
+            out = bytearray(draw.choice((0, 1, 2, 12, 14, 127, 128, 255)) for _ in range(draw.randrange(60)))
+        return bytes(out), max(1, count + draw.choice((0, 0, 0, 0, 0, 0, 1, -1)))
+
+    def append_record(self, out: bytearray, index: int) -> None:
+        draw, body = self.draw, bytearray(1)
+        self.append_number(body, draw.choice(NUMBERS))
+        self.append_number(body, draw.choice((index,) * 9 + NUMBERS[:3]))
+        self.append_field(body)
+        self.append_field(body)
+        headers = draw.choice((0, 0, 0, 1, 3))
+        self.append_number(body, headers)
+        for _ in range(headers):
+            self.append_field(body, null_one_in=40)
+            self.append_field(body)
+        self.append_number(out, len(body))
+        out += body
+
+    def append_field(self, body: bytearray, null_one_in: int = 4) -> None:
+        """Length and bytes; -1 for null, and rarely another negative length."""
+        if not self.draw.randrange(null_one_in):
+            self.append_number(body, self.draw.choice((-1, -1, -1, -7)))
+            return
+        length = self.draw.choice(LENGTHS)
+        self.append_number(body, length)
+        body += bytes(length)
+
+    def append_number(self, out: bytearray, number: int) -> None:
+        draw = self.draw
+        wrong = self.one_in and not draw.randrange(self.one_in)
+        kind = draw.randrange(4) if wrong else 0
+        append_varint(out, number + (draw.choice((1, -1)) if kind == 1 else 0))
+        if kind == 2:  # The same number, in more bytes, of which there may be up to ten.
+            out[-1] |= 0x80
+            out += bytes((0x80,)) * draw.choice((0, 1, 7, 9)) + bytes(1)
+        elif kind == 3:
+            append_varint(out, draw.choice(NUMBERS))
+
+
+def plainly(payload: bytes, count: int) -> JudgedRecords | type[InvalidRecord]:
+    """What the plain decoder says of it, or the class of its error."""
+    try:
+        records = list(iterate_records(payload, count, 0, 0))
+    except InvalidRecord as problem:
+        return type(problem)
+    times = [record.timestamp for record in records]
+    return JudgedRecords(
+        all(record.key is not None for record in records),
+        [record.offset for record in records] == list(range(count)),
+        min(times),
+        max(times),
+    )
+
+
+def judged(payload: bytes, count: int) -> JudgedRecords | type[InvalidRecord]:
+    try:
+        return at_once(judge_records(payload, count))
+    except InvalidRecord as problem:
+        return type(problem)
+
+
+def disagreement(draw: random.Random) -> str:
+    """Where the readers differ on one payload; empty where they agree."""
+    payload, count = PayloadWriter(draw).payload()
+    expected, found = plainly(payload, count), judged(payload, count)
+    return "" if found == expected else f"{count} in {payload.hex()}: decoded {expected}, judged {found}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="record_payloads", description=__doc__)
+    parser.add_argument("--these", type=int, nargs="+", required=True, help="seeds")
+    parser.add_argument("--stop", action="store_true", help="the first violation is the last seed")
+    arguments = parser.parse_args()
+    check_trees()
+    for seed in arguments.these:
+        draw = random.Random(seed)
+        violation = next(filter(None, (disagreement(draw) for _ in range(PAYLOADS_A_SEED))), "")
+        verdict = "violation" if violation else "ok"
+        violations = [f"record payloads: {violation}"] if violation else []
+        print(json.dumps({"seed": seed, "verdict": verdict, "violations": violations}), flush=True)
+        if violation and arguments.stop:
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
