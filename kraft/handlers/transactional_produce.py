@@ -115,20 +115,26 @@ class TransactionalProduce:
                 if append is not None:
                     self._appends[name, index] = append
 
-    async def verify(self) -> None:
-        """Ask the coordinator about every partition that needs it. While the producer's previous transaction is being
-        completed it is asked again, for add.partitions.to.txn.retry.backoff.max.ms."""
+    async def _start_in_turns(self) -> None:
+        self._appends.clear()
+        self._failures.clear()
         turn = Turn(PARTITIONS_A_TURN)
         for _ in self._start():
             if turn.is_over():
                 await turn.next()
-        if not self._appends or self._producer is None:
-            return
+
+    async def verify(self) -> None:
+        """Ask the coordinator about every partition that needs it. While the producer's previous transaction is being
+        completed it is asked again, for add.partitions.to.txn.retry.backoff.max.ms: each time from the beginning, since
+        the marker of that transaction ends the verifications that it finds."""
         clock, config = self._broker.world.clock, self._broker.config
         retries_end = clock.now() + min(
             config.seconds("add.partitions.to.txn.retry.backoff.max.ms"), config.seconds("request.timeout.ms")
         )
         while True:
+            await self._start_in_turns()
+            if not self._appends or self._producer is None:
+                return
             codes = await self._broker.transaction_partitions.verify(
                 self._request.transactional_id or "", *self._producer, list(self._appends), add=self._support.adds
             )

@@ -78,6 +78,7 @@ TAKEN = {
     "message.max.bytes": "2000",
     "min.insync.replicas": "2",
     "replica.alter.log.dirs.io.max.bytes.per.second": "1000",
+    "transaction.partition.verification.enable": "false",
     "unclean.leader.election.enable": "true",
     "transaction.partition.verification.enable": "false",
 }

@@ -251,6 +251,33 @@ def test_a_transaction_that_is_being_completed_is_asked_about_again() -> None:
     simulate(play)
 
 
+class MarkerMeanwhile(Coordinator):
+    """The previous transaction is being completed when it is asked first; its marker comes before it answers."""
+
+    def __init__(self, made: Broker) -> None:
+        super().__init__({("t", 0): ErrorCode.CONCURRENT_TRANSACTIONS})
+        self.made = made
+
+    async def verify(self, *arguments: Any, add: bool) -> Answer:
+        if not self.asked:
+            assert await end(self.made, committed=True, epoch=1, version=2) == 0
+        return await super().verify(*arguments, add=add)
+
+
+def test_the_marker_of_the_previous_transaction_does_not_refuse_the_next_one() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            coordinate(made)
+            (answer,) = await answers_to(made, produce(records()))
+            assert answer.error_code == 0
+            coordinator = made.server.services.transaction_partitions = MarkerMeanwhile(made)
+            (answer,) = await answers_to(made, produce(records(epoch=1)))
+            assert (answer.error_code, len(coordinator.asked)) == (0, 2)
+
+    simulate(play)
+
+
 def test_a_refusal_without_acks_closes_the_connection() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:

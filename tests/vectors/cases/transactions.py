@@ -134,6 +134,7 @@ CASES = (
         describe(pause_s=LATER),
         init(),
         describe(),
+        versions=(2, 5),
     ),
     case(
         "producer-with-claim-over-open-transaction",
@@ -225,8 +226,18 @@ CASES = (
         end(committed=False, pause_s=LATER),
         end(committed=True, pause_s=LATER),
         describe(),
+        versions=(4, 5),
     ),
-    case("end-of-nothing", END, setup(), end(), describe(), end(committed=False), describe(pause_s=LATER)),
+    case(
+        "end-of-nothing",
+        END,
+        setup(),
+        end(),
+        describe(),
+        end(committed=False),
+        describe(pause_s=LATER),
+        versions=(4, 5),
+    ),
     case(
         "end-by-others",
         END,
@@ -313,7 +324,7 @@ CASES = (
         commit(),
         ended(committed=False),
         offsets(require_stable=True, pause_s=LATER),
-        versions=(0, 4),
+        versions=(4, 4),
     ),
     case(
         "offsets-added-on-the-way",
