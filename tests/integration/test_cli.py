@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +182,12 @@ SHAPES: dict[str, Any] = {
         "offsets": [{"topic": "str", "partition": "int", "before": "int", "after": "int"}],
     },
     "groups delete-offsets shapes -t shapes:1 --yes": {"group_id": "str", "deleted": []},
+    "quotas list --client-id shapes": {"quotas": []},
+    "quotas set producer_byte_rate=1000 --client-id shapes --dry-run": {
+        "entity": {"client-id": "str"},
+        "limits": {"producer_byte_rate": "float"},
+        "dry_run": "bool",
+    },
     "quorum describe": {
         "cluster_id": "str",
         "leader_id": "int",
@@ -426,6 +432,50 @@ def test_configuration_is_set_shown_and_taken_back(kraft: Kraft) -> None:
     assert kraft("configs", "describe", "group", "g").rows[0][:3] == ["consumer.session.timeout.ms", "50000", "group"]
     for missing in (("topic", "nowhere"), ("broker", "77")):
         assert kraft("configs", "describe", *missing).code == 3
+
+
+def test_quotas_are_set_shown_and_taken_back(kraft: Kraft) -> None:
+    who = ("--user", "alice", "--client-id-default")
+    assert kraft("quotas", "set", "producer_byte_rate=1048576", "request_percentage=12.5", *who).out == (
+        "set for user alice, any other client id: producer_byte_rate=1048576, request_percentage=12.5\n"
+    )
+    assert kraft("quotas", "set", "connection_creation_rate=20", "--ip", "10.9.8.7").code == 0
+
+    def told(*arguments: str) -> list[tuple[str, ...]]:
+        lines = kraft("quotas", "list", *arguments).out.splitlines()
+        return [tuple(line.split("\t")) for line in lines[1:]]
+
+    wanted = [
+        ("user alice, any other client id", "producer_byte_rate", "1048576"),
+        ("user alice, any other client id", "request_percentage", "12.5"),
+    ]
+    until_equal(lambda: told("--user", "alice"), wanted)
+    assert told("--user-default") == []
+    assert {*told()} == {*wanted, ("address 10.9.8.7", "connection_creation_rate", "20")}
+    assert kraft("quotas", "delete", "producer_byte_rate", "request_percentage", *who).code == 0
+    until_equal(lambda: told("--user", "alice"), [])
+    for arguments, why in (
+        (("set", "producer_byte_rate=1"), "whose?"),
+        (("set", "producer_byte_rate=much", "--user", "alice"), "'much' is not a number"),
+        (("set", "producer_byte_rate=1", "--ip", "10.0.0.1"), "no quota of address 10.0.0.1"),
+        (("set", "producer_byte_rate=1", "--user", "alice", "--user-default"), "give one of them"),
+        (("set", "connection_creation_rate=1", "--ip", "10.0.0.1", "--user", "alice"), "quotas of their own"),
+        (("delete", "no_such_key", "--user", "alice"), "'no_such_key' is no quota of user alice"),
+    ):
+        outcome = kraft("quotas", *arguments)
+        assert (outcome.code, " ".join(why.split()) in " ".join(outcome.err.replace("│", " ").split())) == (2, True), (
+            outcome
+        )
+    refused = kraft("quotas", "set", "producer_byte_rate=0.5", "--user", "alice")
+    assert (refused.code, "producer_byte_rate" in refused.err) == (1, True), "a broker refuses what it cannot keep to"
+
+
+def until_equal(ask: Callable[[], Any], wanted: Any) -> None:
+    """A change is seen once the broker has read it in the metadata log."""
+    deadline = time.monotonic() + 30
+    while (found := ask()) != wanted:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
 
 
 def test_what_is_wrong_in_the_words_themselves_is_wrong_usage(kraft: Kraft) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -395,3 +396,42 @@ def test_a_read_only_admin_answers_and_changes_nothing(tmp_path: Path) -> None:
         assert http.get(f"{base}/topics").status_code == 200
         refused = http.post(f"{base}/topics", json={"topic_name": "t"})
         assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)
+
+
+def test_quotas_are_set_shown_and_taken_back(http: httpx.Client) -> None:
+    def change(status: int = 200, **body: Any) -> Any:
+        answer = http.post("/v1/quotas", json=body)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    def told(**wanted: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = http.get("/v1/quotas", params=wanted).json()["data"]
+        return found
+
+    def until(wanted: list[dict[str, Any]], **parts: str) -> None:
+        deadline = time.monotonic() + 30
+        while (found := told(**parts)) != wanted:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)
+
+    whom = {"user": "alice", "client_id": None}
+    change(entity=whom, set={"producer_byte_rate": 1e6}, validate_only=True)
+    assert told(user="alice") == []
+    assert change(entity=whom, set={"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6}) == {
+        "entity": whom,
+        "limits": {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6},
+    }
+    until([{"entity": whom, "limits": {"consumer_byte_rate": 2e6, "producer_byte_rate": 1e6}}], user="alice")
+    change(entity=whom, set={"producer_byte_rate": 3e6}, delete=["consumer_byte_rate"])
+    until([{"entity": whom, "limits": {"producer_byte_rate": 3e6}}], user="alice")
+    change(entity=whom, delete=["producer_byte_rate"])
+    until([], user="alice")
+    for body, why in (
+        ({"entity": {}, "delete": ["producer_byte_rate"]}, "name a user"),
+        ({"entity": whom}, "nothing to set"),
+        ({"entity": {"ip": "10.0.0.1", "user": "u"}, "delete": ["producer_byte_rate"]}, "quotas of their own"),
+        ({"entity": whom, "set": {"x": 1}, "delete": ["x"]}, "to be set and to be deleted"),
+        ({"entity": {"ip": "10.0.0.1"}, "set": {"producer_byte_rate": 5}}, "producer_byte_rate"),
+        ({"entity": whom, "set": {"producer_byte_rate": 0.5}}, "producer_byte_rate"),
+    ):
+        assert why in json.dumps(change(400, **body)), body

@@ -36,6 +36,7 @@ NOUNS: Mapping[str, Noun] = {
     "topics": Noun(CLUSTER, "List, describe, create, alter and delete topics."),
     "groups": Noun(CLUSTER, "Consumer groups: members, offsets, lag, and resetting them."),
     "configs": Noun(CLUSTER, "Show and change configuration of topics, brokers, the cluster and groups."),
+    "quotas": Noun(CLUSTER, "Quotas: what users, client ids and addresses may use."),
     "brokers": Noun(CLUSTER, "Brokers: describe, put in maintenance, fence, decommission; log directories."),
     "partitions": Noun(CLUSTER, "Partitions in trouble, and how far behind replicas are."),
     "reassignments": Noun(CLUSTER, "Move partitions between brokers: plan, start, follow, cancel."),

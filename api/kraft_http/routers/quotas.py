@@ -1,0 +1,41 @@
+"""Quotas: what users, client ids and addresses may use of a broker."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from kraft_http.deps import Port, Writable
+from kraft_http.errors import documented
+from kraft_http.kafka.client import Kafka
+from kraft_http.kafka.quotas import alter_quotas, describe_quotas
+from kraft_http.models.quotas import KINDS, QuotaChange, QuotaData, QuotaList, by_field
+
+router = APIRouter(tags=["Quotas"])
+
+_Name = Annotated[
+    str | None, Query(min_length=1, max_length=1_000, description="Of this one only; also quotas that it shares.")
+]
+
+
+@router.get("/v1/quotas", summary="List quotas", responses=documented(400))
+async def list_quotas(port: Port, user: _Name = None, client_id: _Name = None, ip: _Name = None) -> QuotaList:
+    """All of them, or those with these parts."""
+    wanted = {kind: name for kind, name in zip(KINDS.values(), (user, client_id, ip), strict=True) if name is not None}
+    found = [
+        QuotaData(entity=by_field(entity), limits=dict(limits))
+        for entity, limits in await describe_quotas(Kafka(port), wanted)
+    ]
+    return QuotaList(
+        data=sorted(found, key=lambda each: sorted((kind, name or "") for kind, name in each.entity.items()))
+    )
+
+
+@router.post("/v1/quotas", summary="Change quotas", dependencies=[Writable], responses=documented(400, 403))
+async def change_quotas(port: Port, body: QuotaChange) -> QuotaData:
+    """The limits of one entity: what is set, what is removed. Answers with what was asked for; the brokers keep to it
+    as soon as they have read it in the metadata log."""
+    changes: dict[str, float | None] = {**body.set, **dict.fromkeys(body.delete)}
+    await alter_quotas(Kafka(port), body.entity.parts(), changes, validate_only=body.validate_only)
+    return QuotaData(entity=by_field(body.entity.parts()), limits=body.set)

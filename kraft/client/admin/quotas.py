@@ -1,0 +1,60 @@
+"""Quotas of users, client ids and addresses (KIP-546)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kraft.client.cluster import Cluster
+from kraft.client.errors import check
+from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from kraft.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
+
+EXACT, DEFAULT, SPECIFIED = range(3)
+"""How `DescribeClientQuotasRequest` finds an entity: by its name, the default of its type, any of its type."""
+
+Entity = Mapping[str, str | None]
+"""Names by type (user, client-id, ip). None is the default: whoever of that type has no quota by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """What an entity may use: limits by key."""
+
+    entity: Entity
+    limits: Mapping[str, float]
+
+
+async def describe_quotas(cluster: Cluster, entity: Entity) -> list[Quotas]:
+    """The quotas of every entity that has the parts of `entity`, or of all entities without any. Raises ApiError."""
+    components = [
+        ComponentData(entity_type=kind, match_type=DEFAULT if name is None else EXACT, match=name)
+        for kind, name in entity.items()
+    ]
+    response = await cluster.call(DescribeClientQuotasRequest(components=components, strict=False))
+    check(response.error_code, "quotas", response.error_message)
+    found = [
+        Quotas(
+            {each.entity_type: each.entity_name for each in entry.entity},
+            {value.key: value.value for value in sorted(entry.values, key=lambda value: value.key)},
+        )
+        for entry in response.entries or ()
+    ]
+    return sorted(found, key=lambda each: sorted((kind, name or "") for kind, name in each.entity.items()))
+
+
+async def alter_quotas(
+    cluster: Cluster, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool = False
+) -> None:
+    """Set the limits of one entity, or remove those that are None: all of them, or none. Raises ApiError."""
+    entry = EntryData(
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
+        ops=[OpData(key=key, value=limit or 0.0, remove=limit is None) for key, limit in changes.items()],
+    )
+    request = AlterClientQuotasRequest(entries=[entry], validate_only=validate_only)
+
+    async def attempt() -> None:
+        result = (await cluster.call(request)).entries[0]
+        check(result.error_code, "quotas", result.error_message)
+
+    await cluster.retrying(attempt)
