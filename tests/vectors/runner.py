@@ -148,11 +148,9 @@ class CaseRun:
             answer = connection.receive(
                 api, version if step.answered is None else step.answered, 0.3 if step.silent else 15
             )
-            if (
-                api not in GROUP_APIS
-                or not any(code in LOADING for code in error_codes(answer))
-                or time.monotonic() > deadline
-            ):
+            is_early = step.until is not None and step.until not in error_codes(answer)
+            is_loading = api in GROUP_APIS and any(code in LOADING for code in error_codes(answer))
+            if not (is_early or is_loading) or time.monotonic() > deadline:
                 return answer
             time.sleep(0.05)
 

@@ -80,7 +80,6 @@ TAKEN = {
     "replica.alter.log.dirs.io.max.bytes.per.second": "1000",
     "transaction.partition.verification.enable": "false",
     "unclean.leader.election.enable": "true",
-    "transaction.partition.verification.enable": "false",
 }
 """Keys that a running broker obeys."""
 
