@@ -1,6 +1,7 @@
 """ListOffsets (KIP-79, KIP-98, KIP-207, KIP-320, KIP-734, KIP-405):
 
-offsets by timestamp or by name. Memory look-ups but for timestamps; Spark asks twice a poll.
+offsets by timestamp or by name. Memory look-ups, but for timestamps, which `TimeLookups` finds; Spark asks twice a
+poll.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ async def list_offsets(
                     partition_index=index, error_code=ErrorCode.INVALID_REQUEST
                 )
             else:
-                answers[index] = _answer(topic.name, wanted, request, context, broker)
+                answers[index] = await _answer(topic.name, wanted, request, context, broker)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(name=name, partitions=list(answers.values())) for name, answers in answered.items()
@@ -77,7 +78,7 @@ def _failed(request: ListOffsetsRequest, code: int, message: str | None) -> Turn
     return response
 
 
-def _answer(
+async def _answer(
     topic: str,
     wanted: ListOffsetsPartition,
     request: ListOffsetsRequest,
@@ -86,7 +87,7 @@ def _answer(
 ) -> ListOffsetsPartitionResponse:
     answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
     try:
-        _look_up(topic, wanted, answer, request, context, broker)
+        await _look_up(topic, wanted, answer, request, context, broker)
     except EXPECTED as problem:
         answer.error_code = code_of(problem)
         broker.replicas.handle_storage_error(problem, topic, wanted.partition_index, "look-up")
@@ -95,7 +96,7 @@ def _answer(
     return answer
 
 
-def _look_up(
+async def _look_up(
     topic: str,
     wanted: ListOffsetsPartition,
     answer: ListOffsetsPartitionResponse,
@@ -129,7 +130,10 @@ def _look_up(
     elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return  # Nothing is tiered: no offset, no epoch, no error.
     else:
-        found = log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_offset_by_timestamp(timestamp)
+        times = broker.replicas.time_lookups
+        found = await (times.find_latest(log) if timestamp == MAX_TIMESTAMP else times.find(log, timestamp))
+        if request.replica_id != DEBUGGING_REPLICA:
+            partition.check_leader(wanted.current_leader_epoch)  # Others were served meanwhile.
         if found is not None and found[1] < end:
             answer.timestamp, answer.offset, answer.leader_epoch = found
         else:

@@ -18,7 +18,7 @@ import trio
 
 from kraft.common.errors import NotLeader, StorageError
 from kraft.replication.partition import Partition, TransactionalAppend
-from kraft.replication.step_driver import run_steps
+from kraft.replication.step_driver import run_steps, serve_others
 from kraft.storage.log_append import LogAppendInfo, PendingAppend
 from kraft.storage.log_validator import AppendOrigin, ValidatedBatch, takes_long_to_validate, validated_for_leader
 from kraft.storage.storage_failure import storage_failure
@@ -239,7 +239,7 @@ class LogWriter:
             try:
                 while not validated or validated[0].config is not partition.log.config:
                     steps = validated_for_leader(batch, partition.log.config, now_ms)
-                    validated[:] = (await run_steps(steps, self._world.threads, _serve_others),)
+                    validated[:] = (await run_steps(steps, self._world.threads, serve_others),)
             except Exception as problem:  # noqa: BLE001  # As in `_begin_one`: whoever waits for the append raises it.
                 append.failure = problem
         append.is_ready = True
@@ -349,12 +349,6 @@ class LogWriter:
             append.finished()
             if pending.info.rolled:
                 self._rolled(append.log)
-
-
-async def _serve_others(after_job: bool) -> None:
-    """The pause between two steps of a validation. A job was a pause itself."""
-    if not after_job:
-        await trio.lowlevel.checkpoint()
 
 
 def _write_all(appends: tuple[PendingAppend, ...]) -> list[OSError | StorageError | None]:

@@ -20,6 +20,7 @@ from kraft.replication.purgatory import ProduceWaiter
 from kraft.replication.replica_directories import ReplicaDirectories
 from kraft.replication.replica_hosting import ReplicaHosting
 from kraft.replication.replica_selector import RACK_AWARE
+from kraft.replication.time_lookups import TimeLookups
 from kraft.replication.topic_configs import ConfigView, TopicConfig
 from kraft.storage.storage_failure import upkeep_failure
 
@@ -88,6 +89,7 @@ class ReplicaManager:
         self.writer = LogWriter(
             world, paths, self.flusher.flush_later, configs.static.integer("kraft.append.thread.min.bytes")
         )
+        self.time_lookups = TimeLookups(world.threads)
         self.node_id = node_id
         self.logs = logs
         self.topic_names: dict[bytes, str] = {}

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import trio
+
 from kraft.storage.log_directory import CheckpointJob
 from kraft.storage.steps import Steps
 from kraft.world.ports import Threads
@@ -30,6 +32,12 @@ async def run_steps(steps: Steps[T], threads: Threads, pause: Callable[[bool], A
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+async def serve_others(after_job: bool) -> None:
+    """The shortest pause. A job was one itself."""
+    if not after_job:
+        await trio.lowlevel.checkpoint()
 
 
 async def write_checkpoint(job: CheckpointJob, threads: Threads) -> None:

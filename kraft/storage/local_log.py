@@ -9,10 +9,11 @@ partitions can be created at once.
 from __future__ import annotations
 
 from kraft.common.ids import TopicPartition, Uuid
+from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.checkpoints import partition_metadata_text, write_file
 from kraft.storage.file_cache import FileCache, OpenFile
 from kraft.storage.log_files import DELETED_SUFFIX, PARTITION_METADATA
-from kraft.storage.log_reader import EMPTY, FetchData, find_max_timestamp, find_timestamp, read_slices, segment_at
+from kraft.storage.log_reader import EMPTY, FetchData, find_batch_by_timestamp, read_slices, segment_at
 from kraft.storage.log_segment import LogSegment
 from kraft.storage.transaction_index import AbortedTransaction
 
@@ -128,13 +129,16 @@ class LocalLog:
             return EMPTY
         return read_slices(self.segments, offset, max_bytes, bound, end_offset, min_one_message)
 
-    def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int, int] | None:
-        """(timestamp, offset, leader epoch) of the first record not earlier than `timestamp`."""
-        return find_timestamp(self.segments, timestamp, start_offset) if self.files_exist else None
+    def find_batch_by_timestamp(self, timestamp: int, start_offset: int) -> RecordBatch | None:
+        """The first batch that ends at `start_offset` or later and, as its header says, has a record not earlier than
+        `timestamp`. Raises CorruptData."""
+        return find_batch_by_timestamp(self.segments, timestamp, start_offset) if self.files_exist else None
 
-    def find_max_timestamp(self, start_offset: int) -> tuple[int, int, int] | None:
-        """(timestamp, offset, leader epoch) of the first record with the largest timestamp."""
-        return find_max_timestamp(self.segments, start_offset) if self.files_exist else None
+    def max_timestamp(self) -> int:
+        """The largest timestamp of all records; -1 when none has one."""
+        if not self.files_exist:
+            return -1
+        return max((segment.largest_timestamp for segment in self.segments if segment.size), default=-1)
 
     def aborted_transactions(self, offset: int, bound: int, data: FetchData | None = None) -> list[AbortedTransaction]:
         """Those that overlap [offset, bound); where `data` does not reach so far, those that it may overlap."""

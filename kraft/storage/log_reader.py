@@ -1,11 +1,11 @@
-"""Reads: from offsets and timestamps to slices of files. Nothing here looks inside a batch, except to find a
-timestamp's record."""
+"""Reads: from offsets and timestamps to slices of files. Nothing here looks inside a batch."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.file_cache import OpenFile
 from kraft.storage.log_segment import LogSegment
 from kraft.world.ports import File
@@ -106,17 +106,11 @@ def _end_position(segments: Sequence[LogSegment], at: int, bound: int, end_offse
     return segment.size if span is None else span.position
 
 
-def find_timestamp(segments: Sequence[LogSegment], timestamp: int, start_offset: int) -> tuple[int, int, int] | None:
-    """(timestamp, offset, leader epoch) of the first record not earlier than `timestamp`, from `start_offset` on."""
+def find_batch_by_timestamp(segments: Sequence[LogSegment], timestamp: int, start_offset: int) -> RecordBatch | None:
+    """The first batch that ends at `start_offset` or later and has a record not earlier than `timestamp`."""
     for segment in segments[segment_at(segments, start_offset) :]:
         if segment.size and segment.largest_timestamp >= timestamp:
-            found = segment.find_timestamp(timestamp, start_offset)
+            found = segment.find_batch_by_timestamp(timestamp, start_offset)
             if found is not None:
                 return found
     return None
-
-
-def find_max_timestamp(segments: Sequence[LogSegment], start_offset: int) -> tuple[int, int, int] | None:
-    """(timestamp, offset, leader epoch) of the first record that has the largest timestamp of all."""
-    latest = max((segment.largest_timestamp for segment in segments if segment.size), default=-1)
-    return None if latest < 0 else find_timestamp(segments, latest, start_offset)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kraft.common.errors import CorruptData, StorageError
-from kraft.protocol.records.record_batch import CorruptBatch
+from kraft.protocol.records.record_batch import CorruptBatch, RecordBatch
 from kraft.storage.batch_walk import BatchSpan, find_batch, read_checked, walk_headers, walk_whole
 from kraft.storage.file_cache import FileCache, OpenFile
 from kraft.storage.log_files import (
@@ -185,17 +185,15 @@ class LogSegment:
             end_offset, end_position = batch.next_offset, position + batch.size
         return end_offset, end_position
 
-    def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int, int] | None:
-        """(timestamp, offset, leader epoch) of the first record from `start_offset` on that is not earlier than
-        `timestamp`. Raises CorruptData."""
+    def find_batch_by_timestamp(self, timestamp: int, start_offset: int) -> RecordBatch | None:
+        """The first batch that ends at `start_offset` or later and has a record not earlier than `timestamp`, as its
+        header says. Raises CorruptData."""
         position = self.offset_index.lookup(max(self.time_index.lookup(timestamp)[1], start_offset))[1]
         file = self.open_log().file
         for at, header in walk_whole(file, position, self.size):
             if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
                 try:
-                    for record in read_checked(file, at, header.size).iterate_records():
-                        if record.timestamp >= timestamp and record.offset >= start_offset:
-                            return record.timestamp, record.offset, header.partition_leader_epoch
+                    return read_checked(file, at, header.size)
                 except CorruptBatch as problem:
                     raise CorruptData(f"{self._log_path}: the batch at position {at}: {problem}") from problem
         return None

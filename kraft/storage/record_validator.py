@@ -14,8 +14,7 @@ upon which Kafka's producer splits the batch and sends the parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import TypeVar, TypeVarTuple
+from collections.abc import Generator, Sequence
 
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.protocol.error_codes import ErrorCode
@@ -25,10 +24,7 @@ from kraft.protocol.records.judged_records import JudgedRecords, judge_records
 from kraft.protocol.records.record import RECORD_BYTES_MIN, InvalidRecord, Record, append_record, iterate_records
 from kraft.protocol.records.record_batch import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP, RecordBatch
 from kraft.storage.log_config import LogConfig
-from kraft.storage.steps import Steps
-
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
+from kraft.storage.steps import Steps, in_thread
 
 SHOWN_RECORD_ERRORS_MAX = 3
 
@@ -89,18 +85,11 @@ def validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms: 
         payload = yield from _renumbered(batch, payload)
     return RecordBatch(
         (
-            yield from _in_thread(
+            yield from in_thread(
                 resealed_batch, batch, payload, codec, _level(config, codec), timestamp_type, max_timestamp
             )
         )
     )
-
-
-def _in_thread(function: Callable[[*Ts], T], *arguments: *Ts) -> Steps[T]:
-    """What `function` returns, as a job."""
-    results: list[T] = []
-    yield lambda: results.append(function(*arguments))
-    return results[0]
 
 
 def _level(config: LogConfig, codec: int) -> int | None:
@@ -123,7 +112,7 @@ def _judge(batch: RecordBatch, config: LogConfig) -> Steps[tuple[bytes, JudgedRe
         if batch.codec == NONE:
             payload = bytes(batch.payload())
         else:
-            payload = yield from _in_thread(_decompressed, batch, _decoded_bytes_max(batch, config))
+            payload = yield from in_thread(_decompressed, batch, _decoded_bytes_max(batch, config))
         return payload, (yield from judge_records(payload, batch.count))
     except DecompressedTooLarge as problem:
         raise ApiError(

@@ -7,12 +7,20 @@ job: it touches no state of the loop. What a job raises is raised where it was y
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 Job: TypeAlias = Callable[[], object]
 Steps: TypeAlias = Generator[Job | None, None, T]
+
+
+def in_thread(function: Callable[[*Ts], T], *arguments: *Ts) -> Steps[T]:
+    """What `function` returns, as one job."""
+    results: list[T] = []
+    yield lambda: results.append(function(*arguments))
+    return results[0]
 
 
 def run_here(steps: Steps[T]) -> T:

@@ -443,16 +443,6 @@ class UnifiedLog:
         except OSError as problem:
             raise upkeep_failure(problem, str(self.topic_partition)) from problem
 
-    def find_offset_by_timestamp(self, timestamp: int) -> tuple[int, int, int] | None:
-        """(timestamp, offset, leader epoch) of the first record not earlier than `timestamp`; None when there is
-        none. Decodes one batch."""
-        return self.local.find_timestamp(timestamp, self.log_start_offset)
-
-    def find_max_timestamp(self) -> tuple[int, int, int] | None:
-        """(timestamp, offset, leader epoch) of the first record with the largest timestamp; None when no record has
-        one."""
-        return self.local.find_max_timestamp(self.log_start_offset)
-
     def aborted_transactions(self, offset: int, bound: int, data: FetchData | None = None) -> list[AbortedTransaction]:
         """The aborted transactions that a read_committed Fetch of [offset, bound) must be told; of `data`, where that
         does not reach so far, only those that it may overlap."""

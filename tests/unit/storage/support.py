@@ -9,6 +9,7 @@ from kraft.common.ids import TopicPartition, Uuid
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import RecordBatch, batches
+from kraft.replication.time_lookups import find_by_timestamp
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
@@ -135,6 +136,10 @@ def content(
             last = batch
         offset = last.next_offset
     return found
+
+
+def found_by_time(log: UnifiedLog, timestamp: int) -> tuple[int, int, int] | None:
+    return run_here(find_by_timestamp(log, timestamp))
 
 
 def batches_in(log: UnifiedLog) -> list[RecordBatch]:

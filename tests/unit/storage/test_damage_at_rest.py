@@ -18,7 +18,7 @@ from kraft.storage.log_segment import LogSegment
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from tests.unit.storage.cleaning import cleaning_of, dirty_manager
-from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content
+from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content, found_by_time
 
 LENGTH = 10
 """Of the batch header: the byte that counts 256s."""
@@ -71,7 +71,7 @@ def copied(log: UnifiedLog) -> UnifiedLog:
     [
         content,
         copied,
-        lambda log: log.find_offset_by_timestamp(NOW_MS + 5),
+        lambda log: found_by_time(log, NOW_MS + 5),
         lambda log: log.read(5, 1 << 20),
         lambda log: log.truncate_to(5, NOW_MS),
     ],
@@ -105,7 +105,7 @@ def test_a_damaged_record_is_not_found_by_its_time(machine: Machine) -> None:
     log = written(machine)
     turn_over(machine, log.segments[1], 65, 0x10)
     with pytest.raises(CorruptData, match="CRC"):
-        log.find_offset_by_timestamp(NOW_MS + 4)
+        found_by_time(log, NOW_MS + 4)
 
 
 @pytest.mark.parametrize("clean", [True, False])

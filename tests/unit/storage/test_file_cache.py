@@ -11,11 +11,11 @@ from kraft.common.errors import ApiError, StorageError
 from kraft.storage.file_cache import FileCache
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.disk import Fault
-from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content
+from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content, found_by_time
 
 READS: list[Callable[[UnifiedLog], object]] = [
     lambda log: log.read(0, 1000),
-    lambda log: log.find_offset_by_timestamp(NOW_MS),
+    lambda log: found_by_time(log, NOW_MS),
     lambda log: log.active_segment.next_offset(),
     lambda log: log.active_segment.find(0),
 ]

@@ -10,7 +10,7 @@ from kraft.storage.checkpoints import read_file, write_file
 from kraft.storage.log_config import LogConfig
 from kraft.storage.unified_log import UnifiedLog
 from tests.unit.storage.cleaning import clean
-from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content
+from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content, found_by_time
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=80)
 
@@ -44,7 +44,7 @@ def test_a_killed_process_loses_nothing_it_wrote(machine: Machine) -> None:
     log = machine.log(CONFIG)
     assert content(log) == before
     assert log.leader_epoch_cache.entries == ((0, 0), (1, 8), (2, 16))
-    assert log.find_offset_by_timestamp(NOW_MS + 13) == (NOW_MS + 13, 13, 1)
+    assert found_by_time(log, NOW_MS + 13) == (NOW_MS + 13, 13, 1)
 
 
 @pytest.mark.parametrize("cut", range(1, 100, 7))

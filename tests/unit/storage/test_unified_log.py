@@ -21,7 +21,16 @@ from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.offset_index import OffsetIndex
 from kraft.world.ports import FileSystem
 from kraft.world.simulated.disk import Fault
-from tests.unit.storage.support import DIRECTORY, NOW_MS, TOPIC_ID, Machine, batch_of, batches_in, content
+from tests.unit.storage.support import (
+    DIRECTORY,
+    NOW_MS,
+    TOPIC_ID,
+    Machine,
+    batch_of,
+    batches_in,
+    content,
+    found_by_time,
+)
 
 SMALL = LogConfig(segment_bytes=500, index_interval_bytes=64)
 
@@ -117,11 +126,12 @@ def test_timestamps_find_the_first_record_not_earlier(machine: Machine) -> None:
             7,
             now_ms=NOW_MS + 3000,
         )
-    assert log.find_offset_by_timestamp(NOW_MS) == (NOW_MS, 0, 7)
-    assert log.find_offset_by_timestamp(NOW_MS + 1001) == (NOW_MS + 1001, 31, 7)
-    assert log.find_offset_by_timestamp(NOW_MS + 1003) == (NOW_MS + 1100, 33, 7)
-    assert log.find_offset_by_timestamp(NOW_MS + 99_999) is None
-    assert log.find_max_timestamp() == (NOW_MS + 2902, 89, 7)
+    assert found_by_time(log, NOW_MS) == (NOW_MS, 0, 7)
+    assert found_by_time(log, NOW_MS + 1001) == (NOW_MS + 1001, 31, 7)
+    assert found_by_time(log, NOW_MS + 1003) == (NOW_MS + 1100, 33, 7)
+    assert found_by_time(log, NOW_MS + 99_999) is None
+    assert log.local.max_timestamp() == NOW_MS + 2902
+    assert found_by_time(log, NOW_MS + 2902) == (NOW_MS + 2902, 89, 7)
 
 
 def test_a_search_by_time_decodes_nothing_behind_its_hit(machine: Machine) -> None:
@@ -130,9 +140,9 @@ def test_a_search_by_time_decodes_nothing_behind_its_hit(machine: Machine) -> No
     garbage_behind[-1] = 0xFF  # the count of headers of the last record
     garbage_behind[17:21] = crc32c(bytes(garbage_behind[CRC_START:])).to_bytes(4, "big")
     log.append_as_leader(bytes(garbage_behind), 7, now_ms=NOW_MS)
-    assert log.find_offset_by_timestamp(NOW_MS) == (NOW_MS, 0, 7)
+    assert found_by_time(log, NOW_MS) == (NOW_MS, 0, 7)
     with pytest.raises(InvalidRecord):
-        log.find_offset_by_timestamp(NOW_MS + 1)
+        found_by_time(log, NOW_MS + 1)
 
 
 def test_append_time_topics_stamp_the_batch(machine: Machine) -> None:

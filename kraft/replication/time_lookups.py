@@ -1,0 +1,73 @@
+"""Look-ups of offsets by time, which have to look inside one batch: few at once, and others are served meanwhile."""
+
+from __future__ import annotations
+
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.compression import NONE, DecompressedTooLarge
+from kraft.protocol.records.record_batch import RecordBatch
+from kraft.replication.step_driver import run_steps, serve_others
+from kraft.storage.record_validator import DECODED_BYTES_MAX
+from kraft.storage.steps import Steps, in_thread
+from kraft.storage.unified_log import UnifiedLog
+from kraft.world.ports import Threads
+
+LOOK_UPS_AT_ONCE_MAX = 2
+"""Each may hold DECODED_BYTES_MAX."""
+RECORDS_A_SLICE = 500
+"""Records that are decoded between two pauses: about three milliseconds."""
+
+Found = tuple[int, int, int]
+"""Timestamp, offset and leader epoch of a record."""
+
+
+class TimeLookups:
+    """Owned by the broker's loop."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._free = trio.Semaphore(LOOK_UPS_AT_ONCE_MAX)
+
+    async def find(self, log: UnifiedLog, timestamp: int) -> Found | None:
+        """The first record of `log` that is not earlier than `timestamp`; None when there is none.
+
+        Raises ApiError MESSAGE_TOO_LARGE for a batch that decompresses to more than DECODED_BYTES_MAX, InvalidRecord,
+        CompressionError, CorruptData.
+        """
+        async with self._free:
+            return await run_steps(find_by_timestamp(log, timestamp), self._threads, serve_others)
+
+    async def find_latest(self, log: UnifiedLog) -> Found | None:
+        """The first record that has the largest timestamp of all; None when no record has one. Raises what `find`
+        raises."""
+        latest = log.local.max_timestamp()
+        return None if latest < 0 else await self.find(log, latest)
+
+
+def find_by_timestamp(log: UnifiedLog, timestamp: int) -> Steps[Found | None]:
+    """As `TimeLookups.find`, in steps. The log may change between them, so each batch is looked for anew."""
+    start = log.log_start_offset
+    while (batch := log.local.find_batch_by_timestamp(timestamp, start)) is not None:
+        found = yield from _find_in_batch(batch, timestamp, start)
+        if found is not None:
+            return found
+        start = batch.next_offset
+    return None
+
+
+def _find_in_batch(batch: RecordBatch, timestamp: int, start_offset: int) -> Steps[Found | None]:
+    if batch.codec == NONE:
+        records = batch.iterate_records()
+    else:
+        try:
+            records = yield from in_thread(batch.iterate_records, DECODED_BYTES_MAX)
+        except DecompressedTooLarge as problem:
+            raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"the batch at offset {batch.base_offset}: {problem}") from None
+    for index, record in enumerate(records, 1):
+        if record.timestamp >= timestamp and record.offset >= start_offset:
+            return record.timestamp, record.offset, batch.partition_leader_epoch
+        if index % RECORDS_A_SLICE == 0:
+            yield None
+    return None
