@@ -146,7 +146,8 @@ class MarkerSender:
         try:
             while waiting:
                 sent = _taken(waiting)
-                waiting[:] = [marker for marker in waiting if marker not in sent]
+                taken = set(map(id, sent))
+                waiting[:] = [marker for marker in waiting if id(marker) not in taken]
                 await self._ask(broker_id, sent)
         finally:
             del self._waiting[broker_id]
