@@ -1,6 +1,6 @@
 """The features this release can run, and what a new cluster finalizes.
 
-Only what is served is advertised: transactions, share groups and the rest join when they are built.
+Only what is served is advertised: share groups and the rest join when they are built.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from typing import Final
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION: Final = "eligible.leader.replicas.version"
+TRANSACTION_VERSION: Final = "transaction.version"
+"""0: as ever (KIP-98). 1: records of transactions have tagged fields. 2: the end of a transaction raises its producer's
+epoch, and what a producer writes adds its partition (KIP-890)."""
 
 METADATA_VERSION_LEVEL: Final = 30
 """4.3-IV0: the record formats that this release writes."""
@@ -19,6 +22,7 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
     METADATA_VERSION: (METADATA_VERSION_LEVEL, METADATA_VERSION_LEVEL),
     KRAFT_VERSION: (0, 1),
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
+    TRANSACTION_VERSION: (0, 2),
 }
 """Name to the lowest and highest level that a node of this release can run."""
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.shard import LogRecord
+from kraft.coordinator.shard import LogRecord, Marker, Producer
+from kraft.storage.verification import Verification
 
 
 class LoadedRecord(Protocol):
@@ -23,6 +24,14 @@ class LoadedBatch(Protocol):
     def next_offset(self) -> int: ...
     @property
     def is_control(self) -> bool: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def is_transactional(self) -> bool: ...
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def producer_epoch(self) -> int: ...
     def records(self) -> Iterable[LoadedRecord]: ...
 
 
@@ -31,14 +40,32 @@ class CoordinatorLog(Protocol):
     code a Produce would get."""
 
     async def append(
-        self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        records: Sequence[LogRecord],
+        timestamp_ms: int,
+        producer: Producer | None = None,
     ) -> int:
-        """Append the records as one batch, whole or not at all; returns the offset of the last one. Raises
-        ReloadNeeded where they are in the log, and could not be made durable.
+        """Append the records as one batch, of the producer's transaction where there is one, whole or not at all;
+        returns the offset of the last one. Raises ReloadNeeded where they are in the log, and could not be made
+        durable.
 
         Refuses with NOT_LEADER_OR_FOLLOWER unless this node leads the partition at exactly `leader_epoch`: a
         coordinator of an older epoch must not write. It returns once the local log has the batch; replication is
         told by the high watermark. May be cancelled; the batch is then appended or not."""
+
+    async def append_marker(
+        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
+    ) -> int:
+        """Append the end of a transaction, as `append`."""
+
+    def start_verification(
+        self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool
+    ) -> Verification | None:
+        """What the first records of a producer's transaction must be appended with, once its coordinator has
+        confirmed it; None where the transaction is open already. Raises KraftError where this node does not lead the
+        partition."""
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[LoadedBatch]:
         """Some batches from `from_offset` (the first may begin below it) up to the end of the local log; empty at

@@ -7,6 +7,8 @@ from kraft.protocol.error_codes import ErrorCode
 
 _COORDINATOR_CODES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    # A transaction could not be verified. Clients try again on this without looking for the coordinator anew.
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
@@ -18,6 +20,26 @@ _COORDINATOR_CODES = {
 
 class ReloadNeeded(Exception):
     """An operation was appended in part, or nobody knows for how long: only the log knows what holds now."""
+
+
+_PRODUCER_CODES = frozenset(
+    (
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    )
+)
+
+
+def producer_error(problem: KraftError) -> ApiError:
+    """As `append_error`, for what belongs to a producer's transaction: what the log says of the producer is told as
+    it is."""
+    if isinstance(problem, ApiError) and problem.code in _PRODUCER_CODES:
+        return problem
+    return append_error(problem)
 
 
 def append_error(problem: KraftError) -> ApiError:

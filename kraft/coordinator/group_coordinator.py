@@ -13,10 +13,11 @@ from functools import partial
 
 import trio
 
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator import offset_requests
 from kraft.coordinator.coordinator_log import CoordinatorLog
+from kraft.coordinator.errors import append_error
 from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.deletion import delete_groups, delete_offsets, expiring, forgetting
@@ -32,9 +33,12 @@ from kraft.coordinator.group.offset_fetch import fetch_offsets, group_error, req
 from kraft.coordinator.group.rebalance import join_error
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.coordinator.group.sync import abandon_assignment, sync
+from kraft.coordinator.group.txn_offset_commit import TxnOffsetCommitAnswers, commit_transactional_offsets
 from kraft.coordinator.partitioner import partition_for
 from kraft.coordinator.runtime import CoordinatorRuntime
+from kraft.coordinator.shard import Marker, Producer
 from kraft.coordinator.topic_directory import TopicDirectory
+from kraft.coordinator.transaction_partitions import TransactionPartitions, TransactionSupport
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
@@ -56,6 +60,9 @@ from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, Off
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseGroup
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
+from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from kraft.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+from kraft.storage.verification import NOT_REQUIRED, Verification
 from kraft.world.ports import World
 from kraft.world.turns import TURN_ITEMS, Turn, in_turns
 
@@ -67,6 +74,9 @@ PARTITIONS_A_WRITE = 1000
 """Partitions of one OffsetCommit or OffsetDelete that are decided in one go; more are written in portions."""
 MEMBERS_A_WRITE = 500
 GROUPS_A_WRITE = 100
+ABORTABLE_COMMIT_VERSION = 4
+IMPLICIT_COMMIT_VERSION = 5
+"""From this version on a TxnOffsetCommit adds the group's partition to its transaction."""
 GROUPS_A_TURN = 500
 """Groups that are looked up by id, each in its shard."""
 MEMBERS_A_GROUP = 10
@@ -82,10 +92,13 @@ class GroupCoordinator:
         config: GroupCoordinatorConfig,
         log: CoordinatorLog,
         topics: TopicDirectory,
+        transactions: TransactionPartitions,
         partition_count: Callable[[], int],
         world: World,
     ) -> None:
         self._config = config
+        self._log = log
+        self._transactions = transactions
         self._topics = topics
         self._partition_count = partition_count
         self._world = world
@@ -222,6 +235,69 @@ class GroupCoordinator:
             offset_requests.merge_commit(response, answer)
         return response
 
+    async def txn_offset_commit(self, request: TxnOffsetCommitRequest, caller: Caller) -> TxnOffsetCommitResponse:
+        """As `offset_commit`; the transaction coordinator confirms first that the group's partition of
+        `__consumer_offsets` belongs to the transaction."""
+        answers = TxnOffsetCommitAnswers(request)
+        otherwise: int = ErrorCode.NONE
+        try:
+            if not request.group_id:
+                raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group without a name")
+            valid, unknown = await in_turns(offset_requests.split_txn_commit(request, self._topics), TURN_ITEMS)
+            answers.update(unknown)
+            if valid.topics:
+                await self._commit_in_transaction(valid, answers, caller.api_version)
+        except ApiError as refused:
+            otherwise = refused.code
+        return await in_turns(answers.response(caller.api_version, otherwise), TURN_ITEMS)
+
+    async def _commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, answers: TxnOffsetCommitAnswers, api_version: int
+    ) -> None:
+        """Raises ApiError for all partitions that `answers` have no code of by then."""
+        partition = self.partition_for(request.group_id)
+        producer = Producer(
+            request.producer_id, request.producer_epoch, await self._verify(partition, request, api_version)
+        )
+        for number, portion in enumerate(offset_requests.txn_commit_portions(request, PARTITIONS_A_WRITE)):
+            if number:
+                await trio.lowlevel.checkpoint()
+            operation = partial(commit_transactional_offsets, request=portion, topics=self._topics)
+            answers.update(await self.runtime.write(partition, operation, producer))
+
+    async def _verify(self, partition: int, request: TxnOffsetCommitRequest, api_version: int) -> Verification | None:
+        """What the records of the transaction must be appended with. Raises ApiError when they may not be."""
+        self.runtime.read(partition, _whole_state)  # Raises where another node coordinates the group.
+        support = TransactionSupport(
+            adds=api_version >= IMPLICIT_COMMIT_VERSION, knows_abortable=api_version >= ABORTABLE_COMMIT_VERSION
+        )
+        if not support.adds and not self._transactions.is_required:
+            return NOT_REQUIRED
+        try:
+            verification = self._log.start_verification(
+                TopicPartition(OFFSETS_TOPIC, partition),
+                request.producer_id,
+                request.producer_epoch,
+                implicit=support.adds,
+            )
+        except KraftError as problem:
+            raise append_error(problem) from problem
+        if verification is not None:
+            key = OFFSETS_TOPIC, partition
+            codes = await self._transactions.verify(
+                request.transactional_id, request.producer_id, request.producer_epoch, [key], add=support.adds
+            )
+            if key in codes:
+                raise append_error(
+                    ApiError(support.code_for_client(codes[key]), f"{OFFSETS_TOPIC}-{partition}: not verified")
+                )
+        return verification
+
+    async def complete_transaction(self, partition: int, marker: Marker) -> None:
+        """Append the end of a producer's transaction to the partition of `__consumer_offsets`: its offsets count from
+        now on, or are forgotten. Returns once the marker is below the high watermark. Raises ApiError."""
+        await self.runtime.complete_transaction(partition, marker)
+
     async def offset_fetch(self, request: OffsetFetchRequest, caller: Caller) -> OffsetFetchResponse:
         groups = []
         turn = Turn(GROUPS_A_TURN)
@@ -252,7 +328,9 @@ class GroupCoordinator:
                 else refused.code
             )
             return await in_turns(group_error(group, code, caller.api_version), TURN_ITEMS)
-        answer = await in_turns(fetch_offsets(state, known, self._topics.topic_id), TURN_ITEMS)
+        answer = await in_turns(
+            fetch_offsets(state, known, self._topics.topic_id, require_stable=require_stable), TURN_ITEMS
+        )
         completing = offset_requests.complete_fetch(answer, errors, self._topics, caller.api_version)
         await in_turns(completing, TURN_ITEMS)
         return answer

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from kraft.common.ids import ZERO_UUID
+from kraft.common.ids import ZERO_UUID, TopicPartition
 from kraft.coordinator.group.offset_fetch import TOPIC_ID_VERSION as FETCH_TOPIC_ID_VERSION
 from kraft.coordinator.group.offset_fetch import topic_error
 from kraft.coordinator.topic_directory import TopicDirectory
@@ -33,6 +33,7 @@ from kraft.protocol.messages.offset_delete_response import (
 )
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponseGroup, OffsetFetchResponseTopics
+from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
 from kraft.protocol.schema import Turns
 
 COMMIT_TOPIC_ID_VERSION = 10
@@ -80,6 +81,52 @@ def commit_portions(request: OffsetCommitRequest, partitions_max: int) -> Iterat
                 for topic, partitions in portion
             ],
         )
+
+
+def txn_commit_portions(request: TxnOffsetCommitRequest, partitions_max: int) -> Iterator[TxnOffsetCommitRequest]:
+    """As `commit_portions`."""
+    portions = _portions(request.topics, partitions_max)
+    if portions is None:
+        yield request
+        return
+    for portion in portions:
+        topics = [TxnOffsetCommitRequestTopic(name=topic.name, partitions=partitions) for topic, partitions in portion]
+        yield _txn_commit_of(request, topics)
+
+
+def split_txn_commit(
+    request: TxnOffsetCommitRequest, topics: TopicDirectory
+) -> Turns[tuple[TxnOffsetCommitRequest, dict[TopicPartition, int]]]:
+    """The request with only partitions that exist; and the error codes of the others. Yields after each topic."""
+    codes: dict[TopicPartition, int] = {}
+    valid: list[TxnOffsetCommitRequestTopic] = []
+    for topic in request.topics:
+        yield
+        count = topics.partition_count(topic.name)
+        known = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
+        if len(known) < len(topic.partitions):
+            for partition in topic.partitions:
+                if not 0 <= partition.partition_index < count:
+                    key = TopicPartition(topic.name, partition.partition_index)
+                    codes[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if known:
+            valid.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=known))
+    return _txn_commit_of(request, valid), codes
+
+
+def _txn_commit_of(
+    request: TxnOffsetCommitRequest, topics: list[TxnOffsetCommitRequestTopic]
+) -> TxnOffsetCommitRequest:
+    return TxnOffsetCommitRequest(
+        transactional_id=request.transactional_id,
+        group_id=request.group_id,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+        generation_id=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        topics=topics,
+    )
 
 
 def delete_portions(request: OffsetDeleteRequest, partitions_max: int) -> Iterator[OffsetDeleteRequest]:

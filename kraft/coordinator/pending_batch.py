@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import trio
@@ -13,7 +13,7 @@ from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import append_error
-from kraft.coordinator.shard import LogRecord, Token
+from kraft.coordinator.shard import LogRecord, Marker, Producer, Token
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.record_batch import HEADER_SIZE
 
@@ -50,22 +50,42 @@ class Waiter:
 
 
 class Batch(Generic[S]):
-    """Records that go into the log together, the answers that rest on them, and the state to go back to if they
-    cannot.
+    """Records that go into the log together, the answers and effects that rest on them, and the state to go back to
+    if they cannot. What belongs to a producer's transaction, or ends it, is a batch of its own.
 
     `deadline_ms` is when whoever waits for an answer has waited long enough; it means something only while there are
     answers.
     """
 
-    __slots__ = ("answers", "before", "deadline_ms", "first_token", "last_offset", "operations")
+    __slots__ = (
+        "answers",
+        "before",
+        "deadline_ms",
+        "effects",
+        "first_token",
+        "last_offset",
+        "marker",
+        "operations",
+        "producer",
+    )
 
-    def __init__(self, before: S, first_token: Token) -> None:
+    def __init__(
+        self, before: S, first_token: Token, producer: Producer | None = None, marker: Marker | None = None
+    ) -> None:
         self.before = before
         self.first_token = first_token
+        self.producer = producer
+        self.marker = marker
         self.deadline_ms = 0
         self.operations: list[list[LogRecord]] = []
         self.answers: list[tuple[Waiter, Any]] = []
+        self.effects: list[Any] = []
         self.last_offset = -1
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other operation may join it."""
+        return self.producer is not None or self.marker is not None
 
     def fail(self, error: ApiError) -> None:
         """Tell everybody who waits."""
@@ -76,38 +96,49 @@ class Batch(Generic[S]):
 
 class PendingBatches(Generic[S]):
     """Every batch that is not committed, oldest first: appended and above the high watermark; being appended (at
-    most one); collecting (at most one)."""
+    most one); waiting to be. `perform` is called with each effect of a batch that is committed."""
 
-    __slots__ = ("appended", "appending", "collecting")
+    __slots__ = ("_perform", "appended", "appending", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, perform: Callable[[Any], None]) -> None:
         self.appended: deque[Batch[S]] = deque()
         self.appending: Batch[S] | None = None
-        self.collecting: Batch[S] | None = None
+        self.waiting: deque[Batch[S]] = deque()
+        self._perform = perform
 
     @property
     def oldest(self) -> Batch[S] | None:
-        return self.appended[0] if self.appended else self.appending or self.collecting
+        if self.appended:
+            return self.appended[0]
+        return self.appending or (self.waiting[0] if self.waiting else None)
 
     @property
     def newest(self) -> Batch[S] | None:
-        return self.collecting or self.appending or (self.appended[-1] if self.appended else None)
+        if self.waiting:
+            return self.waiting[-1]
+        return self.appending or (self.appended[-1] if self.appended else None)
 
     def advance(self, high_watermark: int) -> None:
-        """The high watermark rose: what lies below it is committed, and the answers that rest on it may go."""
+        """The high watermark rose: what lies below it is committed, and the answers and effects that rest on it may
+        go."""
         while self.appended and self.appended[0].last_offset < high_watermark:
-            for waiter, response in self.appended.popleft().answers:
+            committed = self.appended.popleft()
+            for waiter, response in committed.answers:
                 waiter.answer(response)
+            for effect in committed.effects:
+                self._perform(effect)
 
-    def fail_unappended(self, error: ApiError) -> None:
-        """Forget what is not in the log, and tell who waits for it."""
-        for batch in (self.appending, self.collecting):
-            if batch is not None:
-                batch.fail(error)
-        self.appending = self.collecting = None
+    def fail_unappended(self, error: ApiError, later: ApiError) -> None:
+        """Forget what is not in the log, and tell who waits for it: `error` for the batch being appended, `later`
+        for those after it."""
+        if self.appending is not None:
+            self.appending.fail(error)
+        self.appending = None
+        while self.waiting:
+            self.waiting.popleft().fail(later)
 
     def fail_all(self, error: ApiError) -> None:
-        self.fail_unappended(error)
+        self.fail_unappended(error, error)
         while self.appended:
             self.appended.popleft().fail(error)
 

@@ -16,7 +16,7 @@ from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.pending_batch import Waiter
-from kraft.coordinator.shard import CoordinatorShard, Operation
+from kraft.coordinator.shard import CoordinatorShard, Marker, Operation, Producer
 from kraft.coordinator.shard_driver import ShardDriver
 from kraft.coordinator.walks import Walk
 from kraft.protocol.error_codes import ErrorCode
@@ -27,7 +27,8 @@ R = TypeVar("R")
 
 
 class CoordinatorRuntime(Generic[S]):
-    """Hosts the shards of `topic`. Every method but `run` may be called from any task of the loop; refusals are
+    """Hosts the shards of `topic`. `perform(partition, leader epoch, effect)` is called with the effects of what is
+    committed; it may not wait. Every method but `run` may be called from any task of the loop; refusals are
     ApiError:
 
     COORDINATOR_NOT_AVAILABLE while `run` does not run, NOT_COORDINATOR for a partition that is not here,
@@ -35,13 +36,21 @@ class CoordinatorRuntime(Generic[S]):
     """
 
     def __init__(
-        self, topic: str, shard: CoordinatorShard[S], *, log: CoordinatorLog, world: World, write_timeout_ms: int
+        self,
+        topic: str,
+        shard: CoordinatorShard[S],
+        *,
+        log: CoordinatorLog,
+        world: World,
+        write_timeout_ms: int,
+        perform: Callable[[int, int, Any], None] | None = None,
     ) -> None:
         self.topic = topic
         self._shard = shard
         self._log = log
         self._world = world
         self._write_timeout_ms = write_timeout_ms
+        self._perform = perform or _no_effect
         self._nursery: trio.Nursery | None = None
         self._drivers: dict[int, ShardDriver[S]] = {}
         # The last driver of a partition that was given up, which may still be ending.
@@ -75,6 +84,7 @@ class CoordinatorRuntime(Generic[S]):
             clock=self._world.clock,
             write_timeout_ms=self._write_timeout_ms,
             note=self._world.log_sink,
+            perform=self._perform,
         )
         self._drivers[partition] = driver
         if self._nursery is not None:
@@ -101,13 +111,23 @@ class CoordinatorRuntime(Generic[S]):
         driver = self._drivers.get(partition)
         return driver is not None and driver.active
 
-    async def write(self, partition: int, operation: Operation) -> Any:
-        """Run an operation and wait until its answer may be known. Raises ApiError."""
-        return await self.submit(partition, operation).wait()
+    def hosts(self, partition: int, leader_epoch: int) -> bool:
+        """Whether the partition is led here in that epoch, loaded or loading."""
+        driver = self._drivers.get(partition)
+        return self._nursery is not None and driver is not None and driver.leader_epoch == leader_epoch
 
-    def submit(self, partition: int, operation: Operation) -> Waiter:
-        """Run an operation, for one who need not wait for its answer. Raises ApiError."""
-        return self._active(partition).submit(operation)
+    async def write(self, partition: int, operation: Operation, producer: Producer | None = None) -> Any:
+        """Run an operation and wait until its answer may be known. Raises ApiError."""
+        return await self.submit(partition, operation, producer).wait()
+
+    def submit(self, partition: int, operation: Operation, producer: Producer | None = None) -> Waiter:
+        """Run an operation, for one who need not wait for its answer. Its records belong to the transaction of
+        `producer`, if one is given. Raises ApiError."""
+        return self._active(partition).submit(operation, producer)
+
+    async def complete_transaction(self, partition: int, marker: Marker) -> None:
+        """End a producer's transaction here and wait until that is committed. Raises ApiError."""
+        await self._active(partition).end_transaction(marker).wait()
 
     def read(self, partition: int, query: Callable[[S], R]) -> R:
         """Ask the committed state."""
@@ -144,3 +164,7 @@ class CoordinatorRuntime(Generic[S]):
         if not driver.active:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{partition} is being loaded")
         return driver
+
+
+def _no_effect(partition: int, leader_epoch: int, effect: Any) -> None:
+    raise AssertionError(f"an effect that nobody performs: {effect}")

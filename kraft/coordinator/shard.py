@@ -8,12 +8,34 @@ included, because deadlines are part of the value. The host only keeps an index 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+from kraft.storage.verification import Verification
 
 TimerKey = tuple[str, ...]
 Token = int
 LogRecord = tuple[bytes, bytes | None]
 """Key and value of one record to append; a value of None is a tombstone."""
+
+
+class Producer(NamedTuple):
+    """Who writes an operation's records in a transaction. `guard` is what the log wants to see before it opens the
+    transaction; None where it is open already."""
+
+    producer_id: int
+    producer_epoch: int
+    guard: Verification | None = None
+
+
+class Marker(NamedTuple):
+    """The end of a producer's transaction on one partition."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+    transaction_version: int
+
 
 Operation = Callable[[Any], Any]
 """Takes the shard's draft; returns the response or PARKED; raises ApiError to refuse."""
@@ -61,6 +83,11 @@ class Draft(Protocol[S_co]):
         """Keys whose deadline this operation set. The deadline itself is read from the state."""
 
     @property
+    def effects(self) -> list[Any]:
+        """What is to be done beyond the log, once everything written so far is committed. The host hands each to the
+        runtime's `perform`, once or, where a coordinator comes back, again."""
+
+    @property
     def notes(self) -> list[dict[str, Any]]:
         """Events for the node's log, once the operation is adopted."""
 
@@ -72,12 +99,16 @@ class CoordinatorShard(Protocol[S]):
     """A state machine over one log partition."""
 
     def empty(self) -> S: ...
-    def replay(self, state: S, key: bytes, value: bytes | None) -> S:
-        """The state after one record of the log; used while loading. Unknown record types change nothing. Raises
-        ProtocolError on bytes that cannot be read."""
+    def replay(self, state: S, key: bytes, value: bytes | None, producer: Producer | None = None) -> S:
+        """The state after one record of the log; used while loading. `producer`: whose transaction it belongs to, if
+        any. Unknown record types change nothing. Raises ProtocolError on bytes that cannot be read."""
 
-    def draft(self, state: S, token: Token, moment: Moment) -> Any:
-        """A draft (this shard's own kind of `Draft`) that starts from `state`."""
+    def replay_marker(self, state: S, marker: Marker) -> S:
+        """The state after the end of a producer's transaction. One that is not known here changes nothing."""
+
+    def draft(self, state: S, token: Token, moment: Moment, producer: Producer | None = None) -> Any:
+        """A draft (this shard's own kind of `Draft`) that starts from `state`. `producer`: whose transaction its
+        records belong to."""
 
     def loaded(self, draft: Any) -> None:
         """Called once, when the whole log has been replayed and before the first operation: sessions start afresh.

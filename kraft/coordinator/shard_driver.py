@@ -4,7 +4,7 @@ answers go.
 Operations run on the newest state at once; an answer is let go when the high watermark has passed everything written
 before it was given. Records of operations that come while an append is under way go into the next batch together.
 When an append fails, the state from before it is put back, with whatever was built on top: no answer that rests on
-it has left.
+it has left. What belongs to a producer's transaction goes into a batch of its own, in order with the others.
 
 One task, `run`, owns loading, appending and deadlines; `submit` is called by other tasks of the loop between its
 steps, of which `walks` is one.
@@ -13,6 +13,7 @@ steps, of which `walks` is one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
@@ -21,9 +22,18 @@ import trio
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.coordinator_log import CoordinatorLog
-from kraft.coordinator.errors import ReloadNeeded, append_error
+from kraft.coordinator.errors import ReloadNeeded, append_error, producer_error
 from kraft.coordinator.pending_batch import Batch, PendingBatches, Waiter, chunks, require_room
-from kraft.coordinator.shard import PARKED, CoordinatorShard, Moment, Operation, TimerKey, Token
+from kraft.coordinator.shard import (
+    PARKED,
+    CoordinatorShard,
+    Marker,
+    Moment,
+    Operation,
+    Producer,
+    TimerKey,
+    Token,
+)
 from kraft.coordinator.shard_loader import load
 from kraft.coordinator.timers import TimerIndex
 from kraft.coordinator.walks import Walks
@@ -52,6 +62,7 @@ class ShardDriver(Generic[S]):
         clock: Clock,
         write_timeout_ms: int,
         note: Callable[[dict[str, Any]], None],
+        perform: Callable[[int, int, Any], None],
     ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
@@ -71,7 +82,8 @@ class ShardDriver(Generic[S]):
         self._timers_held_until_ms = 0
         self._next_token: Token = 1
         self._parked: dict[Token, Waiter] = {}
-        self._pending: PendingBatches[S] = PendingBatches()
+        self._perform = partial(perform, partition.partition, leader_epoch)
+        self._pending: PendingBatches[S] = PendingBatches(self._perform)
         self._woken = trio.Event()
         self._unsubscribe: Callable[[], None] = _nothing
 
@@ -83,22 +95,35 @@ class ShardDriver(Generic[S]):
         oldest = self._pending.oldest
         return self.state if oldest is None else oldest.before
 
-    def submit(self, operation: Operation) -> Waiter:
-        """Run an operation now; its answer is let go when it may be. Raises the ApiError of an operation that
-        refuses: nothing has changed then."""
+    def submit(self, operation: Operation, producer: Producer | None = None) -> Waiter:
+        """Run an operation now; its answer is let go when it may be. Its records belong to the transaction of
+        `producer`, if one is given. Raises the ApiError of an operation that refuses: nothing has changed then."""
         waiter = Waiter()
-        token = self._next_token
-        self._next_token += 1
-        draft = self._shard.draft(self.state, token, self._moment())
+        token = self._take_token()
+        draft = self._shard.draft(self.state, token, self._moment(), producer)
         response = operation(draft)
         if draft.records:
             require_room(draft.records, self._log, self.partition)
         if response is PARKED:
             self._parked[token] = waiter
-        self._adopt(draft, token)
+        self._adopt(draft, token, producer)
         if response is not PARKED:
             self._let_go(waiter, response)
         return waiter
+
+    def end_transaction(self, marker: Marker) -> Waiter:
+        """Write the marker, behind everything that was submitted before; the answer, None, comes when it is
+        committed."""
+        waiter = Waiter()
+        self._queue(self._take_token(), marker=marker)
+        self.state = self._shard.replay_marker(self.state, marker)
+        self._let_go(waiter, None)
+        return waiter
+
+    def _take_token(self) -> Token:
+        token = self._next_token
+        self._next_token += 1
+        return token
 
     def close(self) -> None:
         """Stop serving at once; `finished` tells when the task is gone."""
@@ -136,8 +161,8 @@ class ShardDriver(Generic[S]):
                 # First in every turn: where an append waits for a disk, the next batch is always there, and deadlines
                 # must not wait for a pause.
                 self._fire_timers()
-                if self._pending.collecting is not None:
-                    await self._append(self._pending.collecting)
+                if self._pending.waiting:
+                    await self._append(self._pending.waiting.popleft())
                 else:
                     self._woken = trio.Event()
                     with self._clock.move_on_at(self._next_deadline_s()):
@@ -224,15 +249,27 @@ class ShardDriver(Generic[S]):
     def _moment(self) -> Moment:
         return Moment(self._now_ms(), self._clock.wall_ms())
 
-    def _adopt(self, draft: Any, token: Token) -> None:
+    def _queue(self, token: Token, producer: Producer | None = None, marker: Marker | None = None) -> Batch[S]:
+        """The batch that what an operation writes now goes into; the state is still that from before it."""
+        waiting = self._pending.waiting
+        if producer is not None or marker is not None or not waiting or waiting[-1].is_alone:
+            waiting.append(Batch(self.state, token, producer, marker))
+            self._woken.set()
+        return waiting[-1]
+
+    def _adopt(self, draft: Any, token: Token, producer: Producer | None = None) -> None:
         """Make the draft's state the newest, queue its records, and answer whom it answers."""
         state = draft.finish()
         if draft.records:
-            if self._pending.collecting is None:
-                self._pending.collecting = Batch(self.state, token)
-                self._woken.set()
-            self._pending.collecting.operations.append(draft.records)
+            self._queue(token, producer).operations.append(draft.records)
         self.state = state
+        if draft.effects:
+            newest = self._pending.newest
+            if newest is not None:
+                newest.effects += draft.effects
+            else:
+                for effect in draft.effects:
+                    self._perform(effect)
         for key in draft.timers:
             deadline_ms = self._shard.deadline_of(state, key)
             if deadline_ms is not None and self._timers.schedule(key, deadline_ms):
@@ -258,13 +295,14 @@ class ShardDriver(Generic[S]):
     # Appending.
 
     async def _append(self, batch: Batch[S]) -> None:
-        self._pending.collecting, self._pending.appending = None, batch
+        self._pending.appending = batch
         appended = False
+        where, now_ms = (self.partition, self.leader_epoch), self._clock.wall_ms()
         try:
+            if batch.marker is not None:
+                batch.last_offset = await self._log.append_marker(*where, batch.marker, now_ms)
             for chunk in chunks(batch.operations, self._log.max_batch_bytes(self.partition)):
-                batch.last_offset = await self._log.append(
-                    self.partition, self.leader_epoch, chunk, self._clock.wall_ms()
-                )
+                batch.last_offset = await self._log.append(*where, chunk, self._clock.wall_ms(), batch.producer)
                 appended = True
         except (KraftError, OSError) as problem:
             self._note(
@@ -277,7 +315,8 @@ class ShardDriver(Generic[S]):
             )
             if appended:
                 raise ReloadNeeded from problem
-            self._revert(batch, append_error(problem if isinstance(problem, KraftError) else KraftError(str(problem))))
+            error = problem if isinstance(problem, KraftError) else KraftError(str(problem))
+            self._revert(batch, producer_error(error) if batch.is_alone else append_error(error))
             return
         batch.operations = []
         self._pending.appending = None
@@ -298,11 +337,14 @@ class ShardDriver(Generic[S]):
 
     def _revert(self, batch: Batch[S], error: ApiError) -> None:
         """Put back the state from before `batch`, which is the oldest that is not in the log, and fail all that was
-        built on it."""
+        built on it: where the log refused one producer, the others are told to come again."""
         self.state = batch.before
-        self._pending.fail_unappended(error)
+        later = error
+        if batch.is_alone:
+            later = ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "a write before this one failed; try again")
+        self._pending.fail_unappended(error, later)
         for token in [token for token in self._parked if token >= batch.first_token]:
-            self._parked.pop(token).answer(None, error)
+            self._parked.pop(token).answer(None, error if token == batch.first_token else later)
         self._timers.reset(self._shard.deadlines(self.state))
         # Deadlines that passed are due again at once; without a pause a log that refuses would be asked in a tight
         # loop.

@@ -11,7 +11,8 @@ import trio
 from kraft.common.errors import ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.coordinator_log import CoordinatorLog, LoadedBatch
-from kraft.coordinator.shard import CoordinatorShard, LogRecord
+from kraft.coordinator.shard import CoordinatorShard, LogRecord, Marker, Producer
+from kraft.protocol.records.control_record import ControlRecordType, marker_of
 
 S = TypeVar("S")
 
@@ -45,8 +46,11 @@ async def load(shard: CoordinatorShard[S], log: CoordinatorLog, partition: Topic
                 continue
             if batch.next_offset > high_watermark and committed is None:
                 committed = state
+            if batch.is_control:
+                state = _replay_marker(shard, state, batch)
+            producer = Producer(batch.producer_id, batch.producer_epoch) if batch.is_transactional else None
             for key, value in _records(batch, partition):
-                state = shard.replay(state, key, value)
+                state = shard.replay(state, key, value, producer)
                 count += 1
                 if count % RECORDS_PER_SLICE == 0:
                     await trio.lowlevel.checkpoint()
@@ -54,8 +58,17 @@ async def load(shard: CoordinatorShard[S], log: CoordinatorLog, partition: Topic
     return Loaded(state, state if committed is None else committed, committed is not None, offset, count)
 
 
+def _replay_marker(shard: CoordinatorShard[S], state: S, batch: LoadedBatch) -> S:
+    found = marker_of(batch)
+    if found is None:
+        return state
+    committed = found.control_type == ControlRecordType.COMMIT
+    marker = Marker(batch.producer_id, batch.producer_epoch, found.coordinator_epoch, committed, 0)
+    return shard.replay_marker(state, marker)
+
+
 def _records(batch: LoadedBatch, partition: TopicPartition) -> Iterator[LogRecord]:
-    """Control records (transaction markers) carry no state yet."""
+    """None of a control batch: see `_replay_marker`."""
     if batch.is_control:
         return
     for record in batch.records():

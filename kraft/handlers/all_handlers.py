@@ -25,7 +25,9 @@ from kraft.handlers import (
     offset_for_leader_epoch,
     produce,
     sasl,
+    transactions,
     user_scram_credentials,
+    write_txn_markers,
 )
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, Registry
 
@@ -36,6 +38,8 @@ _HANDLERS: tuple[Handler, ...] = (
     metadata.API,
     find_coordinator.API,
     *groups.APIS,
+    *transactions.APIS,
+    write_txn_markers.API,
     api_versions.API,
     delete_records.API,
     init_producer_id.API,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
+from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC
 from kraft.handlers.registry import RequestContext
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -24,6 +25,20 @@ VISIBLE_SECONDS_MAX = 5.0
 
 def _internal_topic(name: str, broker: BrokerServices) -> CreatableTopic | None:
     config = broker.config
+    if name == TRANSACTION_STATE_TOPIC:
+        settings = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(config.integer("transaction.state.log.min.isr")),
+            "segment.bytes": str(config.integer("transaction.state.log.segment.bytes")),
+            "unclean.leader.election.enable": "false",
+        }
+        return CreatableTopic(
+            name=name,
+            num_partitions=config.integer("transaction.state.log.num.partitions"),
+            replication_factor=config.integer("transaction.state.log.replication.factor"),
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in settings.items()],
+        )
     if name != OFFSETS_TOPIC:
         return None
     return CreatableTopic(

@@ -164,7 +164,10 @@ class PendingFetch:
                     if self._is_too_early:
                         return self._answer.encode_wait(waits)
                     return await in_turns(self._answer.encode_steps(results, waits), PARTITIONS_A_TURN)
-                waiter.grew(sum(result.size for result in results))
+                if reader.waits_for_markers(partitions):
+                    waiter.missing_bytes = 1
+                else:
+                    waiter.grew(sum(result.size for result in results))
                 with clock.move_on_at(deadline):
                     await waiter.event.wait()
             finally:
@@ -216,6 +219,8 @@ class PendingFetch:
         while not self._is_enough(results) and clock.now() < deadline:
             reader.acknowledges = False
             missing = self._bytes_min - sum(result.size for result in results)
+            if reader.waits_for_markers(partitions):
+                missing = 1
             waiter = FetchWaiter(missing, is_follower=reader.is_follower)
             for partition in partitions:
                 partition.waiters.add_fetch(waiter)

@@ -1,11 +1,12 @@
-"""FindCoordinator (KIP-699): the broker that leads the partition of `__consumer_offsets` in which a group lives. The
-first group makes the topic."""
+"""FindCoordinator (KIP-699): the broker that leads the partition of `__consumer_offsets` in which a group lives, or
+that of `__transaction_state` for a transactional id. The first of each makes the topic."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
+from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC
 from kraft.handlers.auto_topic_creation import create_missing
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 API = Handler(ApiKey.FIND_COORDINATOR, between(0, 6))
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
+TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC}
 
 
 class _Found(NamedTuple):
@@ -36,9 +38,10 @@ async def find_coordinator(
     request: FindCoordinatorRequest, context: RequestContext, broker: BrokerServices
 ) -> FindCoordinatorResponse:
     """One key before version 4, many from it on."""
-    if request.key_type == GROUP and broker.metadata.image.topics.by_name(OFFSETS_TOPIC) is None:
+    topic = TOPICS.get(request.key_type)
+    if topic is not None and broker.metadata.image.topics.by_name(topic) is None:
         # Once a request, whatever comes of it: it may take a while.
-        await create_missing([OFFSETS_TOPIC], context, broker)
+        await create_missing([topic], context, broker)
     if context.api_version < 4:
         found = _find(request.key, request.key_type, context, broker)
         return FindCoordinatorResponse(
@@ -88,16 +91,13 @@ def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> 
 
 
 def _find(key: str, key_type: int, context: RequestContext, broker: BrokerServices) -> _Found:
-    if key_type == TRANSACTION:
-        return _Found(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            "transactions are not served by this cluster: transaction.version is not finalized",
-        )
-    if key_type != GROUP:
+    topic = TOPICS.get(key_type)
+    if topic is None:
         return _Found(ErrorCode.INVALID_REQUEST, f"coordinators of type {key_type} are not served by this cluster")
-    if broker.metadata.image.topics.by_name(OFFSETS_TOPIC) is None:
-        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the topic __consumer_offsets is not there yet")
-    leader = broker.metadata.leader_of(OFFSETS_TOPIC, broker.groups.partition_for(key))
+    if broker.metadata.image.topics.by_name(topic) is None:
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the topic {topic} is not there yet")
+    coordinator = broker.groups if key_type == GROUP else broker.transactions
+    leader = broker.metadata.leader_of(topic, coordinator.partition_for(key))
     node = next(
         (
             node
@@ -107,7 +107,5 @@ def _find(key: str, key_type: int, context: RequestContext, broker: BrokerServic
         None,
     )
     if node is None:
-        return _Found(
-            ErrorCode.COORDINATOR_NOT_AVAILABLE, "the group's partition of __consumer_offsets has no leader now"
-        )
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator's partition of {topic} has no leader now")
     return _Found(ErrorCode.NONE, None, node.id, node.host, node.port)

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from kraft.coordinator.group.offset_fetch import fetch_error
+from kraft.coordinator.group.txn_offset_commit import TxnOffsetCommitAnswers
 from kraft.coordinator.offset_requests import Merging, commit_error, commit_portions
 from kraft.handlers.authorized_operations import GROUP_OPERATIONS
 from kraft.handlers.registry import Handler, OnError, RequestContext, between
@@ -22,6 +23,8 @@ from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
 from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from kraft.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from kraft.protocol.schema import Turns
 from kraft.world.turns import TURN_ITEMS
 
@@ -99,9 +102,21 @@ def _offset_fetch_failed(request: OffsetFetchRequest, code: int, message: str | 
     return fetch_error(request, code)
 
 
+def _txn_offset_commit_failed(
+    request: TxnOffsetCommitRequest, code: int, message: str | None
+) -> Turns[TxnOffsetCommitResponse]:
+    return TxnOffsetCommitAnswers(request).response(TXN_OFFSET_COMMIT_VERSIONS[1], code)
+
+
 def _request_bytes_max(broker: BrokerServices) -> int:
     return broker.config.integer("kraft.group.request.max.bytes")
 
+
+TXN_OFFSET_COMMIT_VERSIONS = between(0, 5)
+
+TXN_OFFSET_COMMIT = _group_api(
+    ApiKey.TXN_OFFSET_COMMIT, TXN_OFFSET_COMMIT_VERSIONS, "txn_offset_commit", _txn_offset_commit_failed
+)
 
 APIS = (
     _group_api(ApiKey.OFFSET_COMMIT, between(2, 10), "offset_commit", _offset_commit_failed),
@@ -114,4 +129,5 @@ APIS = (
     _group_api(ApiKey.LIST_GROUPS, between(0, 5), "list_groups"),
     _group_api(ApiKey.DELETE_GROUPS, between(0, 2), "delete_groups", _delete_groups_failed),
     _group_api(ApiKey.OFFSET_DELETE, between(0, 0), "offset_delete"),
+    TXN_OFFSET_COMMIT,
 )

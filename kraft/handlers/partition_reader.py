@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader
@@ -50,6 +51,13 @@ class PartitionReader:
     def replica_epoch(self) -> int:
         """The broker epoch of the follower that asks, -1 where it names none."""
         return self._replica_epoch
+
+    def waits_for_markers(self, partitions: Iterable[Partition]) -> bool:
+        """Whether the next append, however small, may bring much into reach: a marker ends a transaction that holds
+        back what is there already."""
+        return self._isolation == READ_COMMITTED and any(
+            partition.log.first_unstable_offset is not None for partition in partitions
+        )
 
     def find(self, key: PartitionKey) -> Partition | None:
         """The partition; None where there is none any more."""
@@ -113,7 +121,7 @@ class PartitionReader:
             bound = partition.log.last_stable_offset
             result.aborted = [
                 (aborted.producer_id, aborted.first_offset)
-                for aborted in partition.log.aborted_transactions(wanted.fetch_offset, bound)
+                for aborted in partition.log.aborted_transactions(wanted.fetch_offset, bound, data)
             ]
 
     def _topic_name(self, key: PartitionKey) -> str:

@@ -18,6 +18,7 @@ from kraft.handlers.dispatcher import encode_reply, encode_reply_in_turns
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.throttling import user_of, wait_ms
+from kraft.handlers.transactional_produce import TransactionalProduce, VerificationFailed
 from kraft.network.reply import NO_REPLY, SCRATCH_BYTES, FirstStage, Reply, Staged
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -32,7 +33,6 @@ from kraft.protocol.messages.produce_response import (
 )
 from kraft.protocol.records.compression import CODEC_NAMES, ZSTD
 from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC
-from kraft.replication.purgatory import ProduceWaiter
 from kraft.storage.log_validator import AppendOrigin, NotOneBatch
 from kraft.storage.record_validator import RecordsRejected
 from kraft.world.turns import Turn, in_turns
@@ -40,7 +40,7 @@ from kraft.world.turns import Turn, in_turns
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.replication.log_writer import QueuedAppend
-    from kraft.replication.partition import Partition
+    from kraft.replication.partition import Partition, TransactionalAppend
     from kraft.storage.log_append import LogAppendInfo
 
 API = Handler(ApiKey.PRODUCE, between(3, 13), advertised_min=0, overtakes=True)
@@ -85,6 +85,8 @@ def produce(
     if (len(topics[0].partition_data) if len(topics) == 1 else _partition_count(topics)) > PARTITIONS_A_TURN:
         return _produce_in_turns(frame, position, context, broker)
     pending = PendingProduce(context, broker, request, len(frame))
+    if pending.transaction is not None and pending.transaction.is_needed:
+        return _produce_in_turns(frame, position, context, broker)
     for number, topic in enumerate(topics):
         for data in topic.partition_data:
             pending.append(number, topic, data)
@@ -96,7 +98,8 @@ def _partition_count(topics: list[TopicProduceData]) -> int:
 
 
 def _produce_in_turns(frame: memoryview, position: int, context: RequestContext, broker: BrokerServices) -> Staged:
-    """A Produce to many partitions: its appends are the first stage, and others are served between them."""
+    """A Produce to many partitions, or of a transaction that the coordinator must confirm first: until the last
+    append it is in its first stage, and others are served meanwhile."""
     if len(frame) <= SCRATCH_BYTES:
         frame = memoryview(bytes(frame))  # The scratch buffer is not ours across an await.
     stage = FirstStage(1)
@@ -105,6 +108,8 @@ def _produce_in_turns(frame: memoryview, position: int, context: RequestContext,
         try:
             decoding = ProduceRequest.decode_in_turns(frame, position, context.api_version)
             pending = PendingProduce(context, broker, (await in_turns(decoding))[0], len(frame))
+            if pending.transaction is not None:
+                await pending.transaction.verify()
             await pending.append_in_turns()
         finally:
             stage.step_ended()
@@ -114,8 +119,7 @@ def _produce_in_turns(frame: memoryview, position: int, context: RequestContext,
 
 
 def _refusal(request: ProduceRequest, version: int) -> ApiError | None:
-    """Why the whole request is refused, or None. This cluster knows no transactional id, so nobody may write in a
-    transaction."""
+    """Why the whole request is refused, or None. Nobody may write to a transaction without a transactional id."""
     refusal = None
     for topic in request.topic_data:
         for data in topic.partition_data:
@@ -126,7 +130,7 @@ def _refusal(request: ProduceRequest, version: int) -> ApiError | None:
                 )
             elif len(records) >= HEADER_SIZE and records[MAGIC_AT] == MAGIC:
                 attributes = records[ATTRIBUTES_AT]
-                if attributes & TRANSACTIONAL_BIT:
+                if attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
                     return ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
                 if version < ZSTD_VERSION and attributes & CODEC_BITS >= len(CODEC_NAMES):
                     refusal = refusal or ApiError(
@@ -186,10 +190,17 @@ class _LargeAppend:
     """An append for the log writer. Records of SCRATCH_BYTES or more stay valid until the first stage is over;
     smaller ones may lie in the connection's scratch buffer, so they are copied."""
 
-    __slots__ = ("answer", "partition", "queued", "records")
+    __slots__ = ("answer", "partition", "queued", "records", "transaction")
 
-    def __init__(self, partition: Partition, answer: PartitionProduceResponse, records: memoryview) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        answer: PartitionProduceResponse,
+        records: memoryview,
+        transaction: TransactionalAppend | None,
+    ) -> None:
         self.partition = partition
+        self.transaction = transaction
         self.answer = answer
         self.records = records if len(records) >= SCRATCH_BYTES else memoryview(bytes(records))
         self.queued: QueuedAppend
@@ -212,6 +223,7 @@ class PendingProduce:
         "_request",
         "_size",
         "_unacknowledged",
+        "transaction",
     )
 
     def __init__(self, context: RequestContext, broker: BrokerServices, request: ProduceRequest, size: int) -> None:
@@ -228,10 +240,24 @@ class PendingProduce:
         self._large: list[_LargeAppend] = []
         self._unacknowledged: list[_Unacknowledged] = []
         self._refusal = _refusal(request, context.api_version)
+        self.transaction: TransactionalProduce | None = None
+        if request.transactional_id is not None and self._refusal is None:
+            self._join_transaction()
         self._answers = [
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[])
             for topic in request.topic_data
         ]
+
+    def _join_transaction(self) -> None:
+        try:
+            self.transaction = TransactionalProduce(
+                self._request,
+                self._context.api_version,
+                self._broker,
+                lambda name: name not in INTERNAL_TOPICS or self._context.client_id == ADMIN_CLIENT_ID,
+            )
+        except ApiError as problem:
+            self._refusal = problem
 
     async def append_in_turns(self) -> None:
         """Append to every partition. Others are served in between, so each append looks up its partition for itself:
@@ -269,10 +295,11 @@ class PendingProduce:
     def _append(self, answer: PartitionProduceResponse, partition: Partition, records: memoryview) -> None:
         """Append now, or leave a large batch to the log writer. Raises NotLeader, ApiError, StorageError."""
         replicas = self._broker.replicas
+        transaction = None if self.transaction is None else self.transaction.rests_on(partition)
         if replicas.writer.takes_batch(partition.log, records, self._now_ms):
-            self._large.append(_LargeAppend(partition, answer, records))
+            self._large.append(_LargeAppend(partition, answer, records, transaction))
             return
-        info = partition.append(records, self._acks, self._now_ms, AppendOrigin.CLIENT)
+        info = partition.append(records, self._acks, self._now_ms, AppendOrigin.CLIENT, transaction)
         if info.rolled:
             replicas.flusher.flush_later(partition.log)
         if not self._appended(answer, partition, info):
@@ -295,8 +322,9 @@ class PendingProduce:
     ) -> None:
         """Fill in the answer for an append that failed. `partition` is None if none was found.
 
-        As in Kafka the answer has a message only where single records are at fault: for other codes clients show
-        their own. A batch that was appended and then failed keeps its offsets in the answer.
+        As in Kafka the answer has a message only where single records are at fault, or a transaction was not
+        confirmed: for other codes clients show their own. A batch that was appended and then failed keeps its offsets
+        in the answer.
         """
         self._failed = True
         code = answer.error_code = code_of(problem)
@@ -309,6 +337,9 @@ class PendingProduce:
                 BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
                 for index, message in problem.record_errors
             ]
+        elif isinstance(problem, VerificationFailed):
+            answer.error_message = problem.message or None
+            partition = None
         elif code == ErrorCode.KAFKA_STORAGE_ERROR:
             answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
             self._broker.replicas.handle_storage_error(problem, topic, answer.index, "append")
@@ -335,6 +366,7 @@ class PendingProduce:
                 self._acks,
                 self._now_ms,
                 AppendOrigin.CLIENT,
+                transaction=append.transaction,
                 when_done=stage.step_ended,
             )
         return stage
@@ -356,7 +388,9 @@ class PendingProduce:
                 if append.needs_flush and append.partition.log.recovery_point < append.required_offset:
                     await self._broker.replicas.flush(append.partition)
                 if self._acks == -1:
-                    await self._wait_until_committed(append)
+                    await self._broker.replicas.until_committed(
+                        append.partition, append.leader_epoch, append.required_offset, self._deadline
+                    )
             except EXPECTED as problem:
                 self._fail(append.answer, problem, append.partition.topic, None)
         if not self._is_answered:
@@ -376,29 +410,6 @@ class PendingProduce:
                 )
         except EXPECTED as problem:
             self._fail(answer, problem, partition.topic, partition)
-
-    async def _wait_until_committed(self, append: _Unacknowledged) -> None:
-        """Raises NotLeader when leadership moves first, ApiError REQUEST_TIMED_OUT at the deadline,
-        NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
-        clock, partition = self._broker.world.clock, append.partition
-        while True:
-            _check_led_since(append)
-            if partition.log.high_watermark >= append.required_offset:
-                break
-            if clock.now() >= self._deadline:
-                raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "")
-            waiter = ProduceWaiter(append.required_offset)
-            partition.waiters.add_produce(waiter)
-            try:
-                with clock.move_on_at(self._deadline):
-                    await waiter.event.wait()
-            finally:
-                partition.waiters.remove_produce(waiter)
-        if not partition.has_enough_in_sync:
-            raise ApiError(
-                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-                f"{partition}: appended, but the in-sync set has shrunk since",
-            )
 
     @property
     def _is_answered(self) -> bool:
@@ -444,9 +455,3 @@ class PendingProduce:
                 if node.id in leaders
             ]
         return response
-
-
-def _check_led_since(append: _Unacknowledged) -> None:
-    partition = append.partition
-    if not partition.is_leader or append.leader_epoch < partition.led_since_epoch:
-        raise NotLeader("", partition.leader_id, partition.leader_epoch)

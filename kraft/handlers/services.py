@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger, Loggers
     from kraft.controller.quorum_controller import QuorumController
     from kraft.coordinator.group_coordinator import GroupCoordinator
+    from kraft.coordinator.transaction_coordinator import TransactionCoordinator
+    from kraft.coordinator.transaction_partitions import TransactionPartitions
     from kraft.handlers.metadata_cache import MetadataCache
     from kraft.handlers.registry import Registry, RequestContext
     from kraft.quota.client_quotas import ClientQuotas, MutationQuotas
@@ -74,8 +76,10 @@ class BrokerServices(NodeServices):
     replicas: ReplicaManager
     sessions: FetchSessionCache
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     controller: ControllerChannel
     producer_ids: ProducerIds
+    transaction_partitions: TransactionPartitions
     quotas: ClientQuotas
 
 

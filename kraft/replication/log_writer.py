@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import trio
 
 from kraft.common.errors import NotLeader, StorageError
-from kraft.replication.partition import Partition
+from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.step_driver import run_steps, serve_others
 from kraft.storage.log_append import LogAppendInfo, PendingAppend
 from kraft.storage.log_validator import AppendOrigin, ValidatedBatch, takes_long_to_validate, validated_for_leader
@@ -192,6 +192,7 @@ class LogWriter:
         origin: int,
         *,
         leader_epoch: int | None = None,
+        transaction: TransactionalAppend | None = None,
         when_done: Callable[[], None] | None = None,
     ) -> QueuedAppend:
         """Queue one batch, as `Partition.append`. `batch` must stay as it is until the append is done.
@@ -202,11 +203,15 @@ class LogWriter:
 
         def prepare() -> PendingAppend:
             partition.check_may_append(required_acks)
+            if transaction is not None:
+                transaction.check_epoch(partition)
             return partition.log.prepare_append_as_leader(
                 batch,
                 partition.leader_epoch,
                 now_ms=now_ms,
                 origin=origin,
+                transaction_version=0 if transaction is None else transaction.transaction_version,
+                verification=None if transaction is None else transaction.verification,
                 validated=validated[0] if validated else None,
             )
 

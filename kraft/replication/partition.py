@@ -19,11 +19,35 @@ if TYPE_CHECKING:
     from kraft.storage.log_append import LogAppendInfo
     from kraft.storage.log_reader import FetchData
     from kraft.storage.unified_log import UnifiedLog
+    from kraft.storage.verification import Verification
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 CONSUMER = -1
 """The replica id of those who are none."""
+
+
+class TransactionalAppend:
+    """What an append to a transaction rests on: for data the `verification`, which counts in `leader_epoch` only (-1:
+    in any); for a marker the `transaction_version` that its coordinator names."""
+
+    __slots__ = ("leader_epoch", "transaction_version", "verification")
+
+    def __init__(
+        self, verification: Verification | None = None, *, leader_epoch: int = -1, transaction_version: int = 0
+    ) -> None:
+        self.verification = verification
+        self.leader_epoch = leader_epoch
+        self.transaction_version = transaction_version
+
+    def check_epoch(self, partition: Partition) -> None:
+        """Raises NotLeader when the partition has another leader epoch than the verification."""
+        if self.leader_epoch not in (-1, partition.leader_epoch):
+            raise NotLeader(
+                f"{partition}: verified in leader epoch {self.leader_epoch}, which is over",
+                partition.leader_id,
+                partition.leader_epoch,
+            )
 
 
 class Partition:
@@ -172,13 +196,42 @@ class Partition:
 
     # --- writing
 
-    def append(self, batch: memoryview, required_acks: int, now_ms: int, origin: int) -> LogAppendInfo:
+    def append(
+        self,
+        batch: memoryview,
+        required_acks: int,
+        now_ms: int,
+        origin: int,
+        transaction: TransactionalAppend | None = None,
+    ) -> LogAppendInfo:
         """Append one batch as leader. Raises NotLeader, ApiError (NOT_ENOUGH_REPLICAS, and whatever validation
         finds), StorageError."""
         self.check_may_append(required_acks)
-        info = self.log.append_as_leader(batch, self.leader_epoch, now_ms=now_ms, origin=origin)
+        if transaction is None:
+            info = self.log.append_as_leader(batch, self.leader_epoch, now_ms=now_ms, origin=origin)
+        else:
+            transaction.check_epoch(self)
+            info = self.log.append_as_leader(
+                batch,
+                self.leader_epoch,
+                now_ms=now_ms,
+                origin=origin,
+                transaction_version=transaction.transaction_version,
+                verification=transaction.verification,
+            )
         self.appended(len(batch))
         return info
+
+    def start_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, now_ms: int, *, implicit: bool
+    ) -> TransactionalAppend | None:
+        """What to append a transactional batch with, once the coordinator has confirmed its transaction; None when the
+        transaction is open here already. Raises NotLeader."""
+        self.check_leader()
+        verification = self.log.producers.start_verification(
+            producer_id, producer_epoch, sequence, now_ms, implicit=implicit
+        )
+        return None if verification is None else TransactionalAppend(verification, leader_epoch=self.leader_epoch)
 
     def check_may_append(self, required_acks: int) -> None:
         """Raises NotLeader, ApiError NOT_ENOUGH_REPLICAS."""

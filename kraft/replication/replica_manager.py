@@ -15,7 +15,8 @@ from kraft.replication.follower_serving import FollowerServing
 from kraft.replication.isr_policy import IsrRules
 from kraft.replication.log_flusher import LogFlusher
 from kraft.replication.log_writer import LogWriter
-from kraft.replication.partition import Partition
+from kraft.replication.partition import Partition, TransactionalAppend
+from kraft.replication.purgatory import ProduceWaiter
 from kraft.replication.replica_directories import ReplicaDirectories
 from kraft.replication.replica_hosting import ReplicaHosting
 from kraft.replication.replica_selector import RACK_AWARE
@@ -185,11 +186,18 @@ class ReplicaManager:
         origin: int,
         *,
         leader_epoch: int | None = None,
+        transaction: TransactionalAppend | None = None,
     ) -> LogAppendInfo:
         """`Partition.append`, whatever the size and whoever else appends; with `leader_epoch` in that epoch only."""
         if self.writer.takes(partition.log, len(batch)):
             queued = self.writer.append_as_leader(
-                partition, batch, required_acks, now_ms, origin, leader_epoch=leader_epoch
+                partition,
+                batch,
+                required_acks,
+                now_ms,
+                origin,
+                leader_epoch=leader_epoch,
+                transaction=transaction,
             )
             info = await queued.outcome()
             assert info is not None, "a leader's append takes all or nothing"
@@ -200,7 +208,34 @@ class ReplicaManager:
                 partition.leader_id,
                 partition.leader_epoch,
             )
-        return partition.append(batch, required_acks, now_ms, origin)
+        return partition.append(batch, required_acks, now_ms, origin, transaction)
+
+    async def until_committed(
+        self, partition: Partition, leader_epoch: int, required_offset: int, deadline: float
+    ) -> None:
+        """Return once the high watermark has reached `required_offset` of an append in `leader_epoch`, while this
+        replica has led without a break. Raises NotLeader when leadership moves first, ApiError REQUEST_TIMED_OUT at
+        the deadline (on the clock), NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
+        clock = self.world.clock
+        while True:
+            if not partition.is_leader or leader_epoch < partition.led_since_epoch:
+                raise NotLeader("", partition.leader_id, partition.leader_epoch)
+            if partition.log.high_watermark >= required_offset:
+                break
+            if clock.now() >= deadline:
+                raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "")
+            waiter = ProduceWaiter(required_offset)
+            partition.waiters.add_produce(waiter)
+            try:
+                with clock.move_on_at(deadline):
+                    await waiter.event.wait()
+            finally:
+                partition.waiters.remove_produce(waiter)
+        if not partition.has_enough_in_sync:
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+                f"{partition}: appended, but the in-sync set has shrunk since",
+            )
 
     async def flush(self, partition: Partition) -> None:
         """Return once everything now in the partition is durable here. Raises StorageError."""

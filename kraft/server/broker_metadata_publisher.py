@@ -4,11 +4,12 @@ sent to a partition that is not ready."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.publisher import MetadataUpdate
@@ -28,6 +29,7 @@ class BrokerMetadataPublisher:
         metadata: MetadataCache,
         replicas: ReplicaManager,
         groups: GroupCoordinator,
+        transactions: TransactionCoordinator,
         published: Callable[[], None],
         log: Logger,
     ) -> None:
@@ -37,8 +39,12 @@ class BrokerMetadataPublisher:
         self._published = published
         self._log = log
         self._first = True
-        self._leadership = GroupLeadership(groups)
-        replicas.add_listener(self._leadership)
+        self._leaderships = (
+            CoordinatorLeadership(OFFSETS_TOPIC, groups),
+            CoordinatorLeadership(TRANSACTION_STATE_TOPIC, transactions),
+        )
+        for leadership in self._leaderships:
+            replicas.add_listener(leadership)
 
     def publish(self, update: MetadataUpdate) -> Iterator[None]:
         """See `kraft.metadata.publisher.MetadataPublisher`."""
@@ -47,7 +53,8 @@ class BrokerMetadataPublisher:
             yield from self._set_strays_aside(update.image)
         yield from self._replicas.apply(update.image, update.changes)
         self._metadata.set(update.image, update.offset, update.epoch)
-        self._leadership.tell()
+        for leadership in self._leaderships:
+            leadership.tell()
         if update.changes.topics.deleted:
             self._groups.on_topics_deleted(
                 [(topic.name, topic_id) for topic_id, topic in update.changes.topics.deleted.items()]
@@ -84,28 +91,34 @@ class BrokerMetadataPublisher:
         )
 
 
-class GroupLeadership(ReplicaListener):
-    """The group coordinator follows the leadership of `__consumer_offsets`.
+class Coordinator(Protocol):
+    def on_election(self, partition: int, leader_epoch: int) -> None: ...
+    def on_resignation(self, partition: int, leader_epoch: int | None = None) -> None: ...
+
+
+class CoordinatorLeadership(ReplicaListener):
+    """A coordinator follows the leadership of its topic.
 
     It resigns at once, but hears of an election only when handlers see the image that brought it: in an older one,
     topics that its predecessor knew, and whose offsets it finds, would not be there yet, or still be others of the
     same name."""
 
-    def __init__(self, groups: GroupCoordinator) -> None:
-        self._groups = groups
+    def __init__(self, topic: str, coordinator: Coordinator) -> None:
+        self._topic = topic
+        self._coordinator = coordinator
         self._elected: dict[int, int] = {}
 
     def became_leader(self, partition: Partition) -> None:
-        if partition.topic == OFFSETS_TOPIC:
+        if partition.topic == self._topic:
             self._elected[partition.index] = partition.leader_epoch
 
     def tell(self) -> None:
         """The image is seen: the elections of this update may take effect."""
         elected, self._elected = self._elected, {}
         for index, leader_epoch in elected.items():
-            self._groups.on_election(index, leader_epoch)
+            self._coordinator.on_election(index, leader_epoch)
 
     def resigned(self, topic: str, index: int, leader_epoch: int) -> None:
-        if topic == OFFSETS_TOPIC:
+        if topic == self._topic:
             self._elected.pop(index, None)
-            self._groups.on_resignation(index)
+            self._coordinator.on_resignation(index)

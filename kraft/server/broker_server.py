@@ -36,6 +36,7 @@ from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
+from kraft.server.broker_transactions import BrokerTransactions
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.event_journal import EventJournal
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
@@ -102,13 +103,11 @@ class BrokerServer(ReplicaListener):
         log = loggers.get("replicas")
         isr = AlterPartitionManager(config.node_id, lambda: self.lifecycle.epoch, channel, world.clock, log)
         self.replicas = ReplicaManager(config.node_id, logs, self.configs, self.metadata, isr, world, log)
-        self.groups = GroupCoordinator(
-            config=_group_config(config),
-            log=PartitionLog(self.replicas),
-            topics=TopicLookup(self.metadata),
-            partition_count=self._offsets_partitions,
-            world=world,
+        self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
+        self.transactions = BrokerTransactions(
+            world, config, self.metadata, self.replicas, self.producer_ids, finalized_features, self._services, loggers
         )
+        self.groups = self._group_coordinator()
         self.lifecycle = BrokerLifecycleManager(
             world, config, cluster_id, channel, lambda: self.metadata.offset, loggers.get("lifecycle")
         )
@@ -118,9 +117,13 @@ class BrokerServer(ReplicaListener):
             world, config, self.replicas, isr, self.metadata, self.lifecycle, channel, events, loggers
         )
         self.publisher = BrokerMetadataPublisher(
-            self.metadata, self.replicas, self.groups, self._published, loggers.get("metadata")
+            self.metadata,
+            self.replicas,
+            self.groups,
+            self.transactions.coordinator,
+            self._published,
+            loggers.get("metadata"),
         )
-        self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
         self.quotas = ClientQuotas(config, world.clock)
         self.services = services = BrokerServices(
             world=world,
@@ -135,8 +138,10 @@ class BrokerServer(ReplicaListener):
             replicas=self.replicas,
             sessions=_fetch_sessions(config, world),
             groups=self.groups,
+            transactions=self.transactions.coordinator,
             controller=channel,
             producer_ids=self.producer_ids,
+            transaction_partitions=self.transactions.partitions,
             quotas=self.quotas,
         )
         self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
@@ -149,6 +154,19 @@ class BrokerServer(ReplicaListener):
             lambda: self.configs.effective(self.metadata.image),
             self.replicas.directory_failed,
             loggers.get("logs"),
+        )
+
+    def _services(self) -> BrokerServices:
+        return self.services
+
+    def _group_coordinator(self) -> GroupCoordinator:
+        return GroupCoordinator(
+            config=_group_config(self._config),
+            log=PartitionLog(self.replicas),
+            topics=TopicLookup(self.metadata),
+            transactions=self.transactions.partitions,
+            partition_count=self._offsets_partitions,
+            world=self._world,
         )
 
     async def run(
@@ -173,6 +191,7 @@ class BrokerServer(ReplicaListener):
             service_nursery.start_soon(self.replicas.flusher.run)
             service_nursery.start_soon(self.replicas.writer.run)
             service_nursery.start_soon(self.groups.run)
+            service_nursery.start_soon(self.transactions.run)
             service_nursery.start_soon(
                 self.lifecycle.run, self._endpoints(advertised), self._directories(), previous_epoch
             )

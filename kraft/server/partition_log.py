@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.errors import ReloadNeeded
-from kraft.coordinator.shard import LogRecord
+from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.records.builder import Record, build_batch
-from kraft.protocol.records.record_batch import RecordBatch, batches
-from kraft.replication.partition import Partition
+from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
+from kraft.protocol.records.record_batch import NO_SEQUENCE, RecordBatch, batches
+from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.verification import Verification
 
 ALL_REPLICAS = -1
 READ_BYTES = 1 << 20
@@ -25,14 +27,62 @@ class PartitionLog:
         self._replicas = replicas
 
     async def append(
-        self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        records: Sequence[LogRecord],
+        timestamp_ms: int,
+        producer: Producer | None = None,
     ) -> int:
         """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded where the records are in the log and
         nobody knows for how long."""
-        target = self._led(partition)
+        numbered = [Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)]
+        if producer is None:
+            return await self._append(partition, leader_epoch, build_batch(numbered), timestamp_ms, None)
         batch = build_batch(
-            [Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)]
+            numbered,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            is_transactional=True,
         )
+        transaction = TransactionalAppend(producer.guard)
+        return await self._append(partition, leader_epoch, batch, timestamp_ms, transaction)
+
+    async def append_marker(
+        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
+    ) -> int:
+        """See the port. Raises as `append`."""
+        batch = build_marker_batch(
+            TransactionMarker(
+                ControlRecordType.COMMIT if marker.committed else ControlRecordType.ABORT, marker.coordinator_epoch
+            ),
+            offset=0,
+            timestamp_ms=timestamp_ms,
+            leader_epoch=leader_epoch,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+        )
+        transaction = TransactionalAppend(transaction_version=marker.transaction_version)
+        return await self._append(partition, leader_epoch, batch, timestamp_ms, transaction)
+
+    def start_verification(
+        self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool
+    ) -> Verification | None:
+        """See the port."""
+        append = self._led(partition).start_verification(
+            producer_id, producer_epoch, NO_SEQUENCE, self._replicas.world.clock.wall_ms(), implicit=implicit
+        )
+        return None if append is None else append.verification
+
+    async def _append(
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        batch: bytes,
+        timestamp_ms: int,
+        transaction: TransactionalAppend | None,
+    ) -> int:
+        target = self._led(partition)
         try:
             info = await self._replicas.append(
                 target,
@@ -41,6 +91,7 @@ class PartitionLog:
                 timestamp_ms,
                 AppendOrigin.COORDINATOR,
                 leader_epoch=leader_epoch,
+                transaction=transaction,
             )
         except (KraftError, OSError) as problem:
             self._replicas.handle_storage_error(problem, partition.topic, partition.partition, "append")

@@ -140,8 +140,11 @@ class LocalLog:
             return -1
         return max((segment.largest_timestamp for segment in self.segments if segment.size), default=-1)
 
-    def aborted_transactions(self, offset: int, bound: int) -> list[AbortedTransaction]:
-        """Those that overlap [offset, bound)."""
+    def aborted_transactions(self, offset: int, bound: int, data: FetchData | None = None) -> list[AbortedTransaction]:
+        """Those that overlap [offset, bound); where `data` does not reach so far, those that it may overlap."""
+        if data is not None and data.segment is not None:
+            behind = data.segment.offset_index.offset_behind(data.end_position)
+            bound = bound if behind is None else min(bound, behind)
         found: list[AbortedTransaction] = []
         for segment in self.segments[segment_at(self.segments, offset) :]:
             if segment.transaction_index.collect(offset, bound, found):

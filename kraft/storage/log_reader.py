@@ -28,13 +28,21 @@ class FileSlice:
 
 class FetchData:
     """Batches from the one that contains the offset asked for, as slices to be sent in order. The last batch may be
-    cut off, as Fetch allows."""
+    cut off, as Fetch allows. They end at `end_position` in `segment`, which is None where there are none."""
 
-    __slots__ = ("size", "slices")
+    __slots__ = ("end_position", "segment", "size", "slices")
 
-    def __init__(self, slices: Sequence[FileSlice] = (), size: int = 0) -> None:
+    def __init__(
+        self,
+        slices: Sequence[FileSlice] = (),
+        size: int = 0,
+        segment: LogSegment | None = None,
+        end_position: int = 0,
+    ) -> None:
         self.slices = slices
         self.size = size
+        self.segment = segment
+        self.end_position = end_position
 
     def read(self) -> bytes:
         """All bytes in memory."""
@@ -71,6 +79,7 @@ def read_slices(
     if span.size > room:
         return EMPTY
     slices: list[FileSlice] = []
+    last_segment, end_position = None, 0
     position, taken = span.position, 0
     while room > 0:
         segment = segments[at]
@@ -80,11 +89,12 @@ def read_slices(
             slices.append(FileSlice(segment.open_log(), position, count))
             taken += count
             room -= count
+            last_segment, end_position = segment, position + count
         at += 1
         if end < segment.size or at == len(segments):
             break
         position = 0
-    return FetchData(slices, taken)
+    return FetchData(slices, taken, last_segment, end_position)
 
 
 def _end_position(segments: Sequence[LogSegment], at: int, bound: int, end_offset: int) -> int:

@@ -39,6 +39,12 @@ class OffsetIndex(IndexFile):
         point = self._partition_point(0, self.count, 0, offset - self.base_offset)
         return self.entry(point - 1) if point else (self.base_offset, 0)
 
+    def offset_behind(self, position: int) -> int | None:
+        """The offset of the first entry at or behind `position`, None where there is none: every batch that begins
+        before `position` has lower ones."""
+        point = self._partition_point(0, self.count, 1, position - 1)
+        return self.entry(point)[0] if point < self.count else None
+
     def truncate_to(self, offset: int) -> None:
         """Drop every entry at or beyond `offset`."""
         self.truncate_to_entries(self._partition_point(0, self.count, 0, offset - self.base_offset - 1))

@@ -14,12 +14,13 @@ from collections.abc import Callable
 from kraft.common.errors import ApiError, CorruptData
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker
-from kraft.protocol.records.record_batch import NO_PRODUCER_EPOCH, SEQUENCE_MAX, RecordBatch
+from kraft.protocol.records.record_batch import NO_PRODUCER_EPOCH, SEQUENCE_MAX, TRANSACTIONAL_FLAG, RecordBatch
 from kraft.storage.checkpoints import read_file, replace_file
 from kraft.storage.log_files import PRODUCER_SNAPSHOT_SUFFIX, offset_file_name
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.producer_snapshot import decode_snapshot, encode_snapshot
 from kraft.storage.producer_state_entry import BatchMetadata, ProducerStateEntry
+from kraft.storage.verification import NOT_REQUIRED, Verification
 from kraft.world.ports import FileSystem
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000
@@ -49,6 +50,7 @@ class ProducerStateManager:
         "producers",
         "snapshots",
         "unreplicated",
+        "verifications",
     )
 
     def __init__(
@@ -71,11 +73,39 @@ class ProducerStateManager:
         self.unreplicated: dict[int, int] = {}
         """First offset of each ended transaction whose marker is not below the high watermark yet -> offset of the
         marker."""
+        self.verifications: dict[int, Verification] = {}
+        """Of producers whose first batch of a transaction waits for the coordinator. In memory only."""
 
     # Appends
 
-    def check(self, batch: RecordBatch, first_offset: int, origin: int) -> BatchMetadata | None:
-        """The earlier append of the same batch, if it is one.
+    def start_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, now_ms: int, *, implicit: bool
+    ) -> Verification | None:
+        """What a transactional batch must be appended with once the coordinator has confirmed its transaction; None
+        when the producer's transaction is open here already. See `Verification`."""
+        if self._is_ongoing(producer_id, producer_epoch):
+            return None
+        verification = self.verifications.get(producer_id)
+        if verification is None:
+            verification = Verification(producer_epoch, sequence, now_ms, implicit)
+            self.verifications[producer_id] = verification
+        else:
+            verification.join(producer_epoch, sequence)
+        return verification
+
+    def _is_ongoing(self, producer_id: int, producer_epoch: int) -> bool:
+        entry = self.producers.get(producer_id)
+        return (
+            entry is not None
+            and entry.current_transaction_first_offset is not None
+            and entry.producer_epoch == producer_epoch
+        )
+
+    def check(
+        self, batch: RecordBatch, first_offset: int, origin: int, verification: Verification | None = None
+    ) -> BatchMetadata | None:
+        """The earlier append of the same batch, if it is one. `verification` is the one that a transactional batch
+        rests on.
 
         Raises ApiError when the batch does not fit the producer's state. Control batches are checked by `check_marker`.
         """
@@ -84,6 +114,8 @@ class ProducerStateManager:
             duplicate = entry.find_duplicate(batch)
             if duplicate is not None:
                 return duplicate
+        if batch.attributes & TRANSACTIONAL_FLAG and origin != AppendOrigin.REPLICATION:
+            self._check_verified(batch, entry, origin, verification)
         if entry is None or origin == AppendOrigin.REPLICATION:
             return None  # An unknown producer may start anywhere: its state may have been deleted with its records.
         if batch.producer_epoch < entry.producer_epoch:
@@ -99,6 +131,34 @@ class ProducerStateManager:
                 f"producer {batch.producer_id} has a transaction open and wrote outside of it",
             )
         return None
+
+    def _check_verified(
+        self, batch: RecordBatch, entry: ProducerStateEntry | None, origin: int, verification: Verification | None
+    ) -> None:
+        """Raises ApiError INVALID_TXN_STATE when the batch would open a transaction that the coordinator has not
+        confirmed, or has ended since."""
+        if self._is_ongoing(batch.producer_id, batch.producer_epoch) or verification is NOT_REQUIRED:
+            return
+        waiting = self.verifications.get(batch.producer_id)
+        if waiting is None or waiting is not verification:
+            raise ApiError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {batch.producer_id}: the records are not part of a transaction that is open now",
+            )
+        if origin != AppendOrigin.CLIENT:
+            return
+        if waiting.implicit and batch.base_sequence != 0 and (entry is None or not entry.batches):
+            raise ApiError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {batch.producer_id} is not known here and must start with sequence 0, "
+                f"not {batch.base_sequence}",
+            )
+        if batch.base_sequence > waiting.lowest_sequence:
+            raise ApiError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"sequence {batch.base_sequence} of producer {batch.producer_id} would overtake "
+                f"{waiting.lowest_sequence}, which came before it",
+            )
 
     def check_marker(
         self, batch: RecordBatch, marker: TransactionMarker, origin: int, transaction_version: int = 0
@@ -137,14 +197,17 @@ class ProducerStateManager:
             batch.producer_epoch,
             BatchMetadata(batch.last_sequence, last_offset, last_offset - first_offset, max_timestamp),
         )
-        if batch.is_transactional and entry.current_transaction_first_offset is None:
-            entry.current_transaction_first_offset = first_offset
-            self.ongoing[first_offset] = batch.producer_id
+        if batch.is_transactional:
+            self.verifications.pop(batch.producer_id, None)
+            if entry.current_transaction_first_offset is None:
+                entry.current_transaction_first_offset = first_offset
+                self.ongoing[first_offset] = batch.producer_id
 
     def apply_marker(
         self, batch: RecordBatch, marker: TransactionMarker, offset: int, timestamp: int
     ) -> CompletedTransaction | None:
         """A marker was appended at `offset`; the transaction it ended, if that had data here."""
+        self.verifications.pop(batch.producer_id, None)
         entry = self._entry(batch.producer_id)
         entry.adopt_epoch(batch.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
@@ -194,6 +257,12 @@ class ProducerStateManager:
             producer_id for producer_id, entry in self.producers.items() if self._is_expired(entry, now_ms)
         ]:
             del self.producers[producer_id]
+        for producer_id in [
+            producer_id
+            for producer_id, verification in self.verifications.items()
+            if now_ms - verification.started_ms >= self.expiration_ms
+        ]:
+            del self.verifications[producer_id]
 
     def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
         return entry.current_transaction_first_offset is None and now_ms - entry.last_timestamp >= self.expiration_ms
@@ -223,7 +292,7 @@ class ProducerStateManager:
         """
         for offset in [offset for offset in self.snapshots if offset > end_offset or offset < log_start_offset]:
             self.remove_snapshot(offset)
-        self.producers, self.ongoing, self.unreplicated = {}, {}, {}
+        self.producers, self.ongoing, self.unreplicated, self.verifications = {}, {}, {}, {}
         while self.snapshots:
             path = self.path_of(self.snapshots[-1])
             try:
@@ -252,7 +321,7 @@ class ProducerStateManager:
         """Forget everything; the log starts afresh at `offset`."""
         for snapshot in list(self.snapshots):
             self.remove_snapshot(snapshot)
-        self.producers, self.ongoing, self.unreplicated = {}, {}, {}
+        self.producers, self.ongoing, self.unreplicated, self.verifications = {}, {}, {}, {}
         self.map_end_offset = offset
 
     def remove_snapshot(self, offset: int) -> None:

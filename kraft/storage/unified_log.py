@@ -42,6 +42,7 @@ from kraft.storage.retention import (
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import storage_failure, upkeep_failure
 from kraft.storage.transaction_index import AbortedTransaction
+from kraft.storage.verification import Verification
 from kraft.world.ports import FileSystem
 
 
@@ -256,14 +257,20 @@ class UnifiedLog:
         now_ms: int,
         origin: int = AppendOrigin.CLIENT,
         transaction_version: int = 0,
+        verification: Verification | None = None,
     ) -> LogAppendInfo:
-        """Validate one batch, give it offsets and `leader_epoch`, write it.
+        """Validate one batch, give it offsets and `leader_epoch`, write it. A transaction needs its `verification`.
 
         Raises ApiError with Kafka's code (KAFKA_STORAGE_ERROR on a full disk, nothing changed), StorageError.
         """
         return self._write_now(
             self.prepare_append_as_leader(
-                records, leader_epoch, now_ms=now_ms, origin=origin, transaction_version=transaction_version
+                records,
+                leader_epoch,
+                now_ms=now_ms,
+                origin=origin,
+                transaction_version=transaction_version,
+                verification=verification,
             )
         )
 
@@ -283,6 +290,7 @@ class UnifiedLog:
         now_ms: int,
         origin: int = AppendOrigin.CLIENT,
         transaction_version: int = 0,
+        verification: Verification | None = None,
         validated: ValidatedBatch | None = None,
     ) -> PendingAppend:
         """First step of `append_as_leader`. `finish_append` or `abort_append` must follow, unless the answer is a
@@ -300,7 +308,7 @@ class UnifiedLog:
         if batch.producer_id >= 0:
             if marker is not None:
                 self.producers.check_marker(batch, marker, origin, transaction_version)
-            elif (known := self.producers.check(batch, first_offset, origin)) is not None:
+            elif (known := self.producers.check(batch, first_offset, origin, verification)) is not None:
                 when = known.timestamp
                 return PendingAppend(
                     LogAppendInfo(
@@ -435,9 +443,10 @@ class UnifiedLog:
         except OSError as problem:
             raise upkeep_failure(problem, str(self.topic_partition)) from problem
 
-    def aborted_transactions(self, offset: int, bound: int) -> list[AbortedTransaction]:
-        """The aborted transactions that a read_committed Fetch of [offset, bound) must be told."""
-        return [] if self._producers is None else self.local.aborted_transactions(offset, bound)
+    def aborted_transactions(self, offset: int, bound: int, data: FetchData | None = None) -> list[AbortedTransaction]:
+        """The aborted transactions that a read_committed Fetch of [offset, bound) must be told; of `data`, where that
+        does not reach so far, only those that it may overlap."""
+        return [] if self._producers is None else self.local.aborted_transactions(offset, bound, data)
 
     # Offsets and epochs
 

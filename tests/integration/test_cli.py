@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from kraft.cli.admin.app import main
 from kraft.testing.node_process import NodeProcess
@@ -182,6 +183,7 @@ SHAPES: dict[str, Any] = {
         "offsets": [{"topic": "str", "partition": "int", "before": "int", "after": "int"}],
     },
     "groups delete-offsets shapes -t shapes:1 --yes": {"group_id": "str", "deleted": []},
+    "transactions list": {"transactions": []},
     "quotas list --client-id shapes": {"quotas": []},
     "quotas set producer_byte_rate=1000 --client-id shapes --dry-run": {
         "entity": {"client-id": "str"},
@@ -225,7 +227,12 @@ SHAPES: dict[str, Any] = {
         "brokers": [BROKER],
         "topic_count": "int",
         "partition_count": "int",
-        "features": {"eligible.leader.replicas.version": "int", "kraft.version": "int", "metadata.version": "int"},
+        "features": {
+            "eligible.leader.replicas.version": "int",
+            "kraft.version": "int",
+            "metadata.version": "int",
+            "transaction.version": "int",
+        },
     },
     "cluster health": {
         "is_healthy": "bool",
@@ -476,6 +483,27 @@ def until_equal(ask: Callable[[], Any], wanted: Any) -> None:
     while (found := ask()) != wanted:
         assert time.monotonic() < deadline, found
         time.sleep(0.05)
+
+
+def test_a_transaction_is_shown_and_aborted(kraft: Kraft, node: NodeProcess) -> None:
+    kraft("topics", "create", "paid", "-p", "1")
+    producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "payments", "log_level": 0})
+    producer.init_transactions(60)
+    assert kraft("transactions", "list").out.splitlines()[1].split("\t")[:2] == ["payments", "Empty"]
+    producer.begin_transaction()
+    producer.produce("paid", b"1")
+    producer.flush(60)
+    (found,) = json.loads(kraft("transactions", "describe", "payments", "-o", "json").out)["transactions"]
+    assert (found["state"], found["partitions"]) == ("Ongoing", [{"topic": "paid", "partition": 0}])
+    assert kraft("transactions", "list", "--state", "Ongoing", "--open-for", "3600").out.splitlines()[1:] == []
+    (known,) = json.loads(kraft("transactions", "producers", "paid-0", "-o", "json").out)["producers"]
+    assert (known["producer_id"], known["transaction_begins"]) == (found["producer_id"], 0)
+    assert kraft("transactions", "abort", "paid-0", "--start-offset", "0").code == 2, "nobody to ask, and no --yes"
+    assert kraft("transactions", "abort", "paid-0", "--start-offset", "5", "--yes").code == 3
+    assert kraft("transactions", "abort", "paid-0", "--start-offset", "0", "--yes").code == 0
+    (known,) = json.loads(kraft("transactions", "producers", "paid-0", "-o", "json").out)["producers"]
+    assert known["transaction_begins"] is None
+    assert kraft("transactions", "describe", "nobody").code == 3
 
 
 def test_what_is_wrong_in_the_words_themselves_is_wrong_usage(kraft: Kraft) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.testing.node_process import NodeProcess
@@ -158,13 +158,6 @@ def test_topics_are_made_on_first_use_and_not_where_that_is_switched_off(node: N
             [KafkaError._MSG_TIMED_OUT],
         )
         assert "nowhere" not in AdminClient(servers(strict)).list_topics(timeout=30).topics
-
-
-def test_transactions_fail_at_once_with_a_fatal_error(node: NodeProcess) -> None:
-    producer = Producer({**servers(node), "transactional.id": "t"})
-    with pytest.raises(KafkaException) as failure:
-        producer.init_transactions(20)
-    assert not failure.value.args[0].retriable()
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])

@@ -35,6 +35,7 @@ class Ask:
     # before sending, where a broker learns of a change after it was answered and nothing tells when
     pause_s: float = 0.0
     later: bool = False
+    until: int | None = None  # asked again until the answer's error_code is this
     silent: bool = False
     hidden: bool = False
     flexible: bool | None = None  # the header's form, for versions that no schema knows

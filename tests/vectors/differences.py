@@ -80,14 +80,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         ),
     ),
     Difference(
-        "transactions are refused for good",
-        r"producers/init-transactional/.*/error_code",
-        (
-            "InitProducerId with a transactional id is answered with a fatal error. Kafka's NOT_COORDINATOR would "
-            "have clients look for a coordinator for ever."
-        ),
-    ),
-    Difference(
         "created at once",
         r"cluster/metadata-creates/.*",
         "The answer that creates a topic already describes it. Kafka says UNKNOWN_TOPIC_OR_PARTITION first.",
@@ -196,7 +188,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
     Documented(
         "what is named twice is described once",
         (
-            "DescribeConfigs, DescribeGroups and DescribeProducers describe a resource, group or partition once, "
+            "DescribeConfigs, DescribeGroups, DescribeProducers and DescribeTransactions describe a thing once, "
             "however often a request names it. Kafka repeats it."
         ),
     ),

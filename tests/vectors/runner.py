@@ -28,6 +28,12 @@ GROUP_APIS = frozenset(
         "DeleteGroups",
         "FindCoordinator",
         "InitProducerId",
+        "AddPartitionsToTxn",
+        "AddOffsetsToTxn",
+        "EndTxn",
+        "DescribeTransactions",
+        "ListTransactions",
+        "TxnOffsetCommit",
     }
 )
 
@@ -60,7 +66,8 @@ class Target:
         return found
 
     def wait_for_coordinators(self) -> None:
-        """The offsets topic is made on first use; after this it serves."""
+        """The coordinators' topics are made on first use; after this they serve."""
+        self._wait_for_transactions()
         connection = Connection(self.broker)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
@@ -78,6 +85,20 @@ class Target:
                 return
             time.sleep(0.1)
         raise TimeoutError("no group coordinator")
+
+    def _wait_for_transactions(self) -> None:
+        connection = Connection(self.broker)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            connection.send("FindCoordinator", 3, {"key": "vectors-prelude", "key_type": 1})
+            found = connection.receive("FindCoordinator", 3)
+            connection.send("ListTransactions", 0, {"state_filters": [], "producer_id_filters": []})
+            listed = connection.receive("ListTransactions", 0)
+            if all(isinstance(each, dict) and each["error_code"] == 0 for each in (found, listed)):
+                connection.close()
+                return
+            time.sleep(0.1)
+        raise TimeoutError("no transaction coordinator")
 
 
 class CaseRun:
@@ -127,11 +148,9 @@ class CaseRun:
             answer = connection.receive(
                 api, version if step.answered is None else step.answered, 0.3 if step.silent else 15
             )
-            if (
-                api not in GROUP_APIS
-                or not any(code in LOADING for code in error_codes(answer))
-                or time.monotonic() > deadline
-            ):
+            is_early = step.until is not None and step.until not in error_codes(answer)
+            is_loading = api in GROUP_APIS and any(code in LOADING for code in error_codes(answer))
+            if not (is_early or is_loading) or time.monotonic() > deadline:
                 return answer
             time.sleep(0.05)
 

@@ -35,6 +35,7 @@ NOUNS: Mapping[str, Noun] = {
     "consume": Noun(DATA, "Print records, as they are or as JSON."),
     "topics": Noun(CLUSTER, "List, describe, create, alter and delete topics."),
     "groups": Noun(CLUSTER, "Consumer groups: members, offsets, lag, and resetting them."),
+    "transactions": Noun(CLUSTER, "Transactions: who has one open, and ending one that hangs."),
     "configs": Noun(CLUSTER, "Show and change configuration of topics, brokers, the cluster and groups."),
     "quotas": Noun(CLUSTER, "Quotas: what users, client ids and addresses may use."),
     "brokers": Noun(CLUSTER, "Brokers: describe, put in maintenance, fence, decommission; log directories."),

@@ -31,6 +31,7 @@ NOT_FOUND_CODES = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_ID,
         ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
         ErrorCode.RESOURCE_NOT_FOUND,
         ErrorCode.BROKER_ID_NOT_REGISTERED,
     )
@@ -40,6 +41,7 @@ HINTS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`kraft topics list` shows the topics there are",
     ErrorCode.TOPIC_ALREADY_EXISTS: "`kraft topics describe` shows it; --if-not-exists makes this no error",
     ErrorCode.GROUP_ID_NOT_FOUND: "`kraft groups list` shows the groups there are",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`kraft transactions list` shows the transactional ids there are",
     ErrorCode.NON_EMPTY_GROUP: "stop its members first; `kraft groups describe` shows them",
     ErrorCode.UNKNOWN_MEMBER_ID: "the group has members; stop them first, `kraft groups describe` shows them",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic; stop them first",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import ZERO_UUID
@@ -46,7 +47,9 @@ def delete_offsets(draft: GroupDraft, request: OffsetDeleteRequest) -> OffsetDel
                 OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=error_code)
             )
             key = PartitionKey(topic.name, partition.partition_index)
-            if error_code == ErrorCode.NONE and key in draft.offsets(request.group_id):
+            if error_code == ErrorCode.NONE and (
+                key in draft.offsets(request.group_id) or key in draft.pending(request.group_id)
+            ):
                 draft.delete_offset(request.group_id, key)
     return response
 
@@ -64,7 +67,7 @@ def _delete_group(draft: GroupDraft, group_id: str) -> int:
         return ErrorCode.GROUP_ID_NOT_FOUND
     if group.state is not EMPTY:
         return ErrorCode.NON_EMPTY_GROUP
-    for partition in sorted(draft.offsets(group_id)):
+    for partition in sorted({*draft.offsets(group_id), *draft.pending(group_id)}):
         draft.delete_offset(group_id, partition)
     draft.delete_group(group_id)
     return ErrorCode.NONE
@@ -78,7 +81,8 @@ def forgetting(topics: Collection[tuple[str, bytes]]) -> Walk[GroupShardState]:
         ids.setdefault(name, [ZERO_UUID]).append(topic_id)
 
     def walk(state: GroupShardState) -> Iterator[Operation]:
-        for portion in portions(state, state.offsets):
+        only_pending = (group_id for group_id in sorted(state.pending.by_group) if group_id not in state.offsets)
+        for portion in portions(state, chain(state.offsets, only_pending)):
             yield partial(_forget, portion=portion, ids=ids)
 
     return walk
@@ -86,9 +90,16 @@ def forgetting(topics: Collection[tuple[str, bytes]]) -> Walk[GroupShardState]:
 
 def _forget(draft: GroupDraft, *, portion: Portion, ids: Mapping[str, list[bytes]]) -> None:
     for group_id, partition in portion:
-        committed = None if partition is None else draft.offsets(group_id).get(partition)
-        if partition is not None and committed is not None and committed.topic_id in ids.get(partition.topic, ()):
+        if partition is None:
+            continue
+        committed = (draft.offsets(group_id).get(partition), *_pending_of(draft, group_id, partition))
+        gone = ids.get(partition.topic, ())
+        if any(each is not None and each.topic_id in gone for each in committed):
             draft.delete_offset(group_id, partition)
+
+
+def _pending_of(draft: GroupDraft, group_id: str, partition: PartitionKey) -> Iterator[OffsetAndMetadata | None]:
+    return (each.committed for each in draft.pending(group_id).get(partition, ()))
 
 
 def expiring(topics: TopicDirectory | None) -> Walk[GroupShardState]:
@@ -113,8 +124,10 @@ def _expire(draft: GroupDraft, *, portion: Portion, topics: TopicDirectory | Non
             continue
         committed = None if partition is None else draft.offsets(group_id).get(partition)
         if partition is None:
-            if group.state is EMPTY and not draft.offsets(group_id):
+            if group.state is EMPTY and not draft.offsets(group_id) and not draft.pending(group_id):
                 draft.delete_group(group_id)
+        elif partition in draft.pending(group_id):
+            continue  # Its transaction decides first.
         elif committed is not None and (
             _is_of_deleted_topic(committed, topics) or _may_go(draft, group, partition, committed)
         ):

@@ -16,32 +16,46 @@ from kraft.common.ids import TopicPartition
 from kraft.coordinator.group import group_records
 from kraft.coordinator.group.classic_group import ClassicGroup, ClassicMember
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group.replay import replay_group, replay_offset, set_offsets
+from kraft.coordinator.group.pending_offsets import GroupPending
+from kraft.coordinator.group.replay import overwrite_pending, replay_group, replay_offset, set_offsets
 from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue
-from kraft.coordinator.shard import LogRecord, Moment, TimerKey, Token
+from kraft.coordinator.shard import LogRecord, Moment, Producer, TimerKey, Token
 
 
 class GroupDraft:
-    """See the module. `token` names the caller's request, for operations that park it."""
+    """See the module. `token` names the caller's request, for operations that park it. `producer` is whose transaction
+    the offsets are committed in, None outside of any."""
 
     __slots__ = (
         "_edited",
         "_groups",
         "_offsets",
+        "_pending",
         "completions",
         "config",
+        "effects",
         "notes",
         "now_ms",
+        "producer",
         "records",
         "timers",
         "token",
         "wall_ms",
     )
 
-    def __init__(self, state: GroupShardState, config: GroupCoordinatorConfig, token: Token, moment: Moment) -> None:
+    def __init__(
+        self,
+        state: GroupShardState,
+        config: GroupCoordinatorConfig,
+        token: Token,
+        moment: Moment,
+        producer: Producer | None = None,
+    ) -> None:
+        self.producer = producer
         self.config = config
         self.token = token
+        self.effects: tuple[()] = ()
         self.now_ms = moment.now_ms
         self.wall_ms = moment.wall_ms
         self.records: list[LogRecord] = []
@@ -50,13 +64,14 @@ class GroupDraft:
         self.notes: list[dict[str, Any]] = []
         self._groups: Map[str, ClassicGroup] = state.groups
         self._offsets: Map[str, GroupOffsets] = state.offsets
+        self._pending = state.pending
         self._edited: dict[str, ClassicGroup] = {}
 
     def finish(self) -> GroupShardState:
         groups = self._groups
         for group_id, group in self._edited.items():
             groups = groups.set(group_id, group)
-        return GroupShardState(groups, self._offsets)
+        return GroupShardState(groups, self._offsets, self._pending)
 
     # Reading.
 
@@ -69,6 +84,10 @@ class GroupDraft:
 
     def offsets(self, group_id: str) -> GroupOffsets:
         return self._offsets.get(group_id, NO_OFFSETS)
+
+    def pending(self, group_id: str) -> GroupPending:
+        """Offsets of open transactions, to be read only."""
+        return self._pending.of_group(group_id)
 
     # Changing what lives in memory.
 
@@ -123,17 +142,24 @@ class GroupDraft:
             self._groups = self._groups.delete(group_id)
 
     def write_offset(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata) -> None:
-        """Write an OffsetCommit record. A group that does not exist comes to be as a simple one: offsets without
-        members."""
+        """Write an OffsetCommit record; in a transaction it counts once that is committed. A group that does not exist
+        comes to be as a simple one: offsets without members."""
         self.records.append(
             (group_records.offset_commit_key(group_id, partition), group_records.offset_commit_value(committed))
         )
-        self._offsets = set_offsets(
-            self._offsets, group_id, replay_offset(self.offsets(group_id), partition, committed)
-        )
+        if self.producer is not None:
+            self._pending = self._pending.add(group_id, partition, self.producer.producer_id, committed)
+        else:
+            self._replay_offset(group_id, partition, committed)
         if group_id not in self._groups:
             self._groups = self._groups.set(group_id, ClassicGroup(group_id))
 
     def delete_offset(self, group_id: str, partition: TopicPartition) -> None:
+        """Write a tombstone: the offset is forgotten, and what open transactions have committed for the partition."""
         self.records.append((group_records.offset_commit_key(group_id, partition), None))
-        self._offsets = set_offsets(self._offsets, group_id, replay_offset(self.offsets(group_id), partition, None))
+        self._replay_offset(group_id, partition, None)
+
+    def _replay_offset(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> None:
+        offsets = replay_offset(self.offsets(group_id), partition, committed)
+        self._offsets = set_offsets(self._offsets, group_id, offsets)
+        self._pending = overwrite_pending(self._pending, group_id, partition, committed)

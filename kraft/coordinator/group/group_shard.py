@@ -8,9 +8,9 @@ from dataclasses import replace
 from kraft.coordinator.group import rebalance
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group.replay import replay_bytes
+from kraft.coordinator.group.replay import replay_bytes, replay_marker
 from kraft.coordinator.group.shard_state import GroupShardState
-from kraft.coordinator.shard import Moment, TimerKey, Token
+from kraft.coordinator.shard import Marker, Moment, Producer, TimerKey, Token
 
 MEMBER, JOIN, SYNC = "member", "join", "sync"
 
@@ -25,11 +25,18 @@ class GroupShard:
     def empty(self) -> GroupShardState:
         return GroupShardState()
 
-    def replay(self, state: GroupShardState, key: bytes, value: bytes | None) -> GroupShardState:
-        return replay_bytes(state, key, value)
+    def replay(
+        self, state: GroupShardState, key: bytes, value: bytes | None, producer: Producer | None = None
+    ) -> GroupShardState:
+        return replay_bytes(state, key, value, producer)
 
-    def draft(self, state: GroupShardState, token: Token, moment: Moment) -> GroupDraft:
-        return GroupDraft(state, self.config, token, moment)
+    def replay_marker(self, state: GroupShardState, marker: Marker) -> GroupShardState:
+        return replay_marker(state, marker.producer_id, committed=marker.committed)
+
+    def draft(
+        self, state: GroupShardState, token: Token, moment: Moment, producer: Producer | None = None
+    ) -> GroupDraft:
+        return GroupDraft(state, self.config, token, moment, producer)
 
     def loaded(self, draft: GroupDraft) -> None:
         """Give every member a whole session to show itself.

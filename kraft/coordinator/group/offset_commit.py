@@ -46,7 +46,7 @@ def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version:
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
             error_code = ErrorCode.NONE
-            if _utf16_length(metadata) > draft.config.offset_metadata_max_bytes:
+            if metadata_is_too_long(draft, metadata):
                 error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 committed = OffsetAndMetadata(
@@ -90,6 +90,8 @@ def _validate(draft: GroupDraft, request: OffsetCommitRequest, api_version: int)
         draft.start_session(draft.edit(request.group_id), member)
 
 
-def _utf16_length(text: str) -> int:
-    """Length as Java counts it, which is what offset.metadata.max.bytes has always limited."""
-    return len(text) + sum(1 for character in text if character > "\uffff")
+def metadata_is_too_long(draft: GroupDraft, text: str) -> bool:
+    """Whether the metadata of an offset is longer than offset.metadata.max.bytes, as Java counts, which is what that
+    has always limited."""
+    length = len(text) + sum(1 for character in text if character > "\uffff")
+    return length > draft.config.offset_metadata_max_bytes

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kraft.common.ids import NO_OFFSET, ZERO_UUID, TopicPartition
+from kraft.coordinator.group.pending_offsets import NOTHING_PENDING
 from kraft.coordinator.group.portions import in_order
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.protocol.error_codes import ErrorCode
@@ -46,21 +47,30 @@ def requested_groups(request: OffsetFetchRequest, api_version: int) -> Turns[lis
 
 
 def fetch_offsets(
-    state: GroupShardState, request: OffsetFetchRequestGroup, topic_id: Callable[[str], bytes | None]
+    state: GroupShardState,
+    request: OffsetFetchRequestGroup,
+    topic_id: Callable[[str], bytes | None],
+    *,
+    require_stable: bool = False,
 ) -> Turns[OffsetFetchResponseGroup]:
     """Offsets of the partitions asked for (-1 where there is none), or of all that the group has when topics is
-    null. A group that does not exist has none. Yields after each partition.
+    null. A group that does not exist has none. With `require_stable` a partition that a transaction is committing is
+    answered UNSTABLE_OFFSET_COMMIT. Yields after each partition.
 
     `topic_id` tells the id of the topic that has a name now; None where no such topic is known."""
     offsets = state.offsets_of(request.group_id)
+    unstable = state.pending.of_group(request.group_id) if require_stable else NOTHING_PENDING
     response = OffsetFetchResponseGroup(group_id=request.group_id)
     if request.topics is not None:
         for topic in request.topics:
             wanted = topic.topic_id if topic.topic_id != ZERO_UUID else topic_id(topic.name)
             partitions = []
             for index in topic.partition_indexes:
-                committed = _of_topic(offsets.get(TopicPartition(topic.name, index)), wanted)
-                partitions.append(_partition(index, committed))
+                wanted_key = TopicPartition(topic.name, index)
+                if wanted_key in unstable:
+                    partitions.append(partition_error(index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+                else:
+                    partitions.append(_partition(index, _of_topic(offsets.get(wanted_key), wanted)))
                 yield
             response.topics.append(
                 OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
@@ -75,7 +85,11 @@ def fetch_offsets(
             continue
         if not response.topics or response.topics[-1].name != key.topic:
             response.topics.append(OffsetFetchResponseTopics(name=key.topic))
-        response.topics[-1].partitions.append(_partition(key.partition, committed))
+        response.topics[-1].partitions.append(
+            partition_error(key.partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            if key in unstable
+            else _partition(key.partition, committed)
+        )
     return response
 
 

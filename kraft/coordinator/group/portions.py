@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 from kraft.common.ids import TopicPartition
@@ -20,8 +20,8 @@ Portion = list[tuple[str, TopicPartition | None]]
 
 
 def portions(state: GroupShardState, group_ids: Iterable[str]) -> Iterator[Portion]:
-    """Some groups of the state with all offsets they have there. A portion may be empty: putting much in order takes
-    turns too."""
+    """Some groups of the state with all offsets they have there, pending ones included. A portion may be empty:
+    putting much in order takes turns too."""
     entries = _entries(state, group_ids)
     while part := list(islice(entries, PORTION)):
         yield [entry for entry in part if entry is not None]
@@ -32,7 +32,9 @@ def _entries(state: GroupShardState, group_ids: Iterable[str]) -> Iterator[tuple
         if group_id is None:
             yield None
             continue
-        for partition in in_order(state.offsets_of(group_id)):
+        offsets, pending = state.offsets_of(group_id), state.pending.of_group(group_id)
+        only_pending = (partition for partition in pending if partition not in offsets)
+        for partition in in_order(chain(offsets, only_pending)):
             yield None if partition is None else (group_id, partition)
         yield group_id, None
 

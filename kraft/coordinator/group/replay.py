@@ -24,31 +24,57 @@ from kraft.coordinator.group.group_records import (
     decode_offset_commit_value,
     record_type,
 )
-from kraft.coordinator.group.shard_state import GroupOffsets, GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group.pending_offsets import PendingOffsets
+from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
 from kraft.coordinator.group.subscription import subscribed_topics
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue, MemberMetadata
+from kraft.coordinator.shard import Producer
 
 
-def replay_bytes(state: GroupShardState, key: bytes, value: bytes | None) -> GroupShardState:
-    """The state after one record of the log. Types of other group protocols are skipped."""
+def replay_bytes(
+    state: GroupShardState, key: bytes, value: bytes | None, producer: Producer | None = None
+) -> GroupShardState:
+    """The state after one record of the log, written in a transaction of `producer` or outside of any. Types of other
+    group protocols are skipped."""
     kind = record_type(key)
     if kind in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT):
         group_id, partition = decode_offset_commit_key(key)
         committed = None if value is None else decode_offset_commit_value(value, kind)
-        offsets = replay_offset(state.offsets_of(group_id), partition, committed)
         groups = state.groups
         if committed is not None and group_id not in groups:
             groups = groups.set(group_id, ClassicGroup(group_id))
-        return GroupShardState(groups, set_offsets(state.offsets, group_id, offsets))
+        if committed is not None and producer is not None:
+            pending = state.pending.add(group_id, partition, producer.producer_id, committed)
+            return replace(state, groups=groups, pending=pending)
+        return GroupShardState(
+            groups,
+            set_offsets(state.offsets, group_id, replay_offset(state.offsets_of(group_id), partition, committed)),
+            overwrite_pending(state.pending, group_id, partition, committed),
+        )
     if kind == GROUP_METADATA:
         group_id = decode_group_metadata_key(key)
         if value is None:
-            return GroupShardState(
-                state.groups.delete(group_id) if group_id in state.groups else state.groups, state.offsets
-            )
+            return replace(state, groups=state.groups.delete(group_id) if group_id in state.groups else state.groups)
         group = replay_group(state.group(group_id), group_id, decode_group_metadata_value(value))
-        return GroupShardState(state.groups.set(group_id, group), state.offsets)
+        return replace(state, groups=state.groups.set(group_id, group))
     return state
+
+
+def replay_marker(state: GroupShardState, producer_id: int, *, committed: bool) -> GroupShardState:
+    """The state after the end of a producer's transaction: its offsets count from now on, or are forgotten."""
+    pending, counting = state.pending.settle(producer_id, committed=committed)
+    all_offsets = state.offsets
+    for (group_id, partition), offset in counting:
+        offsets = all_offsets.get(group_id, NO_OFFSETS)
+        all_offsets = set_offsets(all_offsets, group_id, replay_offset(offsets, partition, offset))
+    return replace(state, offsets=all_offsets, pending=pending)
+
+
+def overwrite_pending(
+    pending: PendingOffsets, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None
+) -> PendingOffsets:
+    """The pending offsets after a commit of the partition outside of transactions, or after its tombstone."""
+    return pending.drop(group_id, partition) if committed is None else pending.supersede(group_id, partition)
 
 
 def replay_offset(

@@ -7,13 +7,13 @@ batch of control records holds exactly one record when it is a marker; the quoru
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from struct import error as StructError
+from typing import Any, Protocol
 
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import InvalidRecord, Record
-from kraft.protocol.records.record_batch import RecordBatch
 
 _KEY = Struct(">hh")
 _MARKER = Struct(">hi")
@@ -56,12 +56,29 @@ class TransactionMarker:
         self.coordinator_epoch = coordinator_epoch
 
 
-def marker_of(batch: RecordBatch) -> TransactionMarker | None:
+class ControlBatch(Protocol):
+    """What is asked of a batch to find its marker; `RecordBatch` is one."""
+
+    @property
+    def is_control(self) -> bool: ...
+    @property
+    def count(self) -> int: ...
+    def records(self) -> Iterable[KeyAndValue]: ...
+
+
+class KeyAndValue(Protocol):
+    @property
+    def key(self) -> Any: ...
+    @property
+    def value(self) -> Any: ...
+
+
+def marker_of(batch: ControlBatch) -> TransactionMarker | None:
     """The transaction marker in a control batch; None when the batch is of another kind or empty. Raises
     InvalidRecord."""
     if not batch.is_control or batch.count == 0:
         return None
-    record = batch.records()[0]
+    record = next(iter(batch.records()))
     control_type = control_type_of(record.key)
     if control_type not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
         return None

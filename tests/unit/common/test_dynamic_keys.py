@@ -36,7 +36,6 @@ REFUSED = {
     "num.replica.fetchers": ("2", NO_EFFECT),
     "producer.id.expiration.ms": ("1000", READ_AT_START),
     "share.coordinator.cached.buffer.max.bytes": ("2000000", NO_EFFECT),
-    "transaction.partition.verification.enable": ("false", NO_EFFECT),
     "ssl.keystore.type": ("PEM", NO_EFFECT),
     "ssl.protocol": ("TLSv1.2", NO_EFFECT),
     "ssl.truststore.type": ("PEM", NO_EFFECT),
@@ -82,6 +81,7 @@ TAKEN = {
     "message.max.bytes": "2000",
     "min.insync.replicas": "2",
     "replica.alter.log.dirs.io.max.bytes.per.second": "1000",
+    "transaction.partition.verification.enable": "false",
     "unclean.leader.election.enable": "true",
 }
 """Keys that a running broker obeys."""

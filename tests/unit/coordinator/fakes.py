@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import random
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ import trio
 
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.shard import LogRecord
+from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.control_record import control_key
+from kraft.storage.verification import Verification
 
 
 class TrioClock:
@@ -76,6 +79,23 @@ class MemoryBatch:
     base_offset: int
     entries: tuple[MemoryRecord, ...]
     is_control: bool = False
+    producer: Producer | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.entries)
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.producer is not None
+
+    @property
+    def producer_id(self) -> int:
+        return -1 if self.producer is None else self.producer.producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        return -1 if self.producer is None else self.producer.producer_epoch
 
     @property
     def next_offset(self) -> int:
@@ -103,13 +123,21 @@ class MemoryLog:
         self.batch_bytes_max = 1_048_588
         self.appends = 0
         self.epochs: list[int] = []
+        self.open_transactions: set[tuple[TopicPartition, int]] = set()
+        self.verifications: dict[tuple[TopicPartition, int], Verification] = {}
 
     def end_offset(self, partition: TopicPartition) -> int:
         batches = self.batches.get(partition)
         return batches[-1].next_offset if batches else 0
 
     async def append(
-        self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        records: Sequence[LogRecord],
+        timestamp_ms: int,
+        producer: Producer | None = None,
+        is_control: bool = False,
     ) -> int:
         if self.gate is not None:
             await self.gate.wait()
@@ -117,13 +145,43 @@ class MemoryLog:
             raise self.fail_next.pop(0)
         if 61 + sum(len(key) + len(value or b"") for key, value in records) > self.batch_bytes_max:
             raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
+        if producer is not None:
+            self._check_verified(partition, producer, is_control)
         self.appends += 1
         self.epochs.append(leader_epoch)
-        batch = MemoryBatch(self.end_offset(partition), tuple(MemoryRecord(key, value) for key, value in records))
+        entries = tuple(MemoryRecord(key, value) for key, value in records)
+        batch = MemoryBatch(self.end_offset(partition), entries, is_control, producer)
         self.batches.setdefault(partition, []).append(batch)
         if not self.held:
             self.replicate(partition)
         return batch.next_offset - 1
+
+    def start_verification(
+        self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool
+    ) -> Verification | None:
+        key = partition, producer_id
+        if key in self.open_transactions:
+            return None
+        return self.verifications.setdefault(key, Verification(producer_epoch, -1, 0, implicit))
+
+    def _check_verified(self, partition: TopicPartition, producer: Producer, is_control: bool) -> None:
+        """As `ProducerStateManager.check` and `apply`."""
+        key = partition, producer.producer_id
+        waiting = self.verifications.get(key)
+        if not is_control and key not in self.open_transactions and (waiting is None or waiting is not producer.guard):
+            raise ApiError(ErrorCode.INVALID_TXN_STATE, "not verified")
+        self.verifications.pop(key, None)
+        if is_control:
+            self.open_transactions.discard(key)
+        else:
+            self.open_transactions.add(key)
+
+    async def append_marker(
+        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
+    ) -> int:
+        record = control_key(int(marker.committed)), struct.pack(">hi", 0, marker.coordinator_epoch)
+        producer = Producer(marker.producer_id, marker.producer_epoch)
+        return await self.append(partition, leader_epoch, [record], timestamp_ms, producer, is_control=True)
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[MemoryBatch]:
         if self.read_gate is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,6 +25,28 @@ PARTITIONS = 4
 CALLER = TestCaller(9)
 
 
+class AllVerified:
+    """`TransactionPartitions` of a coordinator that confirms everything; `codes` are the refusals to come."""
+
+    is_required = True
+
+    def __init__(self) -> None:
+        self.codes: dict[tuple[str, int], int] = {}
+        self.asked: list[tuple[str, int, int, bool]] = []
+
+    async def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[tuple[str, int]],
+        *,
+        add: bool,
+    ) -> Mapping[tuple[str, int], int]:
+        self.asked.append((transactional_id, producer_id, producer_epoch, add))
+        return {place: self.codes[place] for place in partitions if place in self.codes}
+
+
 class Service:
     """One node's coordinator, with what a test needs to meddle."""
 
@@ -32,10 +54,12 @@ class Service:
         self.log = log
         self.world = MemoryWorld(seed)
         self.topics = Topics("t", "u")
+        self.transactions = AllVerified()
         self.coordinator = GroupCoordinator(
             config=config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0),
             log=log,
             topics=self.topics,
+            transactions=self.transactions,
             partition_count=lambda: PARTITIONS,
             world=self.world,  # type: ignore[arg-type]  # As much of a world as coordinators use.
         )

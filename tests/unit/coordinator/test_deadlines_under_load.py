@@ -11,7 +11,7 @@ from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue, MemberMetadata
-from kraft.coordinator.shard import LogRecord
+from kraft.coordinator.shard import LogRecord, Producer
 from kraft.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.fakes import MemoryLog
 from tests.unit.coordinator.group_host import TestCaller, commit_request, join_request
@@ -27,10 +27,16 @@ class SyncingLog(MemoryLog):
     """Each append takes as long as a disk does: log.flush.interval.messages=1."""
 
     async def append(
-        self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        records: Sequence[LogRecord],
+        timestamp_ms: int,
+        producer: Producer | None = None,
+        is_control: bool = False,
     ) -> int:
         await trio.sleep(FSYNC_S)
-        return await super().append(partition, leader_epoch, records, timestamp_ms)
+        return await super().append(partition, leader_epoch, records, timestamp_ms, producer, is_control)
 
 
 async def commit_without_end(service: Service, group: str) -> None:

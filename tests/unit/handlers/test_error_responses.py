@@ -58,7 +58,7 @@ def codes_in(value: Any) -> list[int]:
     found = []
     for field in fields_of(type(value)):
         part = getattr(value, field.name)
-        found += [part] if field.name == "error_code" else codes_in(part)
+        found += [part] if field.name in ("error_code", "partition_error_code") else codes_in(part)
     return found
 
 

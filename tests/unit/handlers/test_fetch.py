@@ -11,7 +11,11 @@ import trio
 from kraft.network.reply import Reply
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
+from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.protocol.records.record_batch import batches
+from kraft.replication.partition import TransactionalAppend
+from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.verification import NOT_REQUIRED
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import NODE, Broker, batch, broker, decoded, simulate
@@ -235,5 +239,49 @@ def test_a_shortage_of_descriptors_is_told_and_passes() -> None:
             universe.disk("broker").faults = [Fault("open", errno.EMFILE, "/t-0/")]
             assert codes(await made.ask(fetch(wanted((0, 0))), VERSION)) == [ErrorCode.KAFKA_STORAGE_ERROR]
             assert codes(await made.ask(fetch(wanted((0, 0))), VERSION)) == [0]
+
+    simulate(play)
+
+
+def test_a_marker_brings_what_it_decides_into_reach_at_once() -> None:
+    """A read_committed Fetch that wants many bytes counts those of the open transaction, although it gets them only
+    with the marker, which is small."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            now = made.world.clock.wall_ms()
+            partition = made.partition("t")
+            data = batch(
+                b"v" * 5000,
+                timestamp_ms=now,
+                producer_id=7,
+                producer_epoch=0,
+                base_sequence=0,
+                is_transactional=True,
+            )
+            partition.append(memoryview(data), 1, now, 0, TransactionalAppend(NOT_REQUIRED))
+            outcome = made.dispatch(fetch(wanted((0, 0)), wait_ms=60_000, min_bytes=4000, isolation_level=1), VERSION)
+            assert not isinstance(outcome, Reply)
+            replies: list[Reply] = []
+
+            async def wait() -> None:
+                replies.append(await outcome)
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait)
+                await universe.sleep(1)
+                assert not replies
+                marker = build_marker_batch(
+                    TransactionMarker(ControlRecordType.COMMIT, 0),
+                    offset=0,
+                    timestamp_ms=now,
+                    leader_epoch=0,
+                    producer_id=7,
+                    producer_epoch=0,
+                )
+                partition.append(memoryview(marker), 1, now, AppendOrigin.COORDINATOR)
+                await universe.sleep(1)
+                assert counts(decoded(1, VERSION, replies[0])) == [2]
 
     simulate(play)

@@ -48,18 +48,16 @@ def _no_controller(request: CreateTopicsRequest) -> CreateTopicsResponse:
     raise ApiError(ErrorCode.REQUEST_TIMED_OUT)
 
 
-def test_only_groups_are_coordinated_here() -> None:
+def test_only_groups_and_transactions_are_coordinated_here() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
-            for kind, code in (
-                (1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-                (2, ErrorCode.INVALID_REQUEST),
-                (9, ErrorCode.INVALID_REQUEST),
-            ):
-                assert (await made.ask(FindCoordinatorRequest(coordinator_keys=["x"], key_type=kind), 6)).coordinators[
-                    0
-                ].error_code == code
+            for kind in (2, 9):
+                request = FindCoordinatorRequest(coordinator_keys=["x"], key_type=kind)
+                assert (await made.ask(request, 6)).coordinators[0].error_code == ErrorCode.INVALID_REQUEST
             assert not made.controller.asked
+            made.topic("__transaction_state", 3)
+            request = FindCoordinatorRequest(coordinator_keys=["x"], key_type=1)
+            assert (await made.ask(request, 6)).coordinators[0].node_id == NODE
 
     simulate(play)
 

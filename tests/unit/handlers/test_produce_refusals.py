@@ -43,7 +43,7 @@ def sequenced(sequence: int, **fields: Any) -> bytes:
     return batch(b"a", producer_id=7, producer_epoch=0, base_sequence=sequence, **fields)
 
 
-def test_transactional_batches_are_refused_with_and_without_a_transactional_id() -> None:
+def test_transactional_batches_are_refused_without_a_transactional_id() -> None:
     (answer,) = answers(sequenced(0, is_transactional=True))
     assert (answer.error_code, answer.base_offset, answer.error_message) == (
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -63,7 +63,6 @@ def test_one_transactional_batch_refuses_the_whole_request() -> None:
             request = ProduceRequest(
                 acks=-1,
                 timeout_ms=1000,
-                transactional_id="some",
                 topic_data=[TopicProduceData(name="t", partition_data=data)],
             )
             response = await made.ask(request, 12)

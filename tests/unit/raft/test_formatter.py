@@ -68,6 +68,7 @@ def test_standalone_writes_the_voter_the_features_and_the_identity(tmp_path: Pat
     assert [record for batch in bootstrap.batches() for record in batch.records] == [
         "metadata.version=30",
         "eligible.leader.replicas.version=1",
+        "transaction.version=2",
     ]
     assert (bootstrap.voters, bootstrap.last_contained_timestamp_ms) == (None, 0)
     state = QuorumStorage(FILES, str(tmp_path / "a"), TextSerde(), segment_bytes=1 << 20).recover(voters_of(9))
@@ -139,7 +140,7 @@ def test_static_voters_and_brokers_need_no_flag(tmp_path: Path) -> None:
             "Cannot set kraft.version to 1",
         ),
         ({"release_version": "4.3", "features": {"metadata.version": 30}}, "Use --release-version instead"),
-        ({"features": {"transaction.version": 2}}, "Unsupported feature: transaction.version"),
+        ({"features": {"share.version": 1}}, "Unsupported feature: share.version"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_written(
@@ -151,8 +152,8 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(
 
 
 def test_features_that_are_not_served_may_be_left_out_by_name(tmp_path: Path) -> None:
-    plan = do(request(tmp_path, features={"transaction.version": 0, "group.version": 0, "metadata.version": 30}))
-    assert {"transaction.version", "group.version"}.isdisjoint(dict(plan.features))
+    plan = do(request(tmp_path, features={"share.version": 0, "group.version": 0, "metadata.version": 30}))
+    assert {"share.version", "group.version"}.isdisjoint(dict(plan.features))
 
 
 def test_every_problem_is_told_at_once(tmp_path: Path) -> None:

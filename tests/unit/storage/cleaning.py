@@ -10,6 +10,7 @@ from kraft.storage.log_to_clean import LogToClean, log_to_clean
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
+from kraft.storage.verification import NOT_REQUIRED
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of
 
 CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=300, delete_retention_ms=1000, index_interval_bytes=50)
@@ -17,7 +18,11 @@ CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=300, delete_retent
 
 def put(log: UnifiedLog, key: bytes | None, value: bytes | None, **options: int | bool) -> int:
     offset = log.append_as_leader(
-        batch_of(value, keys=(key,), **options), 0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
+        batch_of(value, keys=(key,), **options),
+        0,
+        now_ms=NOW_MS,
+        origin=AppendOrigin.COORDINATOR,
+        verification=NOT_REQUIRED,
     ).first_offset
     log.update_high_watermark(log.log_end_offset)
     return offset

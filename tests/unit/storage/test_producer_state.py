@@ -7,13 +7,14 @@ import pytest
 from kraft.common.errors import ApiError, CorruptData
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
-from kraft.protocol.records.record_batch import SEQUENCE_MAX
+from kraft.protocol.records.record_batch import SEQUENCE_MAX, batches
 from kraft.storage.log_append import LogAppendInfo
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.producer_snapshot import decode_snapshot, encode_snapshot
 from kraft.storage.producer_state_entry import BatchMetadata, ProducerStateEntry
 from kraft.storage.unified_log import UnifiedLog
+from kraft.storage.verification import NOT_REQUIRED
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
 
 
@@ -31,7 +32,7 @@ def produce(
         "base_sequence": sequence,
         "is_transactional": transactional,
     }
-    info = log.append_as_leader(batch_of(*[b"v"] * count, **options), 0, now_ms=NOW_MS)
+    info = log.append_as_leader(batch_of(*[b"v"] * count, **options), 0, now_ms=NOW_MS, verification=NOT_REQUIRED)
     log.update_high_watermark(log.log_end_offset)
     return info
 
@@ -263,3 +264,19 @@ def test_markers_from_the_past_are_refused(log: UnifiedLog) -> None:
         end(log, ControlRecordType.COMMIT, epoch=4, coordinator_epoch=5, version=2)
     end(log, ControlRecordType.COMMIT, epoch=5, coordinator_epoch=5, version=2)
     end(log, ControlRecordType.COMMIT, epoch=5, coordinator_epoch=5, version=2)  # a retry of one that was written
+
+
+def test_a_fetch_is_told_only_the_aborted_transactions_that_it_may_overlap() -> None:
+    log = Machine().log(LogConfig(index_interval_bytes=0))
+    for sequence in range(50):
+        produce(log, sequence, transactional=True)
+        end(log, ControlRecordType.ABORT)
+    log.update_high_watermark(log.log_end_offset)
+    assert len(log.aborted_transactions(0, log.last_stable_offset)) == 50
+    part = log.read(20, 500, max_offset=log.last_stable_offset)
+    told = [each.first_offset for each in log.aborted_transactions(20, log.last_stable_offset, part)]
+    fetched = [each.base_offset for each in batches(part.read(), partial_tail=True) if not each.is_control]
+    assert told[: len(fetched)] == fetched
+    assert len(told) <= len(fetched) + 1
+    whole = log.read(20, 1 << 20, max_offset=log.last_stable_offset)
+    assert len(log.aborted_transactions(20, log.last_stable_offset, whole)) == 40

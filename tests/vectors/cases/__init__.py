@@ -21,6 +21,7 @@ from tests.vectors.cases import (
     registration,
     sasl,
     topics,
+    transactions,
 )
 
 MODULES: dict[str, tuple[Case, ...]] = {
@@ -42,4 +43,5 @@ MODULES: dict[str, tuple[Case, ...]] = {
     "envelopes": envelopes.CASES,
     "registration": registration.CASES,
     "at_controller": at_controller.CASES,
+    "transactions": transactions.CASES,
 }

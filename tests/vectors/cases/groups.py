@@ -49,6 +49,7 @@ def leave(member: str = "$member", **more: Any) -> Ask:
     return Ask({"group_id": "$group", "member_id": member, "members": [{"member_id": member, **more}]})
 
 
+REBALANCE_IN_PROGRESS = 27
 DESCRIBE = Ask({"groups": ["$group"]}, api="DescribeGroups", version=5)
 ID = {"member": "member_id"}
 
@@ -104,7 +105,11 @@ CASES = (
         joined(protocols=TWO_PROTOCOLS),
         Ask(join_body(), api="JoinGroup", version=3, on="b", later=True),
         Ask(
-            {"group_id": "$group", "generation_id": 1, "member_id": "$member"}, api="Heartbeat", version=2, hidden=True
+            {"group_id": "$group", "generation_id": 1, "member_id": "$member"},
+            api="Heartbeat",
+            version=2,
+            until=REBALANCE_IN_PROGRESS,
+            hidden=True,
         ),
         Ask(join_body("$member", protocols=TWO_PROTOCOLS), api="JoinGroup", version=3, on="a", mask=("members",)),
         Receive("b", save={"second": "member_id"}),

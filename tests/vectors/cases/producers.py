@@ -24,7 +24,6 @@ CASES = (
     case("init-id-without-epoch", "InitProducerId", init(producer_id=77, producer_epoch=-1), versions=(3, 6)),
     case("init-epoch-without-id", "InitProducerId", init(producer_id=-1, producer_epoch=4), versions=(3, 6)),
     case("init-empty-transactional-id", "InitProducerId", init(transactional_id="")),
-    case("init-transactional", "InitProducerId", init(transactional_id="$transaction"), versions=(0, 0)),
     case("describe", "DescribeProducers", create(), SEQUENCED, producers(0)),
     case("describe-none", "DescribeProducers", create(), producers(0)),
     case("describe-unknown-topic", "DescribeProducers", producers(0)),

@@ -1,0 +1,111 @@
+"""TxnOffsetCommit (versions 0-5, KIP-98, KIP-447): remember how far a group has come, once the producer's transaction
+is committed.
+
+Older producers name no member and no generation; they are believed. From version 3 on both must be right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kraft.common.errors import ApiError
+from kraft.common.ids import ZERO_UUID, TopicPartition
+from kraft.coordinator.group.classic_group import EMPTY, UNKNOWN_MEMBER_ID
+from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.group.offset_commit import metadata_is_too_long
+from kraft.coordinator.group.shard_state import OffsetAndMetadata
+from kraft.coordinator.topic_directory import TopicDirectory
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from kraft.protocol.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from kraft.protocol.schema import Turns
+
+NO_ERROR_WHILE_LOADING_VERSION = 2
+"""Older producers may crash on COORDINATOR_LOAD_IN_PROGRESS."""
+
+
+def commit_transactional_offsets(
+    draft: GroupDraft, request: TxnOffsetCommitRequest, topics: TopicDirectory
+) -> dict[TopicPartition, int]:
+    """Write the offsets in the draft's transaction; error codes by partition. Raises ApiError when the whole request
+    is refused; its topics have been checked against the metadata by then."""
+    _validate(draft, request)
+    codes: dict[TopicPartition, int] = {}
+    for topic in request.topics:
+        topic_id = topics.topic_id(topic.name) or ZERO_UUID
+        for partition in topic.partitions:
+            key = TopicPartition(topic.name, partition.partition_index)
+            metadata = partition.committed_metadata or ""
+            if metadata_is_too_long(draft, metadata):
+                codes[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                continue
+            codes[key] = ErrorCode.NONE
+            draft.write_offset(
+                request.group_id,
+                key,
+                OffsetAndMetadata(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    metadata,
+                    draft.wall_ms,
+                    topic_id=topic_id,
+                ),
+            )
+    return codes
+
+
+def _validate(draft: GroupDraft, request: TxnOffsetCommitRequest) -> None:
+    group = draft.group(request.group_id)
+    generation = request.generation_id
+    if group is None:
+        if generation < 0:
+            return
+        raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"group {request.group_id} not found")
+    if generation < 0 and group.state is EMPTY:
+        return
+    if generation < 0 and request.member_id == UNKNOWN_MEMBER_ID and request.group_instance_id is None:
+        return
+    group.require_member(request.member_id, request.group_instance_id)
+    if generation != group.generation:
+        raise ApiError(
+            ErrorCode.ILLEGAL_GENERATION, f"generation {generation} is not the group's, which is {group.generation}"
+        )
+
+
+class TxnOffsetCommitAnswers:
+    """The answer in the making: one for each partition of the request, in its order."""
+
+    __slots__ = ("_codes", "_request")
+
+    def __init__(self, request: TxnOffsetCommitRequest) -> None:
+        self._request = request
+        self._codes: dict[TopicPartition, int] = {}
+
+    def update(self, codes: Mapping[TopicPartition, int]) -> None:
+        self._codes.update(codes)
+
+    def response(self, api_version: int, otherwise: int = ErrorCode.NONE) -> Turns[TxnOffsetCommitResponse]:
+        """`otherwise` is the code of partitions that were told no other. Yields after each partition."""
+        response = TxnOffsetCommitResponse()
+        for topic in self._request.topics:
+            answer = TxnOffsetCommitResponseTopic(name=topic.name)
+            response.topics.append(answer)
+            for partition in topic.partitions:
+                code = self._codes.get(TopicPartition(topic.name, partition.partition_index), otherwise)
+                answer.partitions.append(
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=_code_for_version(code, api_version)
+                    )
+                )
+                yield
+        return response
+
+
+def _code_for_version(code: int, api_version: int) -> int:
+    if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and api_version < NO_ERROR_WHILE_LOADING_VERSION:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return code

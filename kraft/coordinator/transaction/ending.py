@@ -1,0 +1,199 @@
+"""How a transaction ends: EndTxn, what the coordinator aborts by itself, and completion once the markers are written.
+
+Retries under transaction.version 2, where each end raises the epoch: a producer that asks again has the epoch before
+the one on record (or the last of the former producer id).
+
+| on record | abort, again | abort, next | commit, again | commit, next |
+|---|---|---|---|---|
+| Empty | fenced | aborted | fenced | INVALID_TXN_STATE |
+| CompleteAbort | as before | aborted | INVALID_TXN_STATE | INVALID_TXN_STATE |
+| CompleteCommit | INVALID_TXN_STATE | aborted | as before | INVALID_TXN_STATE |
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraft.common.errors import ApiError
+from kraft.coordinator.transaction.shard import FreshId, TransactionDraft
+from kraft.coordinator.transaction.transaction import (
+    EPOCH_MAX,
+    EPOCHS_BUMPED_AT_END,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    Ending,
+    State,
+    Transaction,
+)
+from kraft.protocol.error_codes import ErrorCode
+
+PREPARE = {True: State.PREPARE_COMMIT, False: State.PREPARE_ABORT}
+COMPLETE = {True: State.COMPLETE_COMMIT, False: State.COMPLETE_ABORT}
+
+
+class End(NamedTuple):
+    """What a producer asks for. `version` is the transaction.version that its request speaks."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    version: int
+
+
+def end_transaction(draft: TransactionDraft, end: End, fresh: FreshId) -> tuple[int, int]:
+    """Decide the outcome. Returns the producer's id and epoch from now on; (-1, -1) for clients that keep theirs.
+    Raises ApiError, ProducerIdNeeded."""
+    found = draft.transaction(end.transactional_id)
+    if found is None:
+        raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{end.transactional_id} has no producer")
+    if end.version < EPOCHS_BUMPED_AT_END:
+        _end_as_before(draft, end, found)
+        return NO_PRODUCER_ID, NO_PRODUCER_EPOCH
+    return _end_with_new_epoch(draft, end, found, fresh)
+
+
+def _end_as_before(draft: TransactionDraft, end: End, found: Transaction) -> None:
+    if found.producer_id != end.producer_id:
+        raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if found.producer_epoch != end.producer_epoch:
+        raise ApiError(ErrorCode.PRODUCER_FENCED)
+    if found.state is State.ONGOING:
+        draft.write(
+            end.transactional_id,
+            found._replace(
+                state=PREPARE[end.committed],
+                previous_producer_id=found.producer_id,
+                next_producer_id=NO_PRODUCER_ID,
+                updated_ms=draft.wall_ms,
+                client_version=0,
+            ),
+        )
+    elif found.state is PREPARE[end.committed]:
+        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    elif found.state is not COMPLETE[end.committed]:
+        raise _wrong_state(end, found)
+
+
+def _end_with_new_epoch(draft: TransactionDraft, end: End, found: Transaction, fresh: FreshId) -> tuple[int, int]:
+    was_rotated = (
+        found.previous_producer_id == end.producer_id
+        and end.producer_epoch == EPOCH_MAX - 1
+        and found.producer_epoch == 0
+    )
+    is_retry = was_rotated or found.producer_epoch == end.producer_epoch + 1
+    if found.producer_id != end.producer_id and not was_rotated:
+        raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if found.state in (State.ONGOING, State.EMPTY):
+        is_valid = end.producer_epoch == found.producer_epoch
+    elif found.state in PREPARE.values():
+        is_valid = found.producer_epoch == end.producer_epoch + 1
+    else:
+        is_valid = is_retry or end.producer_epoch == found.producer_epoch
+    if not is_valid:
+        raise ApiError(ErrorCode.PRODUCER_FENCED)
+    if found.state is State.ONGOING:
+        after = prepare(draft, end.transactional_id, found, committed=end.committed, version=end.version, fresh=fresh)
+    elif found.state is PREPARE[end.committed]:
+        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    elif found.state is COMPLETE[end.committed] and is_retry:
+        after = found
+    elif found.state in PREPARE.values() or end.committed or (is_retry and found.state is not State.EMPTY):
+        raise _wrong_state(end, found)
+    else:
+        after = prepare(draft, end.transactional_id, found, committed=False, version=end.version, fresh=fresh)
+    return told_to_producer(after)
+
+
+def told_to_producer(after: Transaction) -> tuple[int, int]:
+    """The id and epoch that the producer goes on with: those after the markers, where its epochs are used up."""
+    if after.next_producer_id != NO_PRODUCER_ID:
+        return after.next_producer_id, 0
+    return after.producer_id, after.producer_epoch
+
+
+def prepare(
+    draft: TransactionDraft, transactional_id: str, found: Transaction, *, committed: bool, version: int, fresh: FreshId
+) -> Transaction:
+    """Decide the outcome, with a new epoch. Without any partition it begins and ends now. Raises ProducerIdNeeded."""
+    return draft.write(
+        transactional_id,
+        found._replace(
+            state=PREPARE[committed],
+            producer_epoch=found.producer_epoch + 1,
+            last_producer_epoch=found.producer_epoch,
+            previous_producer_id=found.producer_id,
+            next_producer_id=fresh.take() if found.is_exhausted else NO_PRODUCER_ID,
+            started_ms=found.started_ms if found.state is State.ONGOING else draft.wall_ms,
+            updated_ms=draft.wall_ms,
+            client_version=version,
+        ),
+    )
+
+
+def abort_for_producer(draft: TransactionDraft, transactional_id: str, found: Transaction, fresh: FreshId) -> None:
+    """The coordinator aborts an open transaction: a new producer takes the id over, or it took too long. The epoch
+    rises, so whoever had it open is fenced. Raises ProducerIdNeeded."""
+    if draft.level >= EPOCHS_BUMPED_AT_END:
+        prepare(draft, transactional_id, found, committed=False, version=draft.level, fresh=fresh)
+        return
+    draft.write(
+        transactional_id,
+        found._replace(
+            state=State.PREPARE_ABORT,
+            producer_epoch=min(found.producer_epoch + 1, EPOCH_MAX),
+            last_producer_epoch=NO_PRODUCER_EPOCH,
+            previous_producer_id=found.producer_id,
+            next_producer_id=NO_PRODUCER_ID,
+            updated_ms=draft.wall_ms,
+            client_version=0,
+        ),
+    )
+
+
+def abort_timed_out(draft: TransactionDraft, transactional_id: str, fresh: FreshId) -> bool:
+    """Abort the transaction if it has been open for too long by now. Raises ProducerIdNeeded."""
+    found = draft.transaction(transactional_id)
+    if found is None or not is_timed_out(found, draft.wall_ms):
+        return False
+    abort_for_producer(draft, transactional_id, found, fresh)
+    draft.note(
+        "transaction_timed_out",
+        transactional_id=transactional_id,
+        producer_id=found.producer_id,
+        timeout_ms=found.timeout_ms,
+    )
+    return True
+
+
+def is_timed_out(found: Transaction, wall_ms: int) -> bool:
+    return found.state is State.ONGOING and found.started_ms + found.timeout_ms < wall_ms
+
+
+def complete(draft: TransactionDraft, ending: Ending) -> None:
+    """All markers are written. What has been completed already, or is another transaction by now, stays."""
+    found = draft.transaction(ending.transactional_id)
+    if (
+        found is None
+        or found.state is not PREPARE[ending.committed]
+        or (found.producer_id, found.producer_epoch) != (ending.producer_id, ending.producer_epoch)
+    ):
+        return
+    producer_id, producer_epoch = told_to_producer(found)
+    draft.write(
+        ending.transactional_id,
+        found._replace(
+            state=COMPLETE[ending.committed],
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            previous_producer_id=found.producer_id,
+            next_producer_id=NO_PRODUCER_ID,
+            partitions=frozenset(),
+            updated_ms=draft.wall_ms,
+        ),
+    )
+
+
+def _wrong_state(end: End, found: Transaction) -> ApiError:
+    verb = "committed" if end.committed else "aborted"
+    return ApiError(ErrorCode.INVALID_TXN_STATE, f"a transaction in state {found.state.shown} cannot be {verb}")

@@ -1,0 +1,81 @@
+"""InitProducerId with a transactional id: a producer takes it over, and whoever had it is fenced (KIP-98, KIP-360,
+KIP-588)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraft.common.errors import ApiError
+from kraft.coordinator.transaction.ending import abort_for_producer
+from kraft.coordinator.transaction.shard import FreshId, TransactionDraft
+from kraft.coordinator.transaction.transaction import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    PREPARED,
+    State,
+    Transaction,
+    is_exhausted,
+)
+from kraft.protocol.error_codes import ErrorCode
+
+
+class Claim(NamedTuple):
+    """Who a producer believes to be (KIP-360): its id and epoch so far."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+def init_producer(
+    draft: TransactionDraft, transactional_id: str, timeout_ms: int, claim: Claim | None, fresh: FreshId
+) -> Transaction | None:
+    """The producer's identity from now on; None where an open transaction has to be aborted first: the producer comes
+    again. Raises ApiError, ProducerIdNeeded."""
+    found = draft.transaction(transactional_id)
+    if found is None:
+        found = Transaction(fresh.take(), NO_PRODUCER_EPOCH, timeout_ms)
+    elif claim is not None and not _may_be(claim, found):
+        raise ApiError(ErrorCode.PRODUCER_FENCED, f"another producer has taken over {transactional_id}")
+    if found.state in PREPARED:
+        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if found.state is State.ONGOING:
+        abort_for_producer(draft, transactional_id, found, fresh)
+        return None
+    renewed = _renewed(found, claim, fresh)
+    return draft.write(
+        transactional_id,
+        renewed._replace(
+            state=State.EMPTY,
+            timeout_ms=timeout_ms,
+            partitions=frozenset(),
+            started_ms=NO_TIMESTAMP,
+            updated_ms=draft.wall_ms,
+            previous_producer_id=found.producer_id,
+            next_producer_id=NO_PRODUCER_ID,
+        ),
+    )
+
+
+def _may_be(claim: Claim, found: Transaction) -> bool:
+    """Whether the claim is to the id on record, or to the one before it, whose epochs were used up: the answer that
+    told the new one may have been lost."""
+    return claim.producer_id == found.producer_id or (
+        claim.producer_id == found.previous_producer_id and is_exhausted(claim.producer_epoch)
+    )
+
+
+def _renewed(found: Transaction, claim: Claim | None, fresh: FreshId) -> Transaction:
+    if found.is_exhausted and (claim is None or claim.producer_epoch == found.producer_epoch):
+        return found._replace(
+            producer_id=fresh.take(),
+            producer_epoch=0,
+            last_producer_epoch=NO_PRODUCER_EPOCH if claim is None else found.producer_epoch,
+        )
+    if claim is None or found.producer_epoch == NO_PRODUCER_EPOCH:
+        return found._replace(producer_epoch=found.producer_epoch + 1, last_producer_epoch=NO_PRODUCER_EPOCH)
+    if claim.producer_epoch == found.producer_epoch:
+        return found._replace(producer_epoch=found.producer_epoch + 1, last_producer_epoch=found.producer_epoch)
+    if claim.producer_epoch == found.last_producer_epoch:
+        return found  # It asks again, and nobody else has since.
+    raise ApiError(ErrorCode.PRODUCER_FENCED, f"epoch {claim.producer_epoch} is not the newest")

@@ -1,0 +1,59 @@
+"""Which partitions belong to a transaction: AddPartitionsToTxn, AddOffsetsToTxn, and verification (KIP-98, KIP-890)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.transaction.shard import TransactionDraft, TransactionShardState
+from kraft.coordinator.transaction.transaction import PREPARED, State, Transaction
+from kraft.protocol.error_codes import ErrorCode
+
+
+def add_partitions(
+    draft: TransactionDraft,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    partitions: Collection[TopicPartition],
+    version: int,
+) -> None:
+    """The first ones open the transaction. `version`: the transaction.version that the request speaks. Raises
+    ApiError."""
+    found = _of_producer(draft.transaction(transactional_id), producer_id, producer_epoch)
+    if found.state is State.ONGOING and found.partitions.issuperset(partitions):
+        return
+    draft.write(
+        transactional_id,
+        found._replace(
+            state=State.ONGOING,
+            partitions=found.partitions | frozenset(partitions),
+            started_ms=found.started_ms if found.state is State.ONGOING else draft.wall_ms,
+            updated_ms=draft.wall_ms,
+            previous_producer_id=found.producer_id,
+            client_version=version,
+        ),
+    )
+
+
+def missing_partitions(
+    state: TransactionShardState,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    partitions: Collection[TopicPartition],
+) -> set[TopicPartition]:
+    """Those that do not belong to the producer's transaction. Raises ApiError."""
+    found = _of_producer(state.transactions.get(transactional_id), producer_id, producer_epoch)
+    return set(partitions) - found.partitions
+
+
+def _of_producer(found: Transaction | None, producer_id: int, producer_epoch: int) -> Transaction:
+    if found is None or found.producer_id != producer_id:
+        raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if found.producer_epoch != producer_epoch:
+        raise ApiError(ErrorCode.PRODUCER_FENCED)
+    if found.state in PREPARED:
+        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    return found

@@ -1,0 +1,139 @@
+"""The transactions of one partition of `__transaction_state`, as the coordinator runtime hosts them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from immutables import Map
+
+from kraft.coordinator.shard import LogRecord, Marker, Moment, Producer, TimerKey, Token
+from kraft.coordinator.transaction.records import decode, key_of, value_of
+from kraft.coordinator.transaction.transaction import (
+    EPOCH_MAX,
+    PREPARED,
+    TRANSITIONS,
+    Ending,
+    ProducerIdNeeded,
+    Transaction,
+    ending_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionShardState:
+    """Transactions by transactional id. The map is iterated only in key order: `sorted(...)`."""
+
+    transactions: Map[str, Transaction] = field(default_factory=Map)
+
+
+class TransactionDraft:
+    """One decision in the making. `level` is the cluster's transaction.version. `fresh_id` is a producer id that the
+    decision may take."""
+
+    def __init__(self, state: TransactionShardState, level: int, moment: Moment) -> None:
+        self.level = level
+        self.wall_ms = moment.wall_ms
+        self.records: list[LogRecord] = []
+        self.effects: list[Ending] = []
+        self.completions: tuple[()] = ()
+        self.timers: tuple[()] = ()
+        self.notes: list[dict[str, Any]] = []
+        self._transactions = state.transactions
+
+    def finish(self) -> TransactionShardState:
+        return TransactionShardState(self._transactions)
+
+    def transaction(self, transactional_id: str) -> Transaction | None:
+        return self._transactions.get(transactional_id)
+
+    def prepared(self) -> list[str]:
+        """Transactional ids whose markers are to be written."""
+        return sorted(
+            transactional_id for transactional_id, each in self._transactions.items() if each.state in PREPARED
+        )
+
+    def write(self, transactional_id: str, after: Transaction) -> Transaction:
+        """Write the state of a transactional id. Where that decides the outcome, its markers follow once it is
+        committed."""
+        before = self._transactions.get(transactional_id)
+        assert before is None or after.state in TRANSITIONS[before.state], (before, after)
+        assert after.producer_id >= 0, after
+        assert 0 <= after.producer_epoch <= EPOCH_MAX, after
+        assert after.producer_epoch < EPOCH_MAX or after.state in TRANSITIONS, after
+        self._transactions = self._transactions.set(transactional_id, after)
+        self.records.append((key_of(transactional_id), value_of(after, self.level)))
+        if after.state in PREPARED:
+            self.effects.append(ending_of(transactional_id, after))
+        return after
+
+    def forget(self, transactional_id: str) -> None:
+        self._transactions = self._transactions.delete(transactional_id)
+        self.records.append((key_of(transactional_id), None))
+
+    def note(self, event: str, **fields: Any) -> None:
+        self.notes.append({"event": event, **fields})
+
+
+class FreshId:
+    """A producer id for a decision that may need one."""
+
+    __slots__ = ("_producer_id",)
+
+    def __init__(self, producer_id: int | None = None) -> None:
+        self._producer_id = producer_id
+
+    def take(self) -> int:
+        """Raises ProducerIdNeeded."""
+        if self._producer_id is None:
+            raise ProducerIdNeeded
+        return self._producer_id
+
+
+class TransactionShard:
+    """Implements `CoordinatorShard` for `TransactionShardState`. `level` tells the cluster's transaction.version now.
+    It has no deadlines: what took too long is looked for at times, as in Kafka."""
+
+    def __init__(self, level: Callable[[], int]) -> None:
+        self._level = level
+
+    def empty(self) -> TransactionShardState:
+        return TransactionShardState()
+
+    def replay(
+        self, state: TransactionShardState, key: bytes, value: bytes | None, producer: Producer | None = None
+    ) -> TransactionShardState:
+        found = decode(key, value)
+        if found is None:
+            return state
+        transactional_id, transaction = found
+        if transaction is not None:
+            return TransactionShardState(state.transactions.set(transactional_id, transaction))
+        if transactional_id in state.transactions:
+            return TransactionShardState(state.transactions.delete(transactional_id))
+        return state
+
+    def replay_marker(self, state: TransactionShardState, marker: Marker) -> TransactionShardState:
+        return state
+
+    def draft(
+        self, state: TransactionShardState, token: Token, moment: Moment, producer: Producer | None = None
+    ) -> TransactionDraft:
+        return TransactionDraft(state, self._level(), moment)
+
+    def loaded(self, draft: TransactionDraft) -> None:
+        """What the last coordinator had decided, and not completed, goes on here."""
+        for transactional_id in draft.prepared():
+            found = draft.transaction(transactional_id)
+            assert found is not None
+            draft.effects.append(ending_of(transactional_id, found))
+
+    def deadlines(self, state: TransactionShardState) -> Iterable[tuple[TimerKey, int]]:
+        return ()
+
+    def deadline_of(self, state: TransactionShardState, key: TimerKey) -> int | None:
+        return None
+
+    def expire(self, draft: TransactionDraft, key: TimerKey) -> None:
+        raise AssertionError(f"no deadline was set for {key}")

@@ -1,0 +1,107 @@
+"""One transactional id: its producer, and the transaction that it has open or had last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from kraft.common.ids import TopicPartition
+
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_TIMESTAMP: Final = -1
+EPOCH_MAX: Final = 2**15 - 1
+"""Written into markers and logs alone. No producer ever has it, so that the coordinator can always fence one."""
+EPOCHS_BUMPED_AT_END: Final = 2
+"""From this transaction.version on the end of each transaction raises the producer's epoch (KIP-890)."""
+
+
+class State(IntEnum):
+    """As `TransactionLogValue` numbers them. Kafka's Dead and PrepareEpochFence are steps of one decision here, and
+    never reach the log there either."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+
+    @property
+    def shown(self) -> str:
+        """As Kafka's tools write it."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+TRANSITIONS: Final[Mapping[State, frozenset[State]]] = {
+    State.EMPTY: frozenset((State.EMPTY, State.ONGOING, State.PREPARE_ABORT)),
+    State.ONGOING: frozenset((State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT)),
+    State.PREPARE_COMMIT: frozenset((State.COMPLETE_COMMIT,)),
+    State.PREPARE_ABORT: frozenset((State.COMPLETE_ABORT,)),
+    State.COMPLETE_COMMIT: frozenset((State.EMPTY, State.ONGOING, State.PREPARE_ABORT)),
+    State.COMPLETE_ABORT: frozenset((State.EMPTY, State.ONGOING, State.PREPARE_ABORT)),
+}
+"""Where each state may lead. A transaction without partitions is aborted from EMPTY and COMPLETE_* (KIP-890)."""
+
+PREPARED: Final = frozenset((State.PREPARE_COMMIT, State.PREPARE_ABORT))
+AT_REST: Final = frozenset((State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT))
+
+
+class Transaction(NamedTuple):
+    """The producer of a transactional id, and its transaction.
+
+    `previous_producer_id` is whose id it was before this state; `next_producer_id` whose it will be once the markers
+    are written, where the epochs of this one are used up. `last_producer_epoch` lets the producer ask again whose
+    answer was lost: it is not in the log, and forgotten when the coordinator moves. `client_version` is the
+    transaction.version of the client that made the last step.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: State = State.EMPTY
+    partitions: frozenset[TopicPartition] = frozenset()
+    started_ms: int = NO_TIMESTAMP
+    updated_ms: int = NO_TIMESTAMP
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+    last_producer_epoch: int = NO_PRODUCER_EPOCH
+    client_version: int = 0
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the next epoch may not be given to a producer."""
+        return is_exhausted(self.producer_epoch)
+
+
+def is_exhausted(producer_epoch: int) -> bool:
+    return producer_epoch >= EPOCH_MAX - 1
+
+
+class Ending(NamedTuple):
+    """A transaction whose outcome is committed: its markers are to be written, then it is complete. An effect of
+    `TransactionDraft`."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    transaction_version: int
+    partitions: frozenset[TopicPartition]
+
+
+def ending_of(transactional_id: str, transaction: Transaction) -> Ending:
+    assert transaction.state in PREPARED
+    return Ending(
+        transactional_id,
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.state is State.PREPARE_COMMIT,
+        transaction.client_version,
+        transaction.partitions,
+    )
+
+
+class ProducerIdNeeded(Exception):
+    """The decision takes a new producer id: get one, and decide again with it."""

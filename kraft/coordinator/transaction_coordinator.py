@@ -1,0 +1,263 @@
+"""The transaction coordinator: one method for each API, over the shards of `__transaction_state` that this node leads.
+
+It finds the shard, gets producer ids, and has the markers of decided transactions written. What a transaction may do
+is decided in `transaction/`. Callers are authorized already, and the topics that they name exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final, Protocol, TypeVar
+
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.coordinator_log import CoordinatorLog
+from kraft.coordinator.partitioner import partition_for
+from kraft.coordinator.runtime import CoordinatorRuntime
+from kraft.coordinator.transaction import inspection
+from kraft.coordinator.transaction.config import TransactionConfig
+from kraft.coordinator.transaction.ending import End, abort_timed_out, complete, end_transaction
+from kraft.coordinator.transaction.init_producer import Claim, init_producer
+from kraft.coordinator.transaction.partitions import add_partitions, missing_partitions
+from kraft.coordinator.transaction.shard import FreshId, TransactionDraft, TransactionShard, TransactionShardState
+from kraft.coordinator.transaction.transaction import Ending, ProducerIdNeeded, Transaction
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages import describe_transactions_response as described
+from kraft.protocol.messages.list_transactions_response import ListTransactionsResponse
+from kraft.world.ports import World
+from kraft.world.turns import Turn
+
+TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
+IDS_A_TURN: Final = 500
+RETRY_SECONDS: Final = 0.1
+"""Between two attempts to complete a transaction, while the log refuses."""
+
+R = TypeVar("R")
+
+
+class ProducerIds(Protocol):
+    async def next(self) -> int:
+        """A producer id never handed out before. Raises ApiError."""
+
+
+class MarkerWriter(Protocol):
+    async def write(self, ending: Ending, coordinator_epoch: int, is_current: Callable[[], bool]) -> bool:
+        """Have every partition of the transaction append its outcome, however long that takes. False where another
+        coordinator has taken over, or `is_current` says so."""
+
+
+class TransactionCoordinator:
+    """See the module. `partition_count` tells how many partitions `__transaction_state` has or would be made with,
+    `level` the cluster's transaction.version."""
+
+    def __init__(
+        self,
+        *,
+        config: TransactionConfig,
+        log: CoordinatorLog,
+        producer_ids: ProducerIds,
+        markers: MarkerWriter,
+        partition_count: Callable[[], int],
+        level: Callable[[], int],
+        world: World,
+    ) -> None:
+        self._config = config
+        self._producer_ids = producer_ids
+        self._markers = markers
+        self._partition_count = partition_count
+        self._clock = world.clock
+        self._nursery: trio.Nursery | None = None
+        self._ending: set[tuple[int, int, Ending]] = set()
+        """Whose markers are being written: (partition, leader epoch, transaction)."""
+        self.runtime: CoordinatorRuntime[TransactionShardState] = CoordinatorRuntime(
+            TRANSACTION_STATE_TOPIC,
+            TransactionShard(level),
+            log=log,
+            world=world,
+            write_timeout_ms=config.request_timeout_ms,
+            perform=self._end,
+        )
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled."""
+        async with trio.open_nursery() as coordinator_nursery:
+            self._nursery = coordinator_nursery
+            coordinator_nursery.start_soon(self._abort_timed_out)
+            coordinator_nursery.start_soon(self._forget_unused)
+            await self.runtime.run(task_status)
+
+    def partition_for(self, transactional_id: str) -> int:
+        """The partition of `__transaction_state` whose leader coordinates the transactional id."""
+        return partition_for(transactional_id, self._partition_count())
+
+    def on_election(self, partition: int, leader_epoch: int) -> None:
+        self.runtime.on_election(partition, leader_epoch)
+
+    def on_resignation(self, partition: int, leader_epoch: int | None = None) -> None:
+        self.runtime.on_resignation(partition, leader_epoch)
+
+    # Producers.
+
+    async def init_producer_id(self, transactional_id: str, timeout_ms: int, claim: Claim | None) -> tuple[int, int]:
+        """The producer's id and epoch from now on. Raises ApiError: CONCURRENT_TRANSACTIONS while a transaction of the
+        one before is being ended."""
+        _require_id(transactional_id)
+        if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
+            raise ApiError(
+                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+                f"a transaction may take from 1 to {self._config.transaction_max_timeout_ms} ms "
+                f"(transaction.max.timeout.ms), not {timeout_ms}",
+            )
+
+        def decide(draft: TransactionDraft, fresh: FreshId) -> Transaction | None:
+            return init_producer(draft, transactional_id, timeout_ms, claim, fresh)
+
+        made = await self._decide(transactional_id, decide)
+        if made is None:
+            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction that is open is being aborted")
+        return made.producer_id, made.producer_epoch
+
+    async def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Collection[TopicPartition],
+        version: int,
+    ) -> None:
+        """Raises ApiError."""
+        _require_id(transactional_id)
+        await self.runtime.write(
+            self.partition_for(transactional_id),
+            lambda draft: add_partitions(draft, transactional_id, producer_id, producer_epoch, partitions, version),
+        )
+
+    def missing_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Collection[TopicPartition],
+    ) -> set[TopicPartition]:
+        """Those that do not belong to the producer's transaction. Raises ApiError."""
+        _require_id(transactional_id)
+        return self.runtime.read(
+            self.partition_for(transactional_id),
+            lambda state: missing_partitions(state, transactional_id, producer_id, producer_epoch, partitions),
+        )
+
+    async def end_transaction(self, end: End) -> tuple[int, int]:
+        """Returns once the outcome is certain: the producer's id and epoch from now on, (-1, -1) for clients that
+        keep theirs. The markers follow. Raises ApiError."""
+        _require_id(end.transactional_id)
+
+        def decide(draft: TransactionDraft, fresh: FreshId) -> tuple[int, int]:
+            return end_transaction(draft, end, fresh)
+
+        return await self._decide(end.transactional_id, decide)
+
+    async def _decide(self, transactional_id: str, decide: Callable[[TransactionDraft, FreshId], R]) -> R:
+        partition = self.partition_for(transactional_id)
+        fresh = FreshId()
+        while True:
+            try:
+                decided: R = await self.runtime.write(partition, lambda draft: decide(draft, fresh))  # noqa: B023 - awaited here.
+            except ProducerIdNeeded:
+                fresh = FreshId(await self._producer_ids.next())
+            else:
+                return decided
+
+    # Administration.
+
+    def describe(self, transactional_id: str) -> described.TransactionState:
+        if not transactional_id:
+            return described.TransactionState(error_code=ErrorCode.INVALID_REQUEST, transactional_id=transactional_id)
+        try:
+            return self.runtime.read(
+                self.partition_for(transactional_id), lambda state: inspection.describe(state, transactional_id)
+            )
+        except ApiError as refused:
+            return described.TransactionState(error_code=refused.code, transactional_id=transactional_id)
+
+    async def list_transactions(
+        self, state_names: Collection[str], producer_ids: Collection[int], duration_ms: int
+    ) -> ListTransactionsResponse:
+        """Of all shards here; none may be loading."""
+        response = ListTransactionsResponse(
+            unknown_state_filters=[name for name in state_names if name not in inspection.SHOWN_STATES]
+        )
+        states = {inspection.STATES[name] for name in state_names if name in inspection.STATES} if state_names else None
+        open_since_ms = self._clock.wall_ms() - duration_ms if duration_ms >= 0 else None
+        try:
+            shards = self.runtime.read_all(lambda state: state)
+        except ApiError as refused:
+            response.error_code = refused.code
+            return response
+        turn = Turn(IDS_A_TURN)
+        for shard in shards:
+            for found in inspection.matching(shard, states, frozenset(producer_ids), open_since_ms):
+                if turn.is_over():
+                    await turn.next()
+                if found is not None:
+                    response.transaction_states.append(found)
+        return response
+
+    # The end of transactions.
+
+    def _end(self, partition: int, leader_epoch: int, ending: Ending) -> None:
+        """The outcome is committed: the markers may be written. The same effect may come again, where a shard has
+        read its log anew."""
+        key = (partition, leader_epoch, ending)
+        if self._nursery is not None and key not in self._ending:
+            self._ending.add(key)
+            self._nursery.start_soon(self._finish, *key)
+
+    async def _finish(self, partition: int, leader_epoch: int, ending: Ending) -> None:
+        def is_current() -> bool:
+            return self.runtime.hosts(partition, leader_epoch)
+
+        try:
+            if not await self._markers.write(ending, leader_epoch, is_current):
+                return
+            while is_current():
+                try:
+                    await self.runtime.write(partition, lambda draft: complete(draft, ending))
+                except ApiError:
+                    await self._clock.sleep(RETRY_SECONDS)
+                else:
+                    return
+        finally:
+            self._ending.discard((partition, leader_epoch, ending))
+
+    async def _abort_timed_out(self) -> None:
+        while True:
+            await self._clock.sleep(self._config.abort_timed_out_interval_ms / 1000)
+            turn = Turn(IDS_A_TURN)
+            for state in self.runtime.read_loaded(lambda state: state):
+                for transactional_id in inspection.timed_out(state, self._clock.wall_ms()):
+                    if turn.is_over():
+                        await turn.next()
+                    if transactional_id is not None:
+                        await self._abort(transactional_id)
+
+    async def _abort(self, transactional_id: str) -> None:
+        def decide(draft: TransactionDraft, fresh: FreshId) -> bool:
+            return abort_timed_out(draft, transactional_id, fresh)
+
+        try:
+            await self._decide(transactional_id, decide)
+        except ApiError:
+            return  # Sought again the next time, here or by the next leader.
+
+    async def _forget_unused(self) -> None:
+        walk = inspection.expiring(self._config.transactional_id_expiration_ms)
+        while True:
+            await self._clock.sleep(self._config.remove_expired_interval_ms / 1000)
+            self.runtime.walk_all(walk)
+
+
+def _require_id(transactional_id: str) -> None:
+    if not transactional_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")

@@ -1,0 +1,168 @@
+"""The transactional half of a Produce (KIP-98, KIP-890): before the first batch of a transaction is appended, the
+transaction coordinator confirms that its partition belongs to the transaction, or adds it.
+
+Where the producer's transaction is open on all partitions already nothing is asked, and nothing is awaited. What may
+have changed while the coordinator was asked (leader epoch, a marker, the producer's state) is checked by the append:
+see `kraft.storage.verification`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from kraft.common.errors import ApiError
+from kraft.coordinator.transaction_partitions import TransactionSupport
+from kraft.handlers.errors import EXPECTED
+from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC, TRANSACTIONAL_FLAG, RecordBatch
+from kraft.replication.partition import TransactionalAppend
+from kraft.storage.verification import NOT_REQUIRED
+from kraft.world.turns import Turn
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+    from kraft.protocol.messages.produce_request import ProduceRequest
+    from kraft.replication.partition import Partition
+
+ABORTABLE_VERSION = 11
+IMPLICIT_VERSION = 12
+"""From this version on a Produce adds its partitions to its transaction."""
+
+MAGIC_AT, ATTRIBUTES_AT = 16, 22
+PARTITIONS_A_TURN = 50
+"""Verifications that are started between two pauses."""
+
+NOBODY_COULD_SAY = frozenset(
+    (
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    )
+)
+"""Clients know none of these as an answer to Produce. They are told NOT_ENOUGH_REPLICAS, upon which they try again
+without asking for metadata first."""
+
+
+class VerificationFailed(ApiError):
+    """The coordinator did not confirm the transaction. Its message is for the client."""
+
+
+class TransactionalProduce:
+    """The verification of one Produce that has a transactional id."""
+
+    __slots__ = ("_appends", "_batches", "_broker", "_failures", "_producer", "_request", "_support")
+
+    def __init__(
+        self, request: ProduceRequest, api_version: int, broker: BrokerServices, may_write: Callable[[str], bool]
+    ) -> None:
+        """`may_write` tells whether the client may write to a topic: for others nothing is verified. Raises ApiError
+        INVALID_PRODUCER_ID_MAPPING when the batches are of several producers."""
+        self._request = request
+        self._broker = broker
+        self._support = TransactionSupport(
+            adds=api_version >= IMPLICIT_VERSION, knows_abortable=api_version >= ABORTABLE_VERSION
+        )
+        self._appends: dict[tuple[str, int], TransactionalAppend] = {}
+        self._failures: dict[tuple[str, int], Exception] = {}
+        self._batches = [each for each in self._transactional_batches() if may_write(each[0])]
+        producers = {(batch.producer_id, batch.producer_epoch) for _, _, batch in self._batches}
+        if len(producers) > 1:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactional records of more than one producer in one request"
+            )
+        self._producer = next(iter(producers), None)  # unordered: there is one at most
+
+    def _transactional_batches(self) -> Iterator[tuple[str, int, RecordBatch]]:
+        topic_names = self._broker.replicas.topic_names
+        for topic in self._request.topic_data:
+            name = topic.name or topic_names.get(topic.topic_id, "")
+            for data in topic.partition_data:
+                records = data.records
+                if (
+                    records is not None
+                    and len(records) >= HEADER_SIZE
+                    and records[MAGIC_AT] == MAGIC
+                    and records[ATTRIBUTES_AT] & TRANSACTIONAL_FLAG
+                ):
+                    batch = RecordBatch(records)
+                    if batch.has_producer_id:
+                        yield name, data.index, batch
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the coordinator has to be asked about any partition. Starts the verification of those."""
+        for _ in self._start():
+            pass
+        return bool(self._appends)
+
+    def _start(self) -> Iterator[None]:
+        """Start the verification of each partition that needs one. Yields after each."""
+        if self._producer is None or not (self._support.adds or self._broker.transaction_partitions.is_required):
+            return
+        producer_id, producer_epoch = self._producer
+        now_ms = self._broker.world.clock.wall_ms()
+        for name, index, batch in self._batches:
+            yield
+            try:
+                append = self._broker.replicas.partition(name, index).start_verification(
+                    producer_id, producer_epoch, batch.base_sequence, now_ms, implicit=self._support.adds
+                )
+            except EXPECTED as problem:
+                self._failures[name, index] = problem
+            else:
+                if append is not None:
+                    self._appends[name, index] = append
+
+    async def _start_in_turns(self) -> None:
+        self._appends.clear()
+        self._failures.clear()
+        turn = Turn(PARTITIONS_A_TURN)
+        for _ in self._start():
+            if turn.is_over():
+                await turn.next()
+
+    async def verify(self) -> None:
+        """Ask the coordinator about every partition that needs it. While the producer's previous transaction is being
+        completed it is asked again, for add.partitions.to.txn.retry.backoff.max.ms: each time from the beginning, since
+        the marker of that transaction ends the verifications that it finds."""
+        clock, config = self._broker.world.clock, self._broker.config
+        retries_end = clock.now() + min(
+            config.seconds("add.partitions.to.txn.retry.backoff.max.ms"), config.seconds("request.timeout.ms")
+        )
+        while True:
+            await self._start_in_turns()
+            if not self._appends or self._producer is None:
+                return
+            codes = await self._broker.transaction_partitions.verify(
+                self._request.transactional_id or "", *self._producer, list(self._appends), add=self._support.adds
+            )
+            if ErrorCode.CONCURRENT_TRANSACTIONS not in codes.values() or clock.now() >= retries_end:
+                break
+            await clock.sleep(config.seconds("add.partitions.to.txn.retry.backoff.ms"))
+        for key, code in codes.items():
+            self._failures[key] = self._failure(code)
+
+    def _failure(self, code: int) -> VerificationFailed:
+        code = self._support.code_for_client(code)
+        if code == ErrorCode.INVALID_TXN_STATE:
+            return VerificationFailed(code, "Partition was not added to the transaction")
+        if code in NOBODY_COULD_SAY or (code == ErrorCode.CONCURRENT_TRANSACTIONS and not self._support.adds):
+            return VerificationFailed(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"Unable to verify the partition has been added to the transaction. Underlying error: {name_of(code)}",
+            )
+        return VerificationFailed(code, "")
+
+    def rests_on(self, partition: Partition) -> TransactionalAppend | None:
+        """What the batch for `partition` must be appended with; None where its transaction was open there. Raises
+        VerificationFailed, or what was wrong with the partition when its verification should have started."""
+        key = partition.topic, partition.index
+        failure = self._failures.get(key)
+        if failure is not None:
+            raise failure
+        append = self._appends.get(key)
+        if append is None and not self._broker.transaction_partitions.is_required:
+            return TransactionalAppend(NOT_REQUIRED)
+        return append

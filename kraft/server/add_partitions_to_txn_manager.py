@@ -1,0 +1,205 @@
+"""Asks transaction coordinators which partitions belong to a transaction, or has them added (KIP-890): implements
+`kraft.coordinator.transaction_partitions.TransactionPartitions`.
+
+Where this broker is the coordinator the question is a function call. Else it travels: one request to a coordinator
+at a time, and what is asked meanwhile goes into the next one together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import trio
+
+from kraft.client.connection import Disconnected, UnsupportedApi
+from kraft.common.errors import KraftError
+from kraft.handlers.errors import code_of
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from kraft.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+from kraft.server.broker_channel import BrokerChannel
+
+TRANSACTIONS_A_REQUEST = 200
+"""More transactions wait for the next request to the same coordinator."""
+
+PartitionCodes = dict[tuple[str, int], int]
+Ask = Callable[[AddPartitionsToTxnRequest], Awaitable[Any]]
+"""Puts a request of version 4 or later to a coordinator; gives its AddPartitionsToTxnResponse."""
+
+
+class _Question:
+    """One producer's partitions, on their way to a coordinator. `codes` are those that were refused, once it is
+    answered."""
+
+    __slots__ = ("answered", "codes", "transaction")
+
+    def __init__(self, transaction: AddPartitionsToTxnTransaction) -> None:
+        self.transaction = transaction
+        self.answered = trio.Event()
+        self.codes: PartitionCodes = {}
+
+    def answer(self, codes: PartitionCodes) -> None:
+        self.codes = codes
+        self.answered.set()
+
+    def answer_all(self, code: int) -> None:
+        """None of the partitions could be verified, for this reason."""
+        self.answer({(topic.name, index): code for topic in self.transaction.topics for index in topic.partitions})
+
+
+class AddPartitionsToTxnManager:
+    """Owned by the broker's loop. `coordinator_of` tells the broker that coordinates a transactional id, None while
+    there is none; `ask_here` is the coordinator of this broker."""
+
+    def __init__(
+        self,
+        node_id: int,
+        ask_here: Ask,
+        coordinator_of: Callable[[str], int | None],
+        channel: BrokerChannel,
+        is_required: Callable[[], bool],
+    ) -> None:
+        self._is_required = is_required
+        self._node_id = node_id
+        self._ask_here = ask_here
+        self._coordinator_of = coordinator_of
+        self._channel = channel
+        self._waiting: dict[int, list[_Question]] = {}
+        """By coordinator, while a task sends to it."""
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        try:
+            async with trio.open_nursery() as sending_nursery:
+                self._nursery = sending_nursery
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+            self._channel.close()
+
+    @property
+    def is_required(self) -> bool:
+        """See the port."""
+        return self._is_required()
+
+    async def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[tuple[str, int]],
+        *,
+        add: bool,
+    ) -> Mapping[tuple[str, int], int]:
+        """See the port."""
+        question = _Question(_transaction(transactional_id, producer_id, producer_epoch, partitions, add))
+        coordinator = self._coordinator_of(transactional_id)
+        if coordinator is None or self._nursery is None:
+            question.answer_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        elif coordinator == self._node_id:
+            await _put([question], self._ask_here)
+        else:
+            if coordinator in self._waiting:
+                self._waiting[coordinator].append(question)
+            else:
+                self._waiting[coordinator] = [question]
+                self._nursery.start_soon(self._send_to, coordinator)
+            await question.answered.wait()
+        return question.codes
+
+    async def _send_to(self, coordinator: int) -> None:
+        """Send what waits for one coordinator; ends when nothing does."""
+
+        async def ask(request: AddPartitionsToTxnRequest) -> Any:
+            return await self._channel.send(coordinator, request)
+
+        waiting = self._waiting[coordinator]
+        try:
+            while waiting:
+                await _put(_take_next(waiting), ask)
+        finally:
+            del self._waiting[coordinator]
+            for question in waiting:  # We are cancelled: the broker ends.
+                question.answer_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _transaction(
+    transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[tuple[str, int]], add: bool
+) -> AddPartitionsToTxnTransaction:
+    topics: dict[str, AddPartitionsToTxnTopic] = {}
+    for name, index in partitions:
+        if name not in topics:
+            topics[name] = AddPartitionsToTxnTopic(name=name, partitions=[])
+        topics[name].partitions.append(index)
+    return AddPartitionsToTxnTransaction(
+        transactional_id=transactional_id,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        verify_only=not add,
+        topics=list(topics.values()),
+    )
+
+
+def _take_next(waiting: list[_Question]) -> list[_Question]:
+    """Take the questions of the next request. It may name a transactional id only once; a later question of the same
+    one stays for the request after."""
+    taken: dict[str, _Question] = {}
+    left: list[_Question] = []
+    for question in waiting:
+        transactional_id = question.transaction.transactional_id
+        if transactional_id in taken or len(taken) >= TRANSACTIONS_A_REQUEST:
+            left.append(question)
+        else:
+            taken[transactional_id] = question
+    waiting[:] = left
+    return list(taken.values())
+
+
+async def _put(questions: list[_Question], ask: Ask) -> None:
+    """Put questions to their coordinator together, and answer each."""
+    code: int = ErrorCode.NETWORK_EXCEPTION
+    try:
+        response = await ask(AddPartitionsToTxnRequest(transactions=[question.transaction for question in questions]))
+        code = response.error_code
+        if code == ErrorCode.NONE:
+            _answer_each(questions, response)
+            return
+    except (Disconnected, TimeoutError):
+        pass
+    except UnsupportedApi:  # A broker of an earlier release coordinates no transactions.
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    except KraftError as problem:
+        code = code_of(problem)
+    except BaseException:
+        for question in questions:
+            question.answer_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        raise
+    if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        code = ErrorCode.INVALID_TXN_STATE  # It is the broker that was refused, no fault of the client's.
+    for question in questions:
+        question.answer_all(code)
+
+
+def _answer_each(questions: list[_Question], response: AddPartitionsToTxnResponse) -> None:
+    """A partition that the answer leaves out is not verified."""
+    told: dict[tuple[str, str, int], int] = {
+        (result.transactional_id, topic.name, partition.partition_index): partition.partition_error_code
+        for result in response.results_by_transaction
+        for topic in result.topic_results
+        for partition in topic.results_by_partition
+    }
+    for question in questions:
+        transactional_id = question.transaction.transactional_id
+        codes: PartitionCodes = {}
+        for topic in question.transaction.topics:
+            for index in topic.partitions:
+                code = told.get((transactional_id, topic.name, index), ErrorCode.UNKNOWN_SERVER_ERROR)
+                if code != ErrorCode.NONE:
+                    codes[topic.name, index] = code
+        question.answer(codes)

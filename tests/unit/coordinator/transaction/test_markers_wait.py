@@ -1,0 +1,102 @@
+"""When markers leave: only once the outcome is below the high watermark, and again wherever a coordinator that takes
+over finds an outcome that is not complete."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import trio
+import trio.testing
+
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.transaction.config import TransactionConfig
+from kraft.coordinator.transaction.ending import End
+from kraft.coordinator.transaction.transaction import Ending
+from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
+from tests.unit.coordinator.fakes import MemoryLog, MemoryWorld
+from tests.unit.coordinator.service import run
+
+STATE = TopicPartition(TRANSACTION_STATE_TOPIC, 0)
+PLACE = TopicPartition("t", 0)
+
+
+class Markers:
+    """`MarkerWriter` and `ProducerIds`: markers are asked for, and written once `reachable` is set."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Ending, int]] = []
+        self.reachable = trio.Event()
+
+    async def write(self, ending: Ending, coordinator_epoch: int, is_current: Callable[[], bool]) -> bool:
+        self.asked.append((ending, coordinator_epoch))
+        await self.reachable.wait()
+        return is_current()
+
+    async def next(self) -> int:
+        return 7
+
+
+@asynccontextmanager
+async def coordinating(log: MemoryLog, markers: Markers, epoch: int) -> AsyncIterator[TransactionCoordinator]:
+    coordinator = TransactionCoordinator(
+        config=TransactionConfig(),
+        log=log,
+        producer_ids=markers,
+        markers=markers,
+        partition_count=lambda: 1,
+        level=lambda: 2,
+        world=MemoryWorld(),  # type: ignore[arg-type]  # As much of a world as coordinators use.
+    )
+    async with trio.open_nursery() as nursery:
+        await nursery.start(coordinator.run)
+        coordinator.on_election(0, epoch)
+        await trio.testing.wait_all_tasks_blocked()
+        yield coordinator
+        nursery.cancel_scope.cancel()
+
+
+async def _open(coordinator: TransactionCoordinator) -> End:
+    producer = await coordinator.init_producer_id("orders", 60_000, None)
+    await coordinator.add_partitions("orders", *producer, [PLACE], 2)
+    return End("orders", *producer, committed=True, version=2)
+
+
+def test_no_marker_leaves_before_the_outcome_is_committed():
+    async def scenario():
+        log, markers = MemoryLog(), Markers()
+        async with coordinating(log, markers, 1) as coordinator, trio.open_nursery() as nursery:
+            end = await _open(coordinator)
+            log.held = True
+            nursery.start_soon(coordinator.end_transaction, end)
+            await trio.testing.wait_all_tasks_blocked()
+            assert log.end_offset(STATE) == log.high_watermark(STATE) + 1, "the outcome is in the log"
+            assert markers.asked == [], "and may be lost with its leader yet"
+            log.replicate(STATE)
+            await trio.testing.wait_all_tasks_blocked()
+            assert [(each.partitions, epoch) for each, epoch in markers.asked] == [({PLACE}, 1)]
+
+    run(scenario)
+
+
+def test_the_next_coordinator_writes_the_markers_once_what_it_read_is_committed():
+    async def scenario():
+        log, markers = MemoryLog(), Markers()
+        async with coordinating(log, markers, 1) as coordinator, trio.open_nursery() as nursery:
+            end = await _open(coordinator)
+            log.held = True
+            nursery.start_soon(coordinator.end_transaction, end)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        async with coordinating(log, markers, 2) as coordinator:
+            assert markers.asked == []
+            log.held = False
+            log.replicate(STATE)
+            await trio.testing.wait_all_tasks_blocked()
+            assert [(each.committed, epoch) for each, epoch in markers.asked] == [(True, 2)]
+            assert coordinator.describe("orders").transaction_state == "PrepareCommit"
+            markers.reachable.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert coordinator.describe("orders").transaction_state == "CompleteCommit"
+
+    run(scenario)
