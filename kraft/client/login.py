@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Final
 
 from kraft.client.errors import LoginFailed
@@ -13,7 +12,7 @@ from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraft.security.sasl.errors import SaslRefused
 from kraft.security.sasl.plain import PLAIN, plain_message
-from kraft.security.sasl.scram import NONCE_BYTES, ScramClient
+from kraft.security.sasl.scram import ScramClient, new_nonce
 from kraft.security.scram_credentials import MECHANISMS
 from kraft.world.ports import Login, World
 
@@ -36,8 +35,7 @@ async def log_in(connection: ClientConnection, login: Login, world: World) -> in
             raise LoginFailed(f"the node does not serve the SASL mechanism {login.mechanism}, but {served}")
         if login.mechanism == PLAIN:
             return (await _say(connection, plain_message(login.username, login.password))).session_lifetime_ms
-        nonce = base64.b64encode(world.random.stream("sasl-nonce").randbytes(NONCE_BYTES)).decode()
-        scram = ScramClient(MECHANISMS[login.mechanism], login.username, nonce)
+        scram = ScramClient(MECHANISMS[login.mechanism], login.username, new_nonce(world.random))
         challenge = scram.challenge(bytes((await _say(connection, scram.first())).auth_bytes))
         salted = await world.threads.run(scram.salt, login.password, challenge)
         last = await _say(connection, scram.final(salted))

@@ -6,7 +6,6 @@ A login that fails is answered after connection.failed.authentication.delay.ms, 
 
 from __future__ import annotations
 
-import base64
 import struct
 from collections.abc import Awaitable
 from typing import Any, Final
@@ -25,7 +24,7 @@ from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraft.security.sasl.authentication import Credentials, SaslSession, SaslSettings
 from kraft.security.sasl.errors import SaslRefused
-from kraft.security.sasl.scram import NONCE_BYTES
+from kraft.security.sasl.scram import new_nonce
 from kraft.world.ports import World
 
 HANDSHAKE: Final = Handler(ApiKey.SASL_HANDSHAKE, between(0, 1), listeners=(BROKER, CONTROLLER))
@@ -61,7 +60,7 @@ class SaslGate:
         self._credentials = credentials
         self._dispatcher = dispatcher
         self._clock = world.clock
-        self._nonces = world.random.stream("sasl-nonce")
+        self._random = world.random
         self._delay_seconds = settings.failed_delay_ms / 1000
 
     def may_overtake_wait(self, frame: memoryview) -> bool:
@@ -153,4 +152,4 @@ class SaslGate:
         return Reply(parts, close_after=True)
 
     def _nonce(self) -> str:
-        return base64.b64encode(self._nonces.randbytes(NONCE_BYTES)).decode()
+        return new_nonce(self._random)

@@ -16,10 +16,10 @@ from typing import Final, NamedTuple, Protocol
 
 from kraft.security.sasl.errors import SaslRefused
 from kraft.security.scram_credentials import ScramKeys, ScramMechanism, keys_of, salted_password
+from kraft.world.ports import Randomness
 
 ITERATIONS_TAKEN_MAX: Final = 1_000_000
 """A server may make its client work for no longer."""
-NONCE_BYTES: Final = 24
 _CLIENT_FIRST: Final = re.compile(
     r"(?P<header>n,(?:a=(?P<authorization>[^,]*))?,)(?P<bare>(?:m=[^,]*,)?n=(?P<user>[^,]*),r=(?P<nonce>[!-+\--~]+)"
     r"(?P<extensions>(?:,[A-Za-z]+=[^,]+)*))"
@@ -31,6 +31,11 @@ _SERVER_FIRST: Final = re.compile(
     r"(?:m=[^,]*,)?r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[A-Za-z0-9+/=]+),i=(?P<iterations>[0-9]{1,9})(?:,.*)?"
 )
 _SERVER_FINAL: Final = re.compile(r"(?:e=(?P<error>[^,]*)|v=(?P<verifier>[A-Za-z0-9+/=]+))(?:,.*)?")
+
+
+def new_nonce(randomness: Randomness) -> str:
+    """Nobody can foretell it: a server that could be made to repeat one would take an old proof."""
+    return _base64(randomness.uuid("sasl-nonce") + randomness.uuid("sasl-nonce"))
 
 
 class Credential(Protocol):
