@@ -46,12 +46,13 @@ class _Marker:
     """One transaction's partitions of one leader, on their way. `codes` once it is answered; empty where the broker
     did not answer."""
 
-    __slots__ = ("answered", "codes", "written")
+    __slots__ = ("answered", "codes", "is_sent", "written")
 
     def __init__(self, written: WritableTxnMarker) -> None:
         self.written = written
         self.answered = trio.Event()
         self.codes: Codes = {}
+        self.is_sent = False
 
 
 class MarkerSender:
@@ -146,8 +147,7 @@ class MarkerSender:
         try:
             while waiting:
                 sent = _taken(waiting)
-                taken = set(map(id, sent))
-                waiting[:] = [marker for marker in waiting if id(marker) not in taken]
+                waiting[:] = [marker for marker in waiting if not marker.is_sent]
                 await self._ask(broker_id, sent)
         finally:
             del self._waiting[broker_id]
@@ -182,6 +182,7 @@ def _taken(waiting: Iterable[_Marker]) -> list[_Marker]:
         if taken and (count > PARTITIONS_A_REQUEST or len(taken) == MARKERS_A_REQUEST):
             break
         taken[marker.written.producer_id] = marker
+        marker.is_sent = True
     return list(taken.values())
 
 
