@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import ExitStack
+from itertools import count as counting
+from typing import Final
 
-HOST = "127.0.0.1"
+HOST: Final = "127.0.0.1"
+LOWEST, HIGHEST = 20_000, 32_000
+"""Below the ports that Linux gives to outgoing connections (from 32768 on): one of those may take the port of a node
+that is down for a moment."""
+_candidates = counting(os.getpid() * 131)
+"""Each process begins elsewhere, and takes none twice before it has gone through all."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listened on a moment ago; all are held until the last is known."""
+    """Ports of the loopback that nobody listened on a moment ago; all are held until the last is known. Raises OSError
+    when there are not so many."""
+    found: list[int] = []
     with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [int(each.getsockname()[1]) for each in sockets]
+        for _ in range(HIGHEST - LOWEST):
+            if len(found) == count:
+                return found
+            port = LOWEST + next(_candidates) % (HIGHEST - LOWEST)
+            each = held.enter_context(socket.socket())
+            try:
+                each.bind((HOST, port))
+            except OSError:
+                continue
+            found.append(port)
+    raise OSError(f"there are no {count} free ports from {LOWEST} to {HIGHEST - 1}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
@@ -192,11 +192,6 @@ def test_offsets_that_are_gone_fail_a_read_or_are_skipped_as_asked(spark: SparkS
 def test_a_range_that_ends_in_records_nobody_gets_ends_all_the_same(spark: SparkSession, cluster: Cluster) -> None:
     topic = cluster.create("transactions", 1)
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "t"})
-    if cluster.target == "kraft":
-        # Until transactions are served: then this goes.
-        with pytest.raises(KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
-            producer.init_transactions(20)
-        return
     producer.init_transactions()
     for index in range(6):
         producer.begin_transaction()
