@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
+from contextvars import copy_context
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -112,6 +113,11 @@ def root(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of the `kraft` script. Returns the exit code."""
+    # In a context of its own: what one command was given (--command-config) is not left to the next in this process.
+    return copy_context().run(_run, arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         app(args=list(sys.argv[1:] if arguments is None else arguments), prog_name="kraft")
     except SystemExit as leaving:

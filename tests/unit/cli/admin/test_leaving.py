@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import typer
 
 from kraft.cli.admin.app import main
+from kraft.cli.admin.command_config import ClientSecurity, security_of_command
 from kraft.cli.admin.options import OutputFormat
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import ask
@@ -98,3 +100,8 @@ def test_several_failures_at_once_are_told_as_the_first() -> None:
     with pytest.raises(typer.Exit) as leaving:
         ask("127.0.0.1:1", 1.0, question, at_once=False)
     assert leaving.value.exit_code == 1
+
+
+def test_the_file_of_one_command_is_not_that_of_the_next(tmp_path: Path) -> None:
+    assert main(["topics", "list", "--command-config", str(tmp_path / "nowhere")]) == 1
+    assert security_of_command() == ClientSecurity()
