@@ -96,6 +96,7 @@ STATUS: Final[dict[int, Answer]] = {
     ErrorCode.VOTER_NOT_FOUND: Answer(404, 404),
     ErrorCode.DUPLICATE_VOTER: Answer(409, 409),
     ErrorCode.INVALID_VOTER_KEY: BAD_REQUEST,
+    ErrorCode.INVALID_UPDATE_VERSION: BAD_REQUEST,
     ErrorCode.REQUEST_TIMED_OUT: TIMED_OUT,
     ErrorCode.UNSUPPORTED_VERSION: Answer(501, 501),
     ErrorCode.BROKER_NOT_AVAILABLE: RETRIABLE,

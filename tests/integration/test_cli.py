@@ -190,6 +190,9 @@ SHAPES: dict[str, Any] = {
         "limits": {"producer_byte_rate": "float"},
         "dry_run": "bool",
     },
+    "features list": {"features": [{"name": "str", "level": "int", "min_level": "int", "max_level": "int"}]},
+    "features upgrade transaction.version=2 --dry-run": {"levels": {"transaction.version": "int"}, "dry_run": "bool"},
+    "features downgrade transaction.version=1 --dry-run": {"levels": {"transaction.version": "int"}, "dry_run": "bool"},
     "quorum describe": {
         "cluster_id": "str",
         "leader_id": "int",
@@ -475,6 +478,33 @@ def test_quotas_are_set_shown_and_taken_back(kraft: Kraft) -> None:
         )
     refused = kraft("quotas", "set", "producer_byte_rate=0.5", "--user", "alice")
     assert (refused.code, "producer_byte_rate" in refused.err) == (1, True), "a broker refuses what it cannot keep to"
+
+
+def test_features_are_lowered_and_raised_again(kraft: Kraft) -> None:
+    def level() -> str:
+        rows = [line.split("\t") for line in kraft("features", "list").out.splitlines()[1:]]
+        return {name: level for name, level, *_ in rows}["transaction.version"]
+
+    assert level() == "2"
+    lowered = kraft("features", "downgrade", "transaction.version=1", "--yes")
+    assert (lowered.code, lowered.out) == (0, "finalized: transaction.version=1\n")
+    assert "with transaction.version below 2, a transaction's end no longer raises" in lowered.err
+    until_equal(level, "1")
+    assert kraft("features", "upgrade").out == "finalized: transaction.version=2\n"
+    until_equal(level, "2")
+    assert kraft("features", "upgrade").out == "every feature is at its highest level\n"
+    for arguments, code, why in (
+        (("upgrade", "transaction.version=3"), 1, "only supports versions 0-2"),
+        (("upgrade", "transaction.version=1"), 1, "without setting the upgrade type to either safe or unsafe"),
+        (("upgrade", "transaction.version=two"), 2, "'two' is not a level"),
+        (("downgrade", "no.such=0", "--yes"), 3, "there is no feature no.such"),
+        (("downgrade", "metadata.version=29", "--yes"), 1, "metadata.version"),
+        (("downgrade", "transaction.version=1"), 2, "Give --yes"),
+    ):
+        outcome = kraft("features", *arguments)
+        told = " ".join(outcome.err.replace("│", " ").split())
+        assert (outcome.code, why in told) == (code, True), outcome
+    assert level() == "2"
 
 
 def until_equal(ask: Callable[[], Any], wanted: Any) -> None:

@@ -398,6 +398,31 @@ def test_a_read_only_admin_answers_and_changes_nothing(tmp_path: Path) -> None:
         assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)
 
 
+def test_features_are_lowered_and_raised_again(http: httpx.Client) -> None:
+    def change(status: int = 200, **body: Any) -> Any:
+        answer = http.post("/v1/features", json=body)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    def until(level: int) -> None:
+        wanted = {"name": "transaction.version", "level": level, "min_level": 0, "max_level": 2}
+        deadline = time.monotonic() + 30
+        while wanted not in (found := http.get("/v1/features").json()["data"]):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)
+
+    levels = {"transaction.version": 1}
+    change(levels=levels, direction="safe_downgrade", validate_only=True)
+    until(2)
+    assert change(levels=levels, direction="safe_downgrade") == {"levels": levels}
+    until(1)
+    change(levels={"transaction.version": 2})
+    until(2)
+    assert "only supports versions 0-2" in json.dumps(change(400, levels={"transaction.version": 3}))
+    assert "without setting the upgrade type" in json.dumps(change(400, levels=levels))
+    assert "levels" in json.dumps(change(400, levels={}))
+
+
 def test_quotas_are_set_shown_and_taken_back(http: httpx.Client) -> None:
     def change(status: int = 200, **body: Any) -> Any:
         answer = http.post("/v1/quotas", json=body)

@@ -1,0 +1,29 @@
+"""Features: the levels that all nodes agreed to run, raised after an upgrade."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from kraft_http.deps import Port, Writable
+from kraft_http.errors import documented
+from kraft_http.kafka.client import Kafka
+from kraft_http.kafka.features import describe_features, update_features
+from kraft_http.models.features import FeatureChange, FeatureData, FeatureLevels, FeatureList
+
+router = APIRouter(tags=["Features"])
+
+
+@router.get("/v1/features", summary="List features", responses=documented())
+async def list_features(port: Port) -> FeatureList:
+    """Each with its level, and the levels that every broker in service can run."""
+    found = await describe_features(Kafka(port))
+    return FeatureList(
+        data=[FeatureData(name=name, level=level, min_level=low, max_level=high) for name, level, low, high in found]
+    )
+
+
+@router.post("/v1/features", summary="Change levels", dependencies=[Writable], responses=documented(400, 403))
+async def change_features(port: Port, body: FeatureChange) -> FeatureLevels:
+    """Raise levels, or lower them where that is said."""
+    await update_features(Kafka(port), body.levels, body.direction.upgrade_type, validate_only=body.validate_only)
+    return FeatureLevels(levels=body.levels)

@@ -1,0 +1,146 @@
+"""`kraft features`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from kraft.cli.admin.options import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT,
+    Bootstrap,
+    DryRun,
+    Output,
+    OutputFormat,
+    Timeout,
+    Yes,
+    confirm,
+    parse_pairs,
+)
+from kraft.cli.admin.output import Table, say, show
+from kraft.cli.admin.running import NotFound, ask
+from kraft.client.admin import features
+from kraft.client.admin.features import Feature
+from kraft.client.cluster import Cluster
+from kraft.common.features import TRANSACTION_VERSION
+
+app = typer.Typer(
+    help="Features: the levels that all nodes agreed to run, raised after an upgrade.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+LEVEL_MAX = 2**15 - 1
+
+LOST_BELOW: Mapping[str, tuple[tuple[int, str], ...]] = {
+    TRANSACTION_VERSION: (
+        (
+            2,
+            "a transaction's end no longer raises its producer's epoch: a late write may join the next one (KIP-890)",
+        ),
+    ),
+    "eligible.leader.replicas.version": (
+        (1, "partitions forget which replicas outside of the in-sync set have every acknowledged record (KIP-966)"),
+    ),
+    "group.version": ((1, "groups of the consumer protocol cannot be joined any more (KIP-848)"),),
+}
+"""What a cluster goes without, below a level of a feature."""
+
+
+@app.command("list", epilog="Example: kraft features list")
+def list_features(
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+) -> None:
+    """Show each feature, its level, and the levels that every live broker can run."""
+    found = ask(bootstrap, timeout, features.describe_features)
+    rows = [(each.name, each.level, _supported(each), _possible(each)) for each in found]
+    table = Table(("FEATURE", "LEVEL", "SUPPORTED", "UPGRADE"), rows)
+    show({"features": [asdict(each) for each in found]}, [table], output)
+
+
+def _supported(each: Feature) -> str:
+    if each.max_level < each.min_level:
+        return "brokers differ"
+    return str(each.max_level) if each.min_level == each.max_level else f"{each.min_level}-{each.max_level}"
+
+
+def _possible(each: Feature) -> str:
+    return f"to {each.max_level}" if each.max_level > each.level else "-"
+
+
+@app.command(epilog="Example: kraft features upgrade transaction.version=2")
+def upgrade(
+    pairs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FEATURE=LEVEL...]", help="None: every feature to its highest level.", show_default=False
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Raise levels, once every node runs a release that knows them: all that are named, or none."""
+    asked = _levels(pairs or [])
+
+    async def question(cluster: Cluster) -> dict[str, int]:
+        wanted = asked
+        if not wanted:
+            found = await features.describe_features(cluster)
+            wanted = {each.name: each.max_level for each in found if each.max_level > each.level}
+        if wanted:
+            await features.update_features(cluster, wanted, features.UPGRADE, validate_only=dry_run)
+        return wanted
+
+    _tell(ask(bootstrap, timeout, question), dry_run, output)
+
+
+@app.command(epilog="Example: kraft features downgrade transaction.version=1 --yes")
+def downgrade(
+    pairs: Annotated[list[str], typer.Argument(metavar="FEATURE=LEVEL...", show_default=False)],
+    unsafe: Annotated[bool, typer.Option("--unsafe", help="Also where metadata may be lost by it.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Lower levels, as before going back to an older release: all that are named, or none. Records that are there stay
+    readable."""
+    wanted = _levels(pairs)
+    for name, level in wanted.items():
+        for needed, loss in LOST_BELOW.get(name, ()):
+            if level < needed:
+                typer.echo(f"warning: with {name} below {needed}, {loss}", err=True)
+    if not dry_run:
+        confirm(f"Lower {', '.join(wanted)}?", yes)
+    kind = features.UNSAFE_DOWNGRADE if unsafe else features.SAFE_DOWNGRADE
+
+    async def question(cluster: Cluster) -> None:
+        known = {each.name for each in await features.describe_features(cluster)}
+        if unknown := sorted({*wanted} - known):
+            raise NotFound(f"there is no feature {unknown[0]}", "`kraft features list` shows the features there are")
+        await features.update_features(cluster, wanted, kind, validate_only=dry_run)
+
+    ask(bootstrap, timeout, question)
+    _tell(wanted, dry_run, output)
+
+
+def _levels(pairs: list[str]) -> dict[str, int]:
+    """Raises typer.BadParameter (exit 2)."""
+    levels = {}
+    for name, text in parse_pairs(pairs, "FEATURE=LEVEL").items():
+        if not text.isascii() or not text.isdigit() or int(text) > LEVEL_MAX:
+            raise typer.BadParameter(f"{name}: {text!r} is not a level; levels are 0 to {LEVEL_MAX}")
+        levels[name] = int(text)
+    return levels
+
+
+def _tell(levels: dict[str, int], dry_run: bool, output: OutputFormat | None) -> None:
+    words = ", ".join(f"{name}={level}" for name, level in levels.items())
+    sentence = f"{'valid' if dry_run else 'finalized'}: {words}" if levels else "every feature is at its highest level"
+    say({"levels": levels, "dry_run": dry_run}, sentence, output)
