@@ -120,7 +120,7 @@ class PartitionQueue:
         while there is no id."""
         return self.is_waiting and (producer is None or producer[0] >= 0 or self.batches[0].encoded is not None)
 
-    def take(self, producer: tuple[int, int] | None, codec: int) -> bytes:
+    def take(self, producer: tuple[int, int] | None, codec: int, *, is_transactional: bool = False) -> bytes:
         """The oldest batch goes on its way, as what it was if it was sent before."""
         batch = self.in_flight = self.batches.popleft()
         if batch.encoded is None:
@@ -139,6 +139,7 @@ class PartitionQueue:
                 producer_id=batch.producer_id,
                 producer_epoch=batch.epoch,
                 base_sequence=batch.sequence,
+                is_transactional=is_transactional,
             )
         return batch.encoded
 

@@ -38,6 +38,7 @@ METADATA_SECONDS = 300.0
 added are found."""
 
 COORDINATOR_OF_GROUP = 0
+COORDINATOR_OF_TRANSACTION = 1
 UNKNOWN_TOPIC = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 """Kafka calls them retriable, for a topic may be on its way. Whoever asks about a topic by name mostly wants to hear
 at once that there is none."""
@@ -74,7 +75,7 @@ class Cluster:
         self._known: ClusterMetadata | None = None
         self._topics: dict[str, Topic] = {}
         self._topics_end = world.clock.now() + METADATA_SECONDS
-        self._coordinators: dict[str, int] = {}
+        self._coordinators: dict[tuple[int, str], int] = {}
 
     async def __aenter__(self) -> Cluster:
         return self
@@ -229,16 +230,16 @@ class Cluster:
                 unled[partition] = problem
         return dict(sorted(grouped.items()))
 
-    async def coordinator(self, group_id: str) -> int:
-        """The node that coordinates the group. Raises as `call`, and ApiError COORDINATOR_NOT_AVAILABLE."""
-        node_id = self._coordinators.get(group_id)
+    async def coordinator(self, key: str, kind: int = COORDINATOR_OF_GROUP) -> int:
+        """The node that coordinates the group, or the transactional id. Raises as `call`, and ApiError
+        COORDINATOR_NOT_AVAILABLE."""
+        node_id = self._coordinators.get((kind, key))
         if node_id is None:
-            response = await self.call(
-                FindCoordinatorRequest(key_type=COORDINATOR_OF_GROUP, coordinator_keys=[group_id])
-            )
+            response = await self.call(FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]))
             found = response.coordinators[0]
-            check(found.error_code, f"coordinator of group {group_id}", found.error_message)
-            node_id = self._coordinators[group_id] = found.node_id
+            noun = "group" if kind == COORDINATOR_OF_GROUP else "transactional id"
+            check(found.error_code, f"coordinator of {noun} {key}", found.error_message)
+            node_id = self._coordinators[kind, key] = found.node_id
         return node_id
 
     async def broker_ids(self) -> list[int]:

@@ -34,6 +34,7 @@ class GroupConsumer:
         isolation: int,
         instance_id: str | None,
         max_poll_seconds: float = MAX_POLL_SECONDS,
+        commits: bool = True,
     ) -> None:
         self.membership = GroupMembership(
             cluster, group_id, topics, instance_id=instance_id, max_poll_seconds=max_poll_seconds
@@ -43,6 +44,11 @@ class GroupConsumer:
         self._reset = reset
         self._isolation = isolation
         self._lacks_positions = False
+        self._commits = commits
+
+    def rewind(self) -> None:
+        """Go back to what is committed with the next poll: what was read since then is read again."""
+        self._lacks_positions = True
 
     async def poll(self, seconds: float) -> list[ConsumedRecord]:
         """As `Consumer.poll`, but takes part in a rebalance first if there is one (that may take longer than
@@ -60,7 +66,8 @@ class GroupConsumer:
         if self.membership.failure is not None:
             raise self.membership.failure
         if self.membership.must_join:
-            await self.commit()
+            if self._commits:
+                await self.commit()
             self.consumer.assign({})
             await self.membership.join()
             self._lacks_positions = True
@@ -97,7 +104,9 @@ class GroupConsumer:
 
     async def _find_positions(self) -> None:
         """Where the group is, once no transaction is about to move it (KIP-447)."""
-        committed = await groups.committed_offsets(self._cluster, self.membership.group_id, require_stable=True)
+        committed = await groups.committed_offsets(
+            self._cluster, self.membership.group_id, self.membership.assigned, require_stable=True
+        )
         fresh = [partition for partition in self.membership.assigned if partition not in committed]
         positions = await start_positions(self._cluster, fresh, self._reset, isolation=self._isolation) if fresh else {}
         positions.update(
@@ -108,7 +117,7 @@ class GroupConsumer:
     async def close(self, *, commit: bool = True) -> None:
         """Commit, unless what was polled last was not done, and leave, as far as the cluster answers in time."""
         steps: list[Callable[[], Awaitable[object]]] = (
-            [self.commit, self.membership.leave] if commit else [self.membership.leave]
+            [self.commit, self.membership.leave] if commit and self._commits else [self.membership.leave]
         )
         with trio.CancelScope(shield=True), self._cluster.world.clock.move_on_after(LEAVE_SECONDS):
             for step in steps:
@@ -130,13 +139,15 @@ async def open_group_consumer(
     isolation: int = READ_UNCOMMITTED,
     instance_id: str | None = None,
     max_poll_seconds: float = MAX_POLL_SECONDS,
+    commits: bool = True,
 ) -> AsyncIterator[GroupConsumer]:
     """A member of the group while the block runs. `reset` (EARLIEST or LATEST) is where partitions begin that have
     nothing committed.
 
     Who does not come back to `poll` within `max_poll_seconds` is a member no more: others read from what was
     committed last, and the next `poll` joins again. Positions are committed when the block ends, unless it fails:
-    then what was read since the last commit is read again.
+    then what was read since the last commit is read again. With `commits` False only `commit` does, or a transaction
+    (`Transaction.commit_positions`).
     """
     assert reset in (EARLIEST, LATEST)
     consumer = GroupConsumer(
@@ -147,6 +158,7 @@ async def open_group_consumer(
         isolation=isolation,
         instance_id=instance_id,
         max_poll_seconds=max_poll_seconds,
+        commits=commits,
     )
     failure: Exception | None = None
     async with trio.open_nursery() as heartbeat_nursery:

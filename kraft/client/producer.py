@@ -10,9 +10,10 @@ its sequence, would be taken for it and acknowledged unstored. Java's producer b
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Protocol
 
 import trio
 
@@ -41,8 +42,37 @@ SENDS_BETWEEN_TURNS = 256
 ALL = -1
 
 
+class ProducerIdentity(Protocol):
+    """Whose batches a producer sends: a producer id and epoch, and what depends on them."""
+
+    @property
+    def producer(self) -> tuple[int, int]:
+        """Id and epoch of new batches; (-1, -1) while there is none."""
+
+    @property
+    def transactional_id(self) -> str | None:
+        """None: batches belong to no transaction."""
+
+    @property
+    def produce_version_max(self) -> int | None:
+        """The last version of Produce that means what it should; None: any."""
+
+    @property
+    def failure(self) -> KraftError | None:
+        """Why nothing more may be sent; what waits fails with it."""
+
+    async def prepare(self) -> None:
+        """See to it that there is an id. Makes one attempt. Raises ApiError, and what `Cluster.call` raises."""
+
+    async def admit(self, partitions: Sequence[TopicPartition]) -> None:
+        """Called before batches for these are sent. Makes one attempt. Raises as `prepare`."""
+
+    def batch_failed(self, producer: tuple[int, int], problem: KraftError) -> None:
+        """A batch of this id and epoch was given up: it may be stored, or not."""
+
+
 class Producer:
-    """Made by `open_producer`. `send` may be called by any number of tasks."""
+    """Made by `open_producer`, or as part of a `TransactionalProducer`. `send` may be called by any number of tasks."""
 
     def __init__(
         self,
@@ -50,19 +80,19 @@ class Producer:
         *,
         acks: int = ALL,
         codec: int = NONE,
-        idempotent: bool = True,
+        identity: ProducerIdentity | None = None,
         batch_bytes: int = BATCH_BYTES,
         buffer_bytes: int = BUFFER_BYTES,
         delivery_seconds: float = DELIVERY_SECONDS,
     ) -> None:
-        """`acks` is 0, 1 or ALL (which `idempotent` needs). `delivery_seconds` bound the time from `send` to the
-        outcome."""
+        """`acks` is 0, 1 or ALL (which an `identity` needs; without one, a batch that is sent again may be stored
+        twice). `delivery_seconds` bound the time from `send` to the outcome."""
         assert acks in (0, 1, ALL)
-        assert acks == ALL or not idempotent, "an idempotent producer needs all acks"
+        assert acks == ALL or identity is None, "an idempotent producer needs all acks"
         self.cluster = cluster
         self._acks = acks
         self._codec = codec
-        self._idempotent = idempotent
+        self._identity = identity
         self._delivery_seconds = delivery_seconds
         self._accumulator = Accumulator(batch_bytes, buffer_bytes)
         chance = cluster.world.random.stream("producer")
@@ -70,7 +100,6 @@ class Producer:
         self._backoff = partial(Backoff, chance)
         self._look_again = self._backoff()
         self._halted = False
-        self._producer = (-1, -1)
         self._wake = trio.Event()
         self._busy: dict[int, bool] = {}
         self._sent = 0
@@ -112,6 +141,10 @@ class Producer:
         for delivery in self._accumulator.last_deliveries():
             await delivery.settled()
 
+    def wake(self) -> None:
+        """Look again at what may be sent: the identity has changed."""
+        self._wake.set()
+
     async def run(self) -> None:
         """Send until cancelled."""
         async with trio.open_nursery() as sends:
@@ -139,8 +172,11 @@ class Producer:
         """Start a request to every node that is free and has something ready."""
         unled: dict[TopicPartition, ApiError] = {}
         try:
-            if self._idempotent and self._producer[0] < 0:
-                self._producer = await new_producer_id(self.cluster)
+            if self._identity is not None:
+                if self._identity.failure is not None:
+                    self._fail(ready.values(), self._identity.failure)
+                    return
+                await self._identity.prepare()
             by_leader = await self.cluster.by_leader(ready, unled)
         except (Disconnected, TimeoutError, NoBroker, ApiError, UnsupportedApi, ProtocolError) as problem:
             if isinstance(problem, UnsupportedApi | ProtocolError) or (
@@ -198,17 +234,20 @@ class Producer:
         queue."""
         topics: dict[str, TopicProduceData] = {}
         taken: list[PartitionQueue] = []
+        identity = self._identity
         try:
+            if identity is not None and not await self._is_admitted(identity, queues):
+                return
             for queue in queues:
                 topic = await self.cluster.topic(queue.partition.topic)
                 # It, and the queue, may have changed meanwhile.
-                producer = self._producer if self._idempotent else None
+                producer = None if identity is None else identity.producer
+                is_transactional = identity is not None and identity.transactional_id is not None
                 if queue.is_ready(producer):
                     taken.append(queue)
                     entry = topics.setdefault(topic.name, TopicProduceData(name=topic.name, topic_id=topic.topic_id))
-                    entry.partition_data.append(
-                        PartitionProduceData(index=queue.partition.partition, records=queue.take(producer, self._codec))
-                    )
+                    records = queue.take(producer, self._codec, is_transactional=is_transactional)
+                    entry.partition_data.append(PartitionProduceData(index=queue.partition.partition, records=records))
             if taken:
                 await self._exchange(leader, taken, topics)
         except (Disconnected, TimeoutError, NoBroker, ApiError) as problem:
@@ -221,10 +260,31 @@ class Producer:
             self._busy[leader] = False
             self._wake.set()
 
+    async def _is_admitted(self, identity: ProducerIdentity, queues: list[PartitionQueue]) -> bool:
+        """Those that are refused for good fail. Raises what passes."""
+        try:
+            await identity.admit([queue.partition for queue in queues])
+        except ApiError as problem:
+            if is_retriable(problem.code):
+                raise
+            self._fail(queues, problem)
+            return False
+        return True
+
     async def _exchange(
         self, leader: int, queues: list[PartitionQueue], topics: Mapping[str, TopicProduceData]
     ) -> None:
-        request = ProduceRequest(acks=self._acks, timeout_ms=REQUEST_TIMEOUT_MS, topic_data=list(topics.values()))
+        identity = self._identity
+        request = ProduceRequest(
+            transactional_id=None if identity is None else identity.transactional_id,
+            acks=self._acks,
+            timeout_ms=REQUEST_TIMEOUT_MS,
+            topic_data=list(topics.values()),
+        )
+        version = None
+        if identity is not None and identity.produce_version_max is not None:
+            served = await self.cluster.version_of(request.API_KEY, node_id=leader)
+            version = min(served, identity.produce_version_max)
         if self._acks == 0:
             await self.cluster.send_only(request, node_id=leader)
             for queue in queues:
@@ -237,7 +297,7 @@ class Producer:
         if left <= 0:
             raise TimeoutError("no time was left to send it")
         response: ProduceResponse = await self.cluster.call(
-            request, node_id=leader, seconds=min(self.cluster.request_seconds, left)
+            request, node_id=leader, version=version, seconds=min(self.cluster.request_seconds, left)
         )
         names = {entry.topic_id: entry.name for entry in topics.values()}
         told = [
@@ -302,8 +362,8 @@ class Producer:
         self._done(queue, batch)
 
     def _finish_with_error(self, queue: PartitionQueue, batch: PendingBatch, problem: KraftError) -> None:
-        if (batch.producer_id, batch.epoch) == self._producer:
-            self._producer = (-1, -1)
+        if self._identity is not None:
+            self._identity.batch_failed((batch.producer_id, batch.epoch), problem)
         for delivery in batch.deliveries:
             delivery.fail(problem)
         self._done(queue, batch)
@@ -324,26 +384,57 @@ async def open_producer(
     batch_bytes: int = BATCH_BYTES,
     delivery_seconds: float = DELIVERY_SECONDS,
 ) -> AsyncIterator[Producer]:
-    """A producer whose records are all acknowledged or given up when the block ends without an exception."""
+    """A producer whose records are all acknowledged or given up when the block ends without an exception. With
+    `idempotent`, which needs all acks, one that is sent again is stored once."""
     producer = Producer(
         cluster,
         acks=acks,
         codec=codec,
-        idempotent=idempotent,
+        identity=FreshProducerId(cluster) if idempotent else None,
         batch_bytes=batch_bytes,
         delivery_seconds=delivery_seconds,
     )
+    async with running(producer):
+        yield producer
+        await producer.flush()
+
+
+@asynccontextmanager
+async def running(producer: Producer) -> AsyncIterator[None]:
+    """The producer sends while the block runs."""
     failure: Exception | None = None
     async with trio.open_nursery() as producer_nursery:
         producer_nursery.start_soon(producer.run)
         try:
-            yield producer
-            await producer.flush()
+            yield
         except Exception as problem:  # noqa: BLE001 - raised below, outside the nursery, which would wrap it in a group.
             failure = problem
         producer_nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+class FreshProducerId:
+    """A producer id that nobody had before, and another one once a batch of it was given up (KIP-98)."""
+
+    transactional_id: str | None = None
+    produce_version_max: int | None = None
+    failure: KraftError | None = None
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.producer = (-1, -1)
+
+    async def prepare(self) -> None:
+        if self.producer[0] < 0:
+            self.producer = await new_producer_id(self._cluster)
+
+    async def admit(self, partitions: Sequence[TopicPartition]) -> None:
+        """Batches outside of transactions may go anywhere."""
+
+    def batch_failed(self, producer: tuple[int, int], problem: KraftError) -> None:
+        if producer == self.producer:
+            self.producer = (-1, -1)
 
 
 TRANSACTION_TIMEOUT_MS = 30_000

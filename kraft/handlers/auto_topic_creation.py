@@ -53,11 +53,11 @@ def _internal_topic(name: str, broker: BrokerServices) -> CreatableTopic | None:
     )
 
 
-async def create_missing(names: list[str], context: RequestContext, broker: BrokerServices) -> dict[str, int]:
-    """Create what is missing of `names`, where configuration allows. Returns the error code for each topic that is
-    still not there."""
+async def create_missing(names: list[str], context: RequestContext, broker: BrokerServices) -> dict[str, ApiError]:
+    """Create what is missing of `names`, where configuration allows. Returns what to answer for each topic that is
+    still not there: a code that clients understand, and the reason."""
     wanted: list[CreatableTopic] = []
-    refusals: dict[str, int] = {}
+    refusals: dict[str, ApiError] = {}
     for name in names:
         internal = _internal_topic(name, broker)
         if internal is not None:
@@ -65,7 +65,7 @@ async def create_missing(names: list[str], context: RequestContext, broker: Brok
         elif broker.config.flag("auto.create.topics.enable"):
             wanted.append(CreatableTopic(name=name, num_partitions=-1, replication_factor=-1))
         else:
-            refusals[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refusals[name] = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not wanted:
         return refusals
     request = CreateTopicsRequest(topics=wanted, timeout_ms=int(VISIBLE_SECONDS_MAX * 1000))
@@ -79,21 +79,20 @@ async def create_missing(names: list[str], context: RequestContext, broker: Brok
     )
     try:
         response: CreateTopicsResponse = await broker.controller.forward(request, forwarded)
-    except ApiError:
-        return refusals | {topic.name: ErrorCode.LEADER_NOT_AVAILABLE for topic in wanted}
+    except ApiError as problem:
+        return refusals | {topic.name: ApiError(ErrorCode.LEADER_NOT_AVAILABLE, problem.message) for topic in wanted}
     created = []
     for result in response.topics:
         if result.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             created.append(result.name)
         else:
             # As Kafka: a client that meets a passing reason comes again; a bad name is told at once.
-            refusals[result.name] = (
-                result.error_code
-                if result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
-                else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
+            is_final = result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+            code = result.error_code if is_final else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refusals[result.name] = ApiError(code, result.error_message or "")
     if not await topics_visible(created, broker):
-        refusals.update((name, ErrorCode.LEADER_NOT_AVAILABLE) for name in created)
+        unseen = ApiError(ErrorCode.LEADER_NOT_AVAILABLE, "it was created, and this broker does not know it yet")
+        refusals.update(dict.fromkeys(created, unseen))
     return refusals
 
 

@@ -39,11 +39,13 @@ async def find_coordinator(
 ) -> FindCoordinatorResponse:
     """One key before version 4, many from it on."""
     topic = TOPICS.get(request.key_type)
+    reason = ""
     if topic is not None and broker.metadata.image.topics.by_name(topic) is None:
         # Once a request, whatever comes of it: it may take a while.
-        await create_missing([topic], context, broker)
+        refusal = (await create_missing([topic], context, broker)).get(topic)
+        reason = "" if refusal is None else refusal.message
     if context.api_version < 4:
-        found = _find(request.key, request.key_type, context, broker)
+        found = _find(request.key, request.key_type, reason, context, broker)
         return FindCoordinatorResponse(
             error_code=found.code,
             error_message=found.message or message_of(found.code),
@@ -56,7 +58,7 @@ async def find_coordinator(
     for key in request.coordinator_keys:
         if turn.is_over():
             await turn.next()
-        found = _find(key, request.key_type, context, broker)
+        found = _find(key, request.key_type, reason, context, broker)
         response.coordinators.append(
             Coordinator(
                 key=key,
@@ -90,12 +92,16 @@ def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> 
     return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, port=-1)
 
 
-def _find(key: str, key_type: int, context: RequestContext, broker: BrokerServices) -> _Found:
+def _find(key: str, key_type: int, reason: str, context: RequestContext, broker: BrokerServices) -> _Found:
+    """`reason` is why the coordinator's topic could not be created, where that was tried and refused."""
     topic = TOPICS.get(key_type)
     if topic is None:
         return _Found(ErrorCode.INVALID_REQUEST, f"coordinators of type {key_type} are not served by this cluster")
     if broker.metadata.image.topics.by_name(topic) is None:
-        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the topic {topic} is not there yet")
+        return _Found(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            f"the topic {topic} is not there yet" + (f": {reason}" if reason else ""),
+        )
     coordinator = broker.groups if key_type == GROUP else broker.transactions
     leader = broker.metadata.leader_of(topic, coordinator.partition_for(key))
     node = next(

@@ -95,7 +95,7 @@ async def _encoded(body: bytes, key: EncodedKey | None, context: RequestContext,
     if _may_create(request, context):
         missing = await _missing(request, broker)
         if missing:
-            refusals = await create_missing(missing, context, broker)
+            refusals = {name: each.code for name, each in (await create_missing(missing, context, broker)).items()}
     image = broker.metadata.image
     response = await _respond(request, refusals, context, broker)
     await in_turns(response.encode_in_turns(out, version))

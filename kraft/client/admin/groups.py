@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
@@ -25,7 +25,11 @@ from kraft.protocol.messages.offset_delete_request import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from kraft.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 
 NAMED_TOPICS_VERSION = 9
 """The last version of OffsetCommit and OffsetFetch that names topics; later ones need ids, which a deleted topic has
@@ -139,15 +143,26 @@ def read_assignment(data: bytes | memoryview) -> tuple[TopicPartition, ...]:
 
 
 async def committed_offsets(
-    cluster: Cluster, group_id: str, *, require_stable: bool = False
+    cluster: Cluster,
+    group_id: str,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    require_stable: bool = False,
 ) -> dict[TopicPartition, Committed]:
-    """Everything the group has committed, in order of partition; nothing for a group that does not exist. Raises
-    ApiError.
+    """What the group has committed of `partitions`, or all of it, in order of partition; nothing for a group that does
+    not exist. Raises ApiError.
 
-    `require_stable` waits for offsets that an open transaction is about to commit (KIP-447).
+    `require_stable` waits for offsets that an open transaction is about to commit (KIP-447), but only of partitions
+    that are named: in an answer to all, those that have nothing committed yet are left out.
     """
+    topics: list[OffsetFetchRequestTopics] | None = None
+    if partitions is not None:
+        indexes: dict[str, list[int]] = {}
+        for topic, index in sorted(partitions):
+            indexes.setdefault(topic, []).append(index)
+        topics = [OffsetFetchRequestTopics(name=name, partition_indexes=each) for name, each in indexes.items()]
     request = OffsetFetchRequest(
-        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)], require_stable=require_stable
+        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=topics)], require_stable=require_stable
     )
 
     async def attempt() -> dict[TopicPartition, Committed]:

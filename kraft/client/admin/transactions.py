@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kraft.client.cluster import Cluster
+from kraft.client.cluster import COORDINATOR_OF_TRANSACTION, Cluster
 from kraft.client.errors import check
 from kraft.common.ids import TopicPartition
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kraft.protocol.messages.describe_producers_response import ProducerState
 from kraft.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.list_transactions_request import ListTransactionsRequest
 from kraft.protocol.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-
-COORDINATOR_OF_TRANSACTION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +66,13 @@ async def describe_transaction(cluster: Cluster, transactional_id: str) -> Trans
     """Raises ApiError, with TRANSACTIONAL_ID_NOT_FOUND when there is none."""
 
     async def attempt() -> Transaction:
-        response = await cluster.call(
-            FindCoordinatorRequest(key_type=COORDINATOR_OF_TRANSACTION, coordinator_keys=[transactional_id])
-        )
-        found = response.coordinators[0]
-        check(found.error_code, f"coordinator of transactional id {transactional_id}", found.error_message)
+        coordinator = await cluster.coordinator(transactional_id, COORDINATOR_OF_TRANSACTION)
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-        described = (await cluster.call(request, node_id=found.node_id)).transaction_states[0]
+        described = (await cluster.call(request, node_id=coordinator)).transaction_states[0]
         check(described.error_code, f"transactional id {transactional_id}")
         return Transaction(
             transactional_id,
-            found.node_id,
+            coordinator,
             described.transaction_state,
             described.producer_id,
             described.producer_epoch,

@@ -1,0 +1,263 @@
+"""Transactions of the client against a production node in the simulated world, at every level of the feature."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from kraft.client.admin import features, groups, topics
+from kraft.client.admin.offsets import EARLIEST, READ_COMMITTED
+from kraft.client.admin.transactions import describe_transaction
+from kraft.client.cluster import Cluster
+from kraft.client.consumer import Consumer
+from kraft.client.errors import DeadlinePassed
+from kraft.client.group_consumer import open_group_consumer
+from kraft.client.producer import open_producer
+from kraft.client.transactions import TransactionalProducer, open_transactional_producer
+from kraft.common.errors import ApiError, KraftError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
+from kraft.world.simulated import Universe
+from tests.unit.client.simulated_node import NODE, cluster_for, play
+
+T0 = TopicPartition("t", 0)
+LEVELS = pytest.mark.parametrize("level", [0, 1, 2])
+
+
+async def set_up(cluster: Cluster, level: int, partitions: int = 2) -> None:
+    await topics.create_topic(cluster, "t", partitions=partitions)
+    if level < 2:
+        await features.update_features(cluster, {"transaction.version": level}, features.SAFE_DOWNGRADE)
+        while {each.name: each.level for each in await features.describe_features(cluster)}[
+            "transaction.version"
+        ] != level:
+            await cluster.world.clock.sleep(0.1)
+        cluster.close()  # A connection knows the features of the time when it was opened.
+
+
+async def committed(cluster: Cluster, until: bytes, partitions: int = 2) -> list[bytes]:
+    """What a reader of committed records gets of `t`, up to the value `until`, in the order of each partition."""
+    consumer = Consumer(cluster, isolation=READ_COMMITTED)
+    consumer.assign({TopicPartition("t", index): 0 for index in range(partitions)})
+    found: list[bytes] = []
+    while until not in found:
+        found += [each.record.value or b"" for each in await consumer.poll(1.0)]
+    return found
+
+
+async def end_with(producer: TransactionalProducer, value: bytes) -> None:
+    async with producer.transaction() as transaction:
+        await transaction.send("t", value, partition=0)
+
+
+@LEVELS
+def test_a_block_that_ends_commits_and_one_that_raises_aborts(level: int) -> None:
+    async def body(_: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, level)
+        async with open_transactional_producer(cluster, "id") as producer:
+            for number in range(6):
+                try:
+                    async with producer.transaction() as transaction:
+                        for place in (0, 1, 0):
+                            await transaction.send("t", b"%d" % number, partition=place)
+                        if number % 2:
+                            await (await transaction.send("t", b"and written", partition=0)).wait()
+                            raise LookupError("changed our mind")
+                except LookupError:
+                    continue
+            async with producer.transaction():
+                pass  # Nothing was sent: nothing is committed.
+            await end_with(producer, b"end")
+        found = await committed(cluster, b"end")
+        assert sorted(found) == sorted([b"0", b"2", b"4"] * 3 + [b"end"])
+
+    play(body)
+
+
+@LEVELS
+def test_the_next_producer_of_an_id_fences_the_one_before_and_aborts_what_it_left(level: int) -> None:
+    async def body(universe: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, level)
+        async with cluster_for(universe, "old") as old, open_transactional_producer(old, "id") as first:
+            await end_with(first, b"kept")
+            with pytest.raises(ApiError) as fenced:
+                async with first.transaction() as transaction:
+                    await (await transaction.send("t", b"left", partition=0)).wait()
+                    async with open_transactional_producer(cluster, "id") as second:
+                        await end_with(second, b"new")
+            assert fenced.value.code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+            with pytest.raises(ApiError) as dead:
+                await end_with(first, b"never")
+            assert dead.value.code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+        assert await committed(cluster, b"new") == [b"kept", b"new"]
+
+    play(body)
+
+
+@LEVELS
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_every_record_is_there_once_though_the_node_is_killed(level: int, seed: int) -> None:
+    async def body(universe: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, level)
+        wanted: list[bytes] = []
+        async with trio.open_nursery() as nemesis_nursery:
+
+            async def nemesis() -> None:
+                while True:
+                    await universe.sleep(1.3)
+                    universe.kill(NODE)
+
+            nemesis_nursery.start_soon(nemesis)
+            async with open_transactional_producer(cluster, "id") as producer:
+                for number in range(12):
+                    values = [b"%d-%d" % (number, index) for index in range(4)]
+                    async with producer.transaction() as transaction:
+                        for index, value in enumerate(values):
+                            await transaction.send("t", value, partition=index % 2)
+                            await universe.sleep(0.05)
+                    wanted += values
+            nemesis_nursery.cancel_scope.cancel()
+        async with open_transactional_producer(cluster, "id") as producer:
+            await end_with(producer, b"end")
+        assert sorted(await committed(cluster, b"end")) == sorted([*wanted, b"end"])
+
+    play(body, seed)
+
+
+@LEVELS
+def test_positions_of_a_group_move_with_the_transaction_and_go_back_with_it(level: int) -> None:
+    async def body(_: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, level, partitions=1)
+        await topics.create_topic(cluster, "in", partitions=1)
+        place = TopicPartition("in", 0)
+        async with open_producer(cluster) as source:
+            for number in range(20):
+                await source.send("in", b"%d" % number)
+        done, tries = 0, 0
+        async with (
+            open_transactional_producer(cluster, "id") as producer,
+            open_group_consumer(cluster, "g", ["in"], reset=EARLIEST, commits=False) as consumer,
+        ):
+            while done < 20:
+                records = await consumer.poll(0.5)
+                if not records:
+                    continue
+                tries += 1
+                try:
+                    async with producer.transaction() as transaction:
+                        for each in records:
+                            await transaction.send("t", each.record.value)
+                        await transaction.commit_positions(consumer)
+                        if tries % 2:
+                            raise LookupError("not this time")
+                except LookupError:
+                    assert place not in await groups.committed_offsets(cluster, "g", require_stable=True)
+                    continue
+                done += len(records)
+                assert (await groups.committed_offsets(cluster, "g", require_stable=True))[place].offset == done
+            await end_with(producer, b"end")
+        assert tries >= 2
+        assert await committed(cluster, b"end", 1) == [*(b"%d" % number for number in range(20)), b"end"]
+
+    play(body)
+
+
+@LEVELS
+def test_a_member_waits_for_positions_that_a_transaction_is_about_to_commit(level: int) -> None:
+    async def body(universe: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, level, partitions=1)
+        async with open_producer(cluster) as source:
+            for number in range(3):
+                await source.send("t", b"%d" % number)
+        async with (
+            cluster_for(universe, "reader") as other,
+            open_transactional_producer(cluster, "id") as producer,
+            open_group_consumer(other, "g", ["t"], reset=EARLIEST) as consumer,
+        ):
+            found: list[bytes] = []
+            async with producer.transaction() as transaction, trio.open_nursery() as reader_nursery:
+                await transaction.send_offsets("g", {T0: 2})
+
+                async def read() -> None:
+                    while not found:
+                        found.extend([each.record.value or b"" for each in await consumer.poll(1.0)])
+
+                reader_nursery.start_soon(read)
+                await universe.sleep(5.0)
+                assert found == []
+                reader_nursery.cancel_scope.cancel()
+            await read()
+        assert found == [b"2"]
+
+    play(body)
+
+
+@LEVELS
+def test_a_refused_record_takes_the_transaction_with_it_and_not_the_producer(level: int) -> None:
+    async def body(_: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, level)
+        async with open_transactional_producer(cluster, "id") as producer:
+            await end_with(producer, b"begin")
+            before = await describe_transaction(cluster, "id")
+            with pytest.raises(ApiError) as refused:
+                async with producer.transaction() as transaction:
+                    await transaction.send("t", b"small", partition=0)
+                    await transaction.send("t", bytes(2_000_000), partition=1)
+            assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
+            await end_with(producer, b"end")
+            after = await describe_transaction(cluster, "id")
+            assert after.producer_epoch > before.producer_epoch, "a late batch must not join the next transaction"
+        assert await committed(cluster, b"end") == [b"begin", b"end"]
+
+    play(body)
+
+
+def test_a_transaction_that_took_too_long_is_refused() -> None:
+    async def body(universe: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, 2)
+        async with open_transactional_producer(cluster, "id", transaction_seconds=5.0) as producer:
+            with pytest.raises(KraftError):
+                async with producer.transaction() as transaction:
+                    await (await transaction.send("t", b"late", partition=0)).wait()
+                    await universe.sleep(30.0)
+        async with open_transactional_producer(cluster, "id") as producer:
+            await end_with(producer, b"end")
+        assert await committed(cluster, b"end") == [b"end"]
+
+    play(body)
+
+
+def test_a_commit_without_an_answer_leaves_a_producer_that_can_do_nothing_more() -> None:
+    async def body(universe: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, 2)
+        cluster.operation_seconds = 10.0
+        async with open_transactional_producer(cluster, "id") as producer:
+            with pytest.raises(DeadlinePassed):
+                async with producer.transaction() as transaction:
+                    await (await transaction.send("t", b"x", partition=0)).wait()
+                    universe.cut(NODE, "client")
+            universe.heal()
+            with pytest.raises(KraftError, match="the outcome of the last transaction is not known; open another"):
+                await end_with(producer, b"never")
+        async with open_transactional_producer(cluster, "id") as producer:
+            await end_with(producer, b"end")
+        assert await committed(cluster, b"end") == [b"end"]
+
+    play(body)
+
+
+def test_a_transaction_is_used_in_its_block_and_alone() -> None:
+    async def body(_: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, 2)
+        async with open_transactional_producer(cluster, "id") as producer:
+            async with producer.transaction() as transaction:
+                await transaction.send("t", b"one", partition=0)
+                with pytest.raises(KraftError, match="a transaction is open already"):
+                    async with producer.transaction():
+                        pass
+            with pytest.raises(KraftError, match="the transaction has ended"):
+                await transaction.send("t", b"two", partition=0)
+            await end_with(producer, b"end")
+        assert await committed(cluster, b"end") == [b"one", b"end"]
+
+    play(body)
