@@ -11,11 +11,13 @@ Times are seconds as floats unless a name ends in `_ms`. Paths are plain `str`, 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, TypeVarTuple
+from typing import Any, Protocol, TypeAlias, TypeVar, TypeVarTuple
 
+A = TypeVar("A")
+R = TypeVar("R")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -243,6 +245,45 @@ class Threads(Protocol):
         """`function` gets immutable arguments and file handles only, and touches no state of the loop."""
 
 
+class WorkFailed(Exception):
+    """A work process died, or its work failed in a way that nobody expected. The work may be begun anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    """Where a piece of work may be interrupted. The step that ends here must take `seconds` at least."""
+
+    seconds: float = 0.0
+
+
+Work: TypeAlias = Callable[["FileSystem", A], Iterator[StepEnd | R]]
+"""A long computation that touches files and its one argument only. It yields a StepEnd every few milliseconds, and
+results. A work process finds it by its name, so it is a function of a module; argument and results are pickled."""
+
+
+class Worker(Protocol):
+    """A work process. One task uses it."""
+
+    async def begin(self, work: Work[A, R], argument: A) -> None:
+        """Begin `work`, which waits for `next_result`. Earlier work is given up. The first call starts the process.
+        Raises WorkFailed."""
+
+    async def next_result(self) -> Any:
+        """The next result of the work that was begun; the work waits when it is made. Raises WorkFailed, also where
+        there are no more, and the OSError that the work raises."""
+
+
+class Workers(Protocol):
+    """Computations that hold the interpreter for long run in processes of their own.
+
+    A work process never outlives the node: a node that holds the lock of a directory knows that no work of an earlier
+    one writes there. The simulator runs the work in place, a few steps at a time, at drawn delays.
+    """
+
+    def open(self) -> AbstractAsyncContextManager[Worker]:
+        """A worker whose process is gone, at whatever step of its work, when the body is left."""
+
+
 LONG_STEP_SECONDS = 0.001
 """A step of the event loop that takes this long or longer is told to those who watch the loop."""
 
@@ -285,6 +326,8 @@ class World(Protocol):
     @property
     def threads(self) -> Threads: ...
     @property
+    def workers(self) -> Workers: ...
+    @property
     def loop(self) -> Loop: ...
     @property
     def environment(self) -> Mapping[str, str]: ...
@@ -309,6 +352,7 @@ class SecuredWorld:
         "process_id",
         "random",
         "threads",
+        "workers",
     )
 
     def __init__(self, world: World, tls: Callable[[], Tls] | None, login: Login | None) -> None:
@@ -320,6 +364,7 @@ class SecuredWorld:
         self.files = world.files
         self.network = world.network
         self.threads = world.threads
+        self.workers = world.workers
         self.loop = world.loop
         self.environment = world.environment
         self.process_id = world.process_id

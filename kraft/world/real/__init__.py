@@ -21,6 +21,7 @@ from kraft.world.real.clock import RealClock
 from kraft.world.real.files import RealFileSystem
 from kraft.world.real.loop import RealLoop
 from kraft.world.real.network import RealNetwork
+from kraft.world.real.workers import RealWorkers
 
 __all__ = ["RealWorld", "write_to_stderr"]
 
@@ -48,6 +49,7 @@ class RealWorld:
         "random",
         "threads",
         "tls",
+        "workers",
     )
 
     def __init__(
@@ -69,6 +71,7 @@ class RealWorld:
         self.tls = tls
         self.login = login
         self.threads = RealThreads(threads)
+        self.workers = RealWorkers(lambda: self.files.lock_descriptors)
         self.loop = RealLoop()
         self.environment: Mapping[str, str] = dict(os.environ)
         self.process_id = os.getpid()

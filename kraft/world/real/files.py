@@ -12,12 +12,15 @@ import errno
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 
 from kraft.world.ports import Buffer, FileStatus
 
 PROBE_STRIDE = 128 * 1024  # Bytes between two residency probes: the kernel's usual read-ahead window.
 BUFFERS_PER_CALL = 1024  # IOV_MAX on Linux.
+LOCK_PATIENCE_SECONDS = 2.0
+LOCK_RETRY_SECONDS = 0.01
 RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)  # Linux only; without it every range counts as resident.
 # A descriptor above what any kernel gives out (fs.nr_open <= 2^30): every call on it says EBADF, where -1 would be a
 # ValueError in some.
@@ -112,10 +115,27 @@ class RealFile:
             os.close(descriptor)
 
 
-class RealFileSystem:
-    """Implements `kraft.world.ports.FileSystem`."""
+def _lock(descriptor: int) -> None:
+    """Raises BlockingIOError. A work process of a node that was killed ends by itself, within milliseconds."""
+    give_up = time.monotonic() + LOCK_PATIENCE_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= give_up:
+                raise
+            time.sleep(LOCK_RETRY_SECONDS)
+        else:
+            return
 
-    __slots__ = ()
+
+class RealFileSystem:
+    """Implements `kraft.world.ports.FileSystem`. `lock_descriptors` are those of the locks that are held here."""
+
+    __slots__ = ("lock_descriptors",)
+
+    def __init__(self) -> None:
+        self.lock_descriptors: set[int] = set()
 
     def open(
         self, path: str, *, create: bool = False, exclusive: bool = False, truncate: bool = False, writable: bool = True
@@ -166,10 +186,12 @@ class RealFileSystem:
     def lock(self, path: str) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
+            self.lock_descriptors.add(descriptor)
             yield
         finally:
-            os.close(descriptor)  # Closing the only descriptor releases the lock.
+            self.lock_descriptors.discard(descriptor)
+            os.close(descriptor)  # Closing the last descriptor, also in work processes, releases the lock.
 
     def free_bytes(self, path: str) -> int:
         found = os.statvfs(path)

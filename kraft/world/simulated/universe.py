@@ -30,6 +30,7 @@ from kraft.world.simulated.scheduling import seeded_scheduling
 from kraft.world.simulated.threads import SimulatedThreads
 from kraft.world.simulated.time import TURN_SECONDS, VirtualTime
 from kraft.world.simulated.trace import Trace
+from kraft.world.simulated.workers import SimulatedWorkers
 
 T = TypeVar("T")
 LOG_LINES_MAX = 10_000  # Kept per life of a node.
@@ -56,6 +57,7 @@ class SimulatedWorld:
         "random",
         "threads",
         "universe",
+        "workers",
     )
     tls = None
     login = None
@@ -70,6 +72,7 @@ class SimulatedWorld:
         self.files = SimulatedFileSystem(node, disk, self.clock.read_wall_ms)
         self.network = SimulatedNetwork(universe.internet, host, node)
         self.threads = SimulatedThreads(node, disk, random.Random(f"{life}/threads"))
+        self.workers = SimulatedWorkers(self.files, self.threads, self.clock, random.Random(f"{life}/workers"))
         self.loop = SimulatedLoop()
         self.environment = environment
         self.process_id = 1000 + node.incarnation

@@ -8,10 +8,11 @@ import math
 import pytest
 import trio
 
-from kraft.world.ports import World
+from kraft.world.ports import WorkFailed, World
 from tests.unit.world.files_contract import FilesContract
 from tests.unit.world.harness import Harness
 from tests.unit.world.network_contract import NetworkContract
+from tests.unit.world.works import fail, take_time, write_and_tell
 
 
 class ClockContract:
@@ -140,7 +141,41 @@ class LoopContract:
         harness.run(body)
 
 
-class WorldContract(FilesContract, NetworkContract, ClockContract, ThreadsContract, RandomnessContract, LoopContract):
+class WorkersContract:
+    def test_results_come_one_by_one_and_the_work_waits_in_between(self, harness: Harness) -> None:
+        async def body(world: World) -> None:
+            path = f"{harness.root}/work"
+            async with world.workers.open() as worker:
+                await worker.begin(write_and_tell, path)
+                for size in (1, 2, 3):
+                    assert await worker.next_result() == size
+                    assert world.files.status(path).size == size
+                with pytest.raises(WorkFailed):
+                    await worker.next_result()
+                await worker.begin(write_and_tell, path + "2")
+                assert await worker.next_result() == 1
+                await worker.begin(fail, path)  # The work before it is given up.
+                with pytest.raises(OSError, match="the disk"):
+                    await worker.next_result()
+                await worker.begin(write_and_tell, path + "2")
+                assert await worker.next_result() == 2
+
+        harness.run(body)
+
+    def test_a_step_takes_the_time_that_it_must_take(self, harness: Harness) -> None:
+        async def body(world: World) -> None:
+            async with world.workers.open() as worker:
+                start = world.clock.now()
+                await worker.begin(take_time, 0.05)
+                assert await worker.next_result() == "done"
+                assert world.clock.now() >= start + 0.1
+
+        harness.run(body)
+
+
+class WorldContract(
+    FilesContract, NetworkContract, ClockContract, ThreadsContract, RandomnessContract, LoopContract, WorkersContract
+):
     def test_environment_and_log_sink_are_there(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             assert world.process_id > 0

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 import trio
 
-from kraft.world.ports import World
+from kraft.world.ports import StepEnd, WorkFailed, World
 from kraft.world.real import RealWorld, write_to_stderr
 from kraft.world.real.files import RealFileSystem
 from kraft.world.real.loop import RealLoop
+from kraft.world.real.worker_process import ALIVE, RESULT, advance, frame
+from kraft.world.real.workers import RealWorker
 from tests.unit.world.contract import WatchedSteps, WorldContract
 from tests.unit.world.harness import Body, Harness
 from tests.unit.world.network_contract import connected
+from tests.unit.world.works import blunder, never_end, write_and_tell
 
 
 class RealHarness(Harness):
@@ -128,3 +136,106 @@ def test_a_file_of_another_world_is_refused() -> None:
             closable.close()
 
     trio.run(body)
+
+
+def test_work_that_fails_or_is_killed_says_so_and_the_next_work_is_done(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with RealWorld(seed=1).workers.open() as worker:
+            assert isinstance(worker, RealWorker)
+            assert worker._process is None, "it is started when there is something to do"
+            await worker.begin(blunder, "here")
+            with pytest.raises(WorkFailed, match="ZeroDivisionError: here"):
+                await worker.next_result()
+            assert worker._process is not None
+            os.kill(worker._process.pid, signal.SIGKILL)
+            with pytest.raises(WorkFailed, match="ended with status -9"):
+                await worker.next_result()
+            await worker.begin(write_and_tell, f"{tmp_path}/work")
+            assert await worker.next_result() == 1
+
+    trio.run(main)
+
+
+def test_a_process_that_gives_no_sign_of_life_is_given_up(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with RealWorld(seed=1).workers.open() as worker:
+            assert isinstance(worker, RealWorker)
+            await worker.begin(never_end, f"{tmp_path}/work")
+            assert await worker.next_result() == 1
+            assert worker._process is not None
+            process, worker._silence_seconds = worker._process, 0.2
+            process.send_signal(signal.SIGSTOP)
+            with pytest.raises(WorkFailed, match="no sign of life"):
+                await worker.next_result()
+            assert process.returncode == -signal.SIGKILL
+            worker._silence_seconds = 60
+            await worker.begin(write_and_tell, f"{tmp_path}/work2")
+            assert await worker.next_result() == 1
+
+    trio.run(main)
+
+
+def test_a_long_piece_of_work_gives_signs_of_life_between_its_steps() -> None:
+    answers = io.BytesIO()
+    steps = iter((StepEnd(), StepEnd(0.001), 7))
+    advance(steps, answers, 0.0)
+    told = answers.getvalue()
+    assert told.startswith(frame((ALIVE, None)) * 2)
+    assert told.endswith(frame((ALIVE, None)) + frame((RESULT, 7)))
+    answers = io.BytesIO()
+    advance(iter((StepEnd(), StepEnd(0.001), 7)), answers, 1000.0)
+    assert answers.getvalue() == frame((RESULT, 7))
+
+
+def test_no_work_goes_on_once_its_worker_is_closed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with RealWorld(seed=1).workers.open() as worker:
+            await worker.begin(never_end, f"{tmp_path}/work")
+            assert await worker.next_result() == 1
+            with trio.move_on_after(0.1):
+                await worker.next_result()
+        size = (tmp_path / "work").stat().st_size
+        await trio.sleep(0.05)
+        assert (tmp_path / "work").stat().st_size == size
+
+    trio.run(main)
+
+
+ORPHAN_MAKER = """
+import sys, trio
+from kraft.world.real import RealWorld
+from tests.unit.world.works import never_end
+
+async def main():
+    world = RealWorld(seed=1)
+    with world.files.lock(sys.argv[1] + "/lock"):
+        async with world.workers.open() as worker:
+            await worker.begin(never_end, sys.argv[1] + "/work")
+            await worker.next_result()
+            print("works", flush=True)
+            await worker.next_result()
+
+trio.run(main)
+"""
+
+
+def test_a_directory_whose_node_was_killed_is_locked_until_its_work_has_ended(tmp_path: Path) -> None:
+    node = subprocess.Popen(
+        [sys.executable, "-c", ORPHAN_MAKER, str(tmp_path)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
+    )
+    assert node.stdout is not None
+    with node.stdout:
+        assert node.stdout.readline() == b"works\n"
+        node.kill()
+        node.wait()
+    files = RealFileSystem()
+    give_up = time.monotonic() + 30
+    while True:
+        try:
+            with files.lock(f"{tmp_path}/lock"):
+                size = (tmp_path / "work").stat().st_size
+                time.sleep(0.05)
+                assert (tmp_path / "work").stat().st_size == size
+                return
+        except BlockingIOError:  # A very busy machine.
+            assert time.monotonic() < give_up

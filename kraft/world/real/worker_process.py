@@ -1,0 +1,109 @@
+"""The process that a `RealWorker` starts: it computes, and writes and reads what the work says.
+
+Frames go both ways: a length of four bytes and a pickle. Standard input brings (work, argument), which begins a piece
+of work, and None, which asks for its next result; standard output takes (what, value), where `what` is one of RESULT,
+RAISED and FAILED. ALIVE comes before them, every ALIVE_SECONDS while the work goes on. Nobody but the node that
+started the process has the other ends. When standard input ends, the node is gone or wants no more: the process ends
+at once, at whatever step it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from struct import Struct
+from typing import Any, BinaryIO, Final
+
+from kraft.world.ports import StepEnd
+from kraft.world.real.files import RealFileSystem
+
+RESULT, RAISED, FAILED, ALIVE = "result", "raised", "failed", "alive"
+ALIVE_SECONDS: Final = 1.0
+LENGTH: Final = Struct(">I")
+NICENESS: Final = 5
+"""Clients of the node come first where processors are few."""
+OOM_SCORE_ADJUSTMENT: Final = 500
+"""Where memory runs out, Linux kills the process, whose work is begun anew, before it kills the node."""
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    for ignored in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ignored, signal.SIG_IGN)  # They are for the node, whose end is ours.
+    os.nice(NICENESS)
+    with contextlib.suppress(OSError):  # Linux only, and some containers have it read-only.
+        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE_ADJUSTMENT))
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # What a library prints is no frame.
+    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(sys.stdin.buffer, requests), daemon=True).start()
+    work: Iterator[Any] = iter(())
+    while True:
+        request = requests.get()
+        if request is None:
+            advance(work, answers, ALIVE_SECONDS)
+        else:
+            function, argument = request
+            work = iter(function(RealFileSystem(), argument))
+
+
+def _receive(requests: BinaryIO, into: queue.SimpleQueue[Any]) -> None:
+    while True:
+        head = requests.read(LENGTH.size)
+        body = requests.read(LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else b""
+        if not body:
+            os._exit(0)
+        into.put(pickle.loads(body))
+
+
+def advance(work: Iterator[Any], answers: BinaryIO, alive_seconds: float) -> None:
+    """Write the next result of `work`, or its failure, and each `alive_seconds` until then that it goes on."""
+    told = time.monotonic()
+
+    def tell(what: str, value: object) -> None:
+        answers.write(frame((what, value)))
+        answers.flush()
+
+    def step_ended(start: float, seconds: float) -> None:
+        nonlocal told
+        now = time.monotonic()
+        while True:
+            if now - told >= alive_seconds:
+                tell(ALIVE, None)
+                told = now
+            if now - start >= seconds:
+                return
+            time.sleep(min(start + seconds - now, alive_seconds))
+            now = time.monotonic()
+
+    tell(*_next_result(work, step_ended))
+
+
+def _next_result(work: Iterator[Any], step_ended: Callable[[float, float], None]) -> tuple[str, Any]:
+    try:
+        start = time.monotonic()
+        for found in work:
+            if not isinstance(found, StepEnd):
+                return RESULT, found
+            step_ended(start, found.seconds)
+            start = time.monotonic()
+        return FAILED, "the work is at its end"
+    except OSError as problem:
+        return RAISED, problem
+    except Exception:  # noqa: BLE001  # Whatever it is, the node lives on and tells it.
+        return FAILED, traceback.format_exc()
+
+
+def frame(message: object) -> bytes:
+    """One message as it goes through a pipe."""
+    body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    return LENGTH.pack(len(body)) + body

@@ -1,0 +1,146 @@
+"""Work processes: a Python of their own each, pipes to this one, and the locks of the node's directories.
+
+The locks are shared with the process, so a directory stays locked until both are gone: a node that starts after a
+kill -9 waits for the end of work that it knows nothing of.
+
+A process tells every second that it is alive, in between the steps of its work. One that has stopped, hangs or waits
+for a dead disk is silent, and is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any
+
+import trio
+
+from kraft.world.ports import A, R, T, Ts, Work, WorkFailed
+from kraft.world.real.worker_process import ALIVE, FAILED, LENGTH, RAISED, frame
+
+RECEIVE_BYTES = 1 << 16
+FRAME_BYTES_MAX = 1 << 24
+"""Of a result: the cleaner's have some hundred bytes for each segment."""
+SILENCE_SECONDS_MAX = 120.0
+"""One step may sync a segment to a slow disk."""
+END_SECONDS_MAX = 10.0
+"""A killed process is gone in milliseconds, unless it waits for a dead disk."""
+_START = "import sys; sys.path[:] = {path!r}; from kraft.world.real.worker_process import main; main()"
+
+
+class RealWorkers:
+    """Implements `kraft.world.ports.Workers`. `descriptors` are those of the locks that are held. A worker that is
+    silent for `silence_seconds` is given up."""
+
+    __slots__ = ("_descriptors", "silence_seconds")
+
+    def __init__(self, descriptors: Callable[[], Iterable[int]]) -> None:
+        self._descriptors = descriptors
+        self.silence_seconds = SILENCE_SECONDS_MAX
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[RealWorker]:
+        worker = RealWorker(self._descriptors, self.silence_seconds)
+        try:
+            yield worker
+        finally:
+            await worker.close()
+
+
+class RealWorker:
+    """Implements `kraft.world.ports.Worker`."""
+
+    __slots__ = ("_descriptors", "_process", "_received", "_silence_seconds")
+
+    def __init__(self, descriptors: Callable[[], Iterable[int]], silence_seconds: float) -> None:
+        self._descriptors = descriptors
+        self._silence_seconds = silence_seconds
+        self._process: trio.Process | None = None
+        self._received = bytearray()
+
+    async def begin(self, work: Work[A, R], argument: A) -> None:
+        if self._process is None:
+            self._process = await self._start()
+        await self._in_time(self._send, (work, argument))
+
+    async def _start(self) -> trio.Process:
+        command = [sys.executable, "-c", _START.format(path=sys.path)]
+        try:
+            with trio.CancelScope(shield=True):  # A process that is started is known here, and so comes to its end.
+                process = await trio.lowlevel.open_process(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=tuple(self._descriptors())
+                )
+        except OSError as problem:
+            raise WorkFailed(f"a work process cannot be started: {problem}") from problem
+        return process
+
+    async def next_result(self) -> Any:
+        await self._in_time(self._send, None)
+        what, value = ALIVE, None
+        while what == ALIVE:
+            what, value = await self._in_time(self._receive_frame)
+        if what == RAISED:
+            assert isinstance(value, OSError), "nothing else is told so"
+            raise value
+        if what == FAILED:
+            raise WorkFailed(value)
+        return value
+
+    async def _in_time(self, function: Callable[[*Ts], Awaitable[T]], *arguments: *Ts) -> T:
+        with trio.move_on_after(self._silence_seconds):
+            return await function(*arguments)
+        await self.close()
+        raise WorkFailed(f"the work process gave no sign of life for {self._silence_seconds} s")
+
+    async def _send(self, message: object) -> None:
+        assert self._process is not None, "no work was begun"
+        assert self._process.stdin is not None
+        try:
+            await self._process.stdin.send_all(frame(message))
+        except trio.BrokenResourceError as problem:
+            raise await self._died() from problem
+
+    async def _receive_frame(self) -> tuple[str, Any]:
+        (size,) = LENGTH.unpack(await self._receive(LENGTH.size))
+        if size > FRAME_BYTES_MAX:
+            await self.close()
+            raise WorkFailed(f"a result of {size} bytes, more than {FRAME_BYTES_MAX}")
+        what, value = pickle.loads(await self._receive(size))
+        return what, value
+
+    async def _receive(self, count: int) -> bytes:
+        assert self._process is not None, "no work was begun"
+        assert self._process.stdout is not None
+        while len(self._received) < count:
+            data = await self._process.stdout.receive_some(RECEIVE_BYTES)
+            if not data:
+                raise await self._died()
+            self._received += data
+        found = bytes(self._received[:count])
+        del self._received[:count]
+        return found
+
+    async def _died(self) -> WorkFailed:
+        process = self._process
+        await self.close()
+        return WorkFailed(f"the work process ended with status {None if process is None else process.returncode}")
+
+    async def close(self) -> None:
+        """End the process, at whatever step it is, and wait until it is gone.
+
+        One that waits for a dead disk cannot go. It is left after END_SECONDS_MAX: it makes no call any more, and
+        keeps the locks of the directories until it is gone.
+        """
+        process, self._process = self._process, None
+        self._received.clear()
+        if process is not None:
+            process.kill()
+            with trio.CancelScope(shield=True):
+                for pipe in (process.stdin, process.stdout):
+                    if pipe is not None:
+                        await pipe.aclose()
+                with trio.move_on_after(END_SECONDS_MAX):
+                    await process.wait()
