@@ -1,5 +1,5 @@
-"""Payloads of record batches, right ones and garbage, and whether a reader that builds no records agrees with the plain
-decoder on them.
+"""Payloads of record batches, right ones and garbage, and whether the readers that build no records agree with the
+plain decoder on them.
 
 `python -m tests.properties.record_payloads --these SEED...` runs seeds, and says in a line of JSON what came of each.
 """
@@ -10,11 +10,13 @@ import argparse
 import json
 import random
 import sys
+from typing import NamedTuple
 
 from jepsen.simulate import check_trees
 from kraft.protocol.records.judged_records import JudgedRecords, judge_records
 from kraft.protocol.records.record import InvalidRecord, iterate_records
 from kraft.protocol.records.varint import append_varint
+from kraft.protocol.records.walked_records import walk_records
 from kraft.world.turns import at_once
 
 PAYLOADS_A_SEED = 300
@@ -82,33 +84,60 @@ class PayloadWriter:
             append_varint(out, draw.choice(NUMBERS))
 
 
-def plainly(payload: bytes, count: int) -> JudgedRecords | type[InvalidRecord]:
-    """What the plain decoder says of it, or the class of its error."""
+Walked = list[tuple[int, int, bytes | None, bool]]
+"""Timestamp delta, offset delta, key, and whether there is a value, of each record."""
+
+
+class Reading(NamedTuple):
+    """What the readers say of a payload: the judge, and the walk over its records."""
+
+    judged: JudgedRecords | type[InvalidRecord]
+    walked: Walked | type[InvalidRecord]
+
+
+def plainly(payload: bytes, count: int) -> Reading:
+    """What follows from the plain decoder's records, or the class of its error."""
     try:
         records = list(iterate_records(payload, count, 0, 0))
     except InvalidRecord as problem:
-        return type(problem)
+        return Reading(type(problem), type(problem))
     times = [record.timestamp for record in records]
-    return JudgedRecords(
-        all(record.key is not None for record in records),
-        [record.offset for record in records] == list(range(count)),
-        min(times),
-        max(times),
+    return Reading(
+        JudgedRecords(
+            all(record.key is not None for record in records),
+            [record.offset for record in records] == list(range(count)),
+            min(times),
+            max(times),
+        ),
+        [(record.timestamp, record.offset, record.key, record.value is not None) for record in records],
     )
 
 
-def judged(payload: bytes, count: int) -> JudgedRecords | type[InvalidRecord]:
+def read(payload: bytes, count: int) -> Reading:
+    """What the readers that build no records say of it."""
+    judged: JudgedRecords | type[InvalidRecord]
+    walked: Walked | type[InvalidRecord]
     try:
-        return at_once(judge_records(payload, count))
+        judged = at_once(judge_records(payload, count))
     except InvalidRecord as problem:
-        return type(problem)
+        judged = type(problem)
+    try:
+        found = list(walk_records(payload, count))
+        walked = [(timestamp, offset, key, has_value) for _, _, timestamp, offset, key, has_value in found]
+    except InvalidRecord as problem:
+        walked = type(problem)
+    else:
+        ends = [0, *(end for _, end, *_ in found)]
+        assert [start for start, *_ in found] == ends[:-1]
+        assert ends[-1] == len(payload)
+    return Reading(judged, walked)
 
 
 def disagreement(draw: random.Random) -> str:
     """Where the readers differ on one payload; empty where they agree."""
     payload, count = PayloadWriter(draw).payload()
-    expected, found = plainly(payload, count), judged(payload, count)
-    return "" if found == expected else f"{count} in {payload.hex()}: decoded {expected}, judged {found}"
+    expected, found = plainly(payload, count), read(payload, count)
+    return "" if found == expected else f"{count} in {payload.hex()}: decoded {expected}, read {found}"
 
 
 def main() -> int:

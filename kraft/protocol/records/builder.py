@@ -110,6 +110,31 @@ def resealed_batch(
     )
 
 
+def rebuild_batch(
+    batch: RecordBatch,
+    payload: bytes | bytearray,
+    count: int,
+    max_timestamp: int,
+    delete_horizon_ms: int | None,
+) -> bytes:
+    """`batch` with other records: the `count` ones of `payload`, which is not compressed and is compressed here with
+    the codec of the batch. Offsets, sequences, producer and base timestamp stay, but a delete horizon takes the place
+    of the base timestamp."""
+    return _seal(
+        payload if batch.codec == NONE else compress(batch.codec, payload),
+        batch.base_offset,
+        batch.partition_leader_epoch,
+        batch.attributes | (0 if delete_horizon_ms is None else DELETE_HORIZON_FLAG),
+        batch.last_offset_delta,
+        batch.base_timestamp if delete_horizon_ms is None else delete_horizon_ms,
+        max_timestamp,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        count,
+    )
+
+
 def build_empty_batch(batch: RecordBatch) -> bytes:
     """`batch` without its records: keeps offsets, producer, epoch and sequence, as Kafka's cleaner does for the last
     batch of a producer."""

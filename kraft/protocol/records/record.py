@@ -143,7 +143,7 @@ def _decode_record(
     header_count, position = read_varint(data, position)
     headers: Headers = ()
     if header_count:
-        headers, position = _read_headers(data, position, end, header_count)
+        headers, position = read_headers(data, position, end, header_count)
     if position != end:
         raise InvalidRecord(f"a record says it has {length} bytes and has {position - start}")
     return Record(
@@ -165,7 +165,7 @@ def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int
     return data[position:stop], stop
 
 
-def _read_headers(data: bytes, position: int, end: int, count: int) -> tuple[Headers, int]:
+def read_headers(data: bytes, position: int, end: int, count: int) -> tuple[Headers, int]:
     if count < 0 or count > end - position:
         raise InvalidRecord(f"{count} headers in {end - position} bytes")
     headers = []
