@@ -50,7 +50,7 @@ async def load_logs(
     loads = logs.loads(now_ms, unsynced.append)
     async with trio.open_nursery() as directory_nursery:
         for steps in loads:
-            directory_nursery.start_soon(run_steps, steps, world.threads, _pause)
+            directory_nursery.start_soon(run_steps, steps, world.threads.run, _pause)
     logs.require_one_online()
     for start in range(0, len(unsynced), DIRECTORIES_SYNCED_AT_ONCE):
         async with trio.open_nursery() as sync_nursery:

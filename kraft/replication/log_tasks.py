@@ -8,22 +8,17 @@ are served in between.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import trio
 
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import OutOfResources, StorageError
-from kraft.common.ids import TopicPartition
+from kraft.replication.log_cleaner_threads import LogCleaner
 from kraft.replication.log_flusher import LogFlusher
-from kraft.replication.step_driver import run_steps, write_checkpoint
-from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import CleanerStats, CleaningAborted, Uncleanable
+from kraft.replication.step_driver import write_checkpoint
 from kraft.storage.log_directory import CheckpointJob, LogDirectory
 from kraft.storage.log_manager import LogManager
-from kraft.storage.log_to_clean import LogToClean
-from kraft.storage.steps import Steps
-from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
 
@@ -33,17 +28,6 @@ if TYPE_CHECKING:
 LOGS_PER_SLICE = 20
 DELETION_PERIOD_SECONDS = 1.0
 PRODUCER_EXPIRY_PERIOD_SECONDS = 600.0
-SLICE_SECONDS = 0.0002
-
-
-class UnreadableRecords(NamedTuple):
-    """What the latest cleaning of a log could not read: so many batches or whole segments. `ranges` are the offsets of
-    the first few, ends exclusive."""
-
-    since_ms: int
-    batches: int
-    ranges: tuple[tuple[int, int], ...]
-    note: str
 
 
 class LogTasks:
@@ -64,20 +48,7 @@ class LogTasks:
         self._config = config
         self._directory_failed = directory_failed
         self._log = log
-        self._unreadable: dict[TopicPartition, UnreadableRecords] = {}
-        self._cleaner = LogCleanerManager(logs, map_bytes_max=config().integer("log.cleaner.dedupe.buffer.size"))
-
-    def unreadable(self) -> list[tuple[TopicPartition, UnreadableRecords]]:
-        """The logs of this broker with records that the cleaner could not read, as far as they are not deleted since,
-        in order."""
-        found = []
-        for topic_partition, records in sorted(self._unreadable.items()):
-            log = self._logs.get(topic_partition)
-            if log is None or log.log_start_offset >= records.ranges[-1][1]:
-                del self._unreadable[topic_partition]
-            else:
-                found.append((topic_partition, records))
-        return found
+        self.cleaner = LogCleaner(world, logs, config, self._failed, log)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -99,7 +70,7 @@ class LogTasks:
             task_nursery.start_soon(self._every, self._flush_period, self.flush_due)
             task_nursery.start_soon(self._every, lambda: PRODUCER_EXPIRY_PERIOD_SECONDS, self.expire_producers)
             if self._config().flag("log.cleaner.enable"):
-                task_nursery.start_soon(self._clean)
+                task_nursery.start_soon(self.cleaner.run)
 
     async def _every(self, period: Callable[[], float], task: Callable[[], object]) -> None:
         while True:
@@ -182,73 +153,3 @@ class LogTasks:
             log.maybe_expire_producers(now_ms)
             if done % LOGS_PER_SLICE == LOGS_PER_SLICE - 1:
                 await trio.lowlevel.checkpoint()
-
-    async def _clean(self) -> None:
-        """Compact the log that needs it most, again and again; rest for log.cleaner.backoff.ms when none does.
-
-        It is a long Python loop, so it runs on the loop in slices, and rests twice as long as it ran while it is at
-        it (DESIGN D4: a thread would hold the interpreter).
-        """
-        clock = self._world.clock
-        while True:
-            candidate = self._cleaner.next_log(clock.wall_ms(), self._cleaning_failed)
-            if candidate is None:
-                await clock.sleep(self._config().seconds("log.cleaner.backoff.ms"))
-                continue
-            if not await self._clean_one(candidate):
-                await clock.sleep(self._config().seconds("log.cleaner.backoff.ms"))
-
-    async def _clean_one(self, candidate: LogToClean) -> bool:
-        """False where the next attempt had better wait a while."""
-        clock = self._world.clock
-        start = clock.now()
-        partition, directory = str(candidate.log.topic_partition), self._logs.directory_of(candidate.log)
-        try:
-            stats = await self._run_in_slices(self._cleaner.clean(candidate, clock.wall_ms()), directory)
-        except CleaningAborted:
-            self._log.info("cleaning aborted", partition=partition)
-        except Uncleanable as problem:
-            self._log.error("log cannot be cleaned", partition=partition, reason=str(problem))
-        except (OSError, StorageError) as problem:
-            self._cleaning_failed(
-                directory, problem if isinstance(problem, StorageError) else upkeep_failure(problem, partition)
-            )
-            return False
-        else:
-            self._log.info("log cleaned", partition=partition, seconds=round(clock.now() - start, 3))
-            self._note_unreadable(stats)
-            if stats.kept:
-                self._log.warning(
-                    "records that cannot be read were not cleaned",
-                    partition=partition,
-                    count=stats.kept,
-                    notes="; ".join(stats.kept_notes),
-                )
-        return True
-
-    def _note_unreadable(self, stats: CleanerStats) -> None:
-        known = self._unreadable.pop(stats.topic_partition, None)
-        if stats.kept:
-            since_ms = self._world.clock.wall_ms() if known is None else known.since_ms
-            self._unreadable[stats.topic_partition] = UnreadableRecords(
-                since_ms, stats.kept, stats.kept_ranges, stats.kept_notes[0]
-            )
-
-    def _cleaning_failed(self, directory: LogDirectory, problem: StorageError) -> None:
-        self._failed(directory, problem, "cleaning")
-
-    async def _run_in_slices(self, steps: Steps[CleanerStats], directory: LogDirectory) -> CleanerStats:
-        clock = self._world.clock
-        start = clock.now()
-
-        async def pause(was_job: bool) -> None:
-            nonlocal start
-            spent = 0.0 if was_job else clock.now() - start
-            if spent >= SLICE_SECONDS:
-                await clock.sleep(2 * spent)
-            if was_job or spent >= SLICE_SECONDS:
-                start = clock.now()
-            if not directory.is_online:
-                raise CleaningAborted(f"{directory.path} is offline")
-
-        return await run_steps(steps, self._world.threads, pause)

@@ -239,7 +239,7 @@ class LogWriter:
             try:
                 while not validated or validated[0].config is not partition.log.config:
                     steps = validated_for_leader(batch, partition.log.config, now_ms)
-                    validated[:] = (await run_steps(steps, self._world.threads, serve_others),)
+                    validated[:] = (await run_steps(steps, self._world.threads.run, serve_others),)
             except Exception as problem:  # noqa: BLE001  # As in `_begin_one`: whoever waits for the append raises it.
                 append.failure = problem
         append.is_ready = True

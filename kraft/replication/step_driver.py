@@ -9,22 +9,24 @@ from typing import TypeVar
 import trio
 
 from kraft.storage.log_directory import CheckpointJob
-from kraft.storage.steps import Steps
+from kraft.storage.steps import Job, Steps
 from kraft.world.ports import Threads
 
 T = TypeVar("T")
 
 
-async def run_steps(steps: Steps[T], threads: Threads, pause: Callable[[bool], Awaitable[None]]) -> T:
-    """What the steps return. After each step `pause` decides how long the next one waits; it is told whether it was
-    a job. Raises what they raise."""
+async def run_steps(
+    steps: Steps[T], run_job: Callable[[Job], Awaitable[object]], pause: Callable[[bool], Awaitable[None]]
+) -> T:
+    """What the steps return. `run_job` waits for a job (`Threads.run`). After each step `pause` decides how long the
+    next one waits; it is told whether it was a job. Raises what they raise."""
     try:
         job = next(steps)
         while True:
             problem: Exception | None = None
             if job is not None:
                 try:
-                    await threads.run(job)
+                    await run_job(job)
                 except Exception as raised:  # noqa: BLE001  # Whatever it is, it is for those who asked.
                     problem = raised
             await pause(job is not None)

@@ -37,7 +37,7 @@ class TimeLookups:
         CompressionError, CorruptData.
         """
         async with self._free:
-            return await run_steps(find_by_timestamp(log, timestamp), self._threads, serve_others)
+            return await run_steps(find_by_timestamp(log, timestamp), self._threads.run, serve_others)
 
     async def find_latest(self, log: UnifiedLog) -> Found | None:
         """The first record that has the largest timestamp of all; None when no record has one. Raises what `find`

@@ -72,7 +72,7 @@ class NodeStatus:
         broker = self._node.broker
         if broker is None:
             return own
-        waiting, unreadable = broker.replicas.damaged.waiting(), broker.log_tasks.unreadable()
+        waiting, unreadable = broker.replicas.damaged.waiting(), broker.log_tasks.cleaner.unreadable()
         return own | {
             "waiting_replicas_count": len(waiting),
             "waiting_replicas": [

@@ -79,6 +79,32 @@ def walk_whole(file: File, position: int, end: int) -> Iterator[tuple[int, Recor
         raise _no_batch(file, position, end)
 
 
+def read_ahead(file: File, end: int, chunk_bytes: int) -> Iterator[RecordBatch]:
+    """Every batch in [0, end), whole, read about `chunk_bytes` at a time. CRCs are not looked at. Raises
+    CorruptBatch, and CorruptData where headers do not lead to `end`, once those before have been seen."""
+    position = start = 0
+    chunk = b""
+    while position + HEADER_SIZE <= end:
+        if position + HEADER_SIZE > start + len(chunk):
+            chunk, start = file.pread(min(chunk_bytes, end - position), position), position
+            if len(chunk) < HEADER_SIZE:
+                break
+        batch = RecordBatch(chunk, position - start)
+        size = batch.size
+        if size < HEADER_SIZE or position + size > end:
+            break
+        if position + size > start + len(chunk):
+            chunk, start = file.pread(min(max(chunk_bytes, size), end - position), position), position
+            if len(chunk) < size:
+                break
+            batch = RecordBatch(chunk)
+        batch.check_frame()
+        yield batch
+        position += size
+    if position != end:
+        raise _no_batch(file, position, end)
+
+
 def _no_batch(file: File, position: int, end: int) -> CorruptData:
     return CorruptData(f"{file.path}: no whole batch at position {position}, though there are {end} bytes")
 

@@ -7,6 +7,9 @@ from kraft.protocol.records.control_record import ControlRecordType, control_typ
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.transaction_index import AbortedTransaction
 
+MARKER_BYTES_MAX = 1 << 16
+"""Bytes that the one record of a transaction marker may decompress to."""
+
 
 class CleanedTransactions:
     """Fed with every batch in the order of the log. `kept_aborts` collects the aborted transactions that the cleaned
@@ -71,7 +74,7 @@ class CleanedTransactions:
     def _discards_marker(self, batch: RecordBatch) -> bool:
         if batch.count == 0:
             return True  # Cleaned before: only its offset and epoch are left.
-        control_type = control_type_of(batch.records()[0].key)
+        control_type = control_type_of(batch.records(MARKER_BYTES_MAX)[0].key)
         if control_type == ControlRecordType.ABORT:
             transaction, saw_data = self._ongoing_aborted.pop(batch.producer_id, (None, False))
             if transaction is not None and (saw_data or self._keeps_markers):

@@ -8,16 +8,14 @@ from typing import NamedTuple
 
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
-from kraft.storage.log_cleaner import DEFAULT_MAP_BYTES, CleanerStats, Cleaning, Uncleanable
+from kraft.storage.cleaning_order import CleanerLimits
+from kraft.storage.log_cleaner import CleanerStats, Cleaning, Uncleanable
 from kraft.storage.log_directory import LogDirectory
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_to_clean import LogToClean, log_to_clean
 from kraft.storage.steps import Steps
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import UnifiedLog
-
-UNCLEANABLE_RETRY_MS = 3_600_000
-"""A log that could not be cleaned is tried again after this time."""
 
 
 class LeftAlone(NamedTuple):
@@ -39,11 +37,12 @@ def _raise(_: LogDirectory, problem: StorageError) -> None:
 
 class LogCleanerManager:
     """The caller loops: `next_log`, then `clean` to its end in slices, else wait log.cleaner.backoff.ms.
-    `uncleanable` says why a log is left alone for a while."""
+    `uncleanable` says why a log is left alone for a while. Several logs may be cleaned at once."""
 
-    def __init__(self, manager: LogManager, *, map_bytes_max: int = DEFAULT_MAP_BYTES) -> None:
+    def __init__(self, manager: LogManager, limits: Callable[[], CleanerLimits] = CleanerLimits) -> None:
         self._manager = manager
-        self._map_bytes_max = map_bytes_max
+        self._limits = limits
+        self._in_progress: set[TopicPartition] = set()
         self.uncleanable: dict[TopicPartition, LeftAlone] = {}
 
     def next_log(
@@ -70,23 +69,33 @@ class LogCleanerManager:
         candidates = [
             log_to_clean(log, directory.clean_offsets.get(topic_partition), now_ms)
             for topic_partition, log in directory.logs.items()
-            if log.config.compact and len(log.segments) > 1 and topic_partition not in self.uncleanable
+            if log.config.compact
+            and len(log.segments) > 1
+            and topic_partition not in self.uncleanable
+            and topic_partition not in self._in_progress
         ]
         return [candidate for candidate in candidates if candidate.is_due]
 
     def clean(self, candidate: LogToClean, now_ms: int) -> Steps[CleanerStats]:
-        """One cleaning, in steps of some dozen records. Raises CleaningAborted, Uncleanable (the log is then left
-        alone for UNCLEANABLE_RETRY_MS), StorageError."""
+        """One cleaning; from its first step on the log is not due. Raises CleaningAborted, Uncleanable (the log is
+        then left alone for a while), StorageError."""
+        self._in_progress.add(candidate.log.topic_partition)
+        try:
+            return (yield from self._clean(candidate, now_ms))
+        finally:
+            self._in_progress.discard(candidate.log.topic_partition)
+
+    def _clean(self, candidate: LogToClean, now_ms: int) -> Steps[CleanerStats]:
         log = candidate.log
         directory = self._manager.directory_of(log)
-        cleaning = Cleaning(candidate, now_ms=now_ms, map_bytes_max=self._map_bytes_max)
+        cleaning = Cleaning(candidate, now_ms=now_ms, limits=self._limits())
         try:
             # Cleaning leaves gaps: after a crash one beyond the recovery point would count as a lost segment.
             yield from _checkpoint(directory)
             yield from cleaning.run()
         except Uncleanable as problem:
             self.uncleanable[log.topic_partition] = LeftAlone(
-                log, log.truncations, str(problem), now_ms + UNCLEANABLE_RETRY_MS
+                log, log.truncations, str(problem), now_ms + problem.retry_ms
             )
             raise
         except OSError as problem:

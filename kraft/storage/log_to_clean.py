@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kraft.storage.log_segment import LogSegment
 from kraft.storage.unified_log import UnifiedLog
 
 
@@ -36,8 +37,8 @@ def log_to_clean(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToC
         first_dirty = max(checkpoint, first_dirty)
     first_uncleanable = max(_first_uncleanable(log, first_dirty, now_ms), first_dirty)
     clean = cleanable = 0
-    for segment in log.segments:
-        if _end_of(log, segment.base_offset) <= first_dirty:
+    for segment, end_offset in _with_ends(log):
+        if end_offset <= first_dirty:
             clean += segment.size
         elif segment.base_offset < first_uncleanable and first_dirty < first_uncleanable:
             # A cleaning that filled its map ended inside a segment: that counts as dirty whole.
@@ -65,15 +66,15 @@ def _first_uncleanable(log: UnifiedLog, first_dirty: int, now_ms: int) -> int:
 
 
 def _is_overdue(log: UnifiedLog, first_dirty: int, first_uncleanable: int, now_ms: int) -> bool:
-    for segment in log.segments[:-1]:
-        if _end_of(log, segment.base_offset) > first_dirty and segment.base_offset < first_uncleanable and segment.size:
+    for segment, end_offset in _with_ends(log)[:-1]:
+        if end_offset > first_dirty and segment.base_offset < first_uncleanable and segment.size:
             first_timestamp = segment.rolling_timestamp
             if 0 < first_timestamp < now_ms - log.config.max_compaction_lag_ms:
                 return True
     return False
 
 
-def _end_of(log: UnifiedLog, base_offset: int) -> int:
-    return next(
-        (segment.base_offset for segment in log.segments if segment.base_offset > base_offset), log.log_end_offset
-    )
+def _with_ends(log: UnifiedLog) -> list[tuple[LogSegment, int]]:
+    """Each segment with the offset where the next one begins."""
+    ends = [segment.base_offset for segment in log.segments[1:]]
+    return list(zip(log.segments, [*ends, log.log_end_offset], strict=True))

@@ -4,9 +4,10 @@ Each patch in tests/mutants is a one-line defect, modelled on a mistake that som
 copy of the tree, never to the product; a marker beside its line tells whether that line ran. Then standard seeds run
 until one of them shows a violation that the unchanged tree does not show with the same seed. A defect of the Raft
 core is first tried on the quorum's own simulation (tests/properties/raft_quorum), where nodes crash between any two
-events and a seed takes a tenth of a second, and a defect of a reader of records on payloads alone, garbage among them
-(tests/properties/record_payloads.py); on clusters if those do not show it. A mutant that is not reached, or not
-caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
+events and a seed takes a tenth of a second. A defect of a reader of records is tried on payloads alone, garbage
+among them (tests/properties/record_payloads.py), one of the choice of what is cleaned on the simulation of one
+compacted log (tests/properties/cleaned_log.py); on clusters if those do not show it. A mutant that is not reached, or
+not caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
 
 The last line says how many were caught, and how many seeds that took in the median.
 """
@@ -37,6 +38,8 @@ CLUSTER: Final = "cluster"
 OWN_SIMULATIONS: Final = {
     "kraft/raft/core/": "tests.properties.raft_quorum",
     "kraft/protocol/records/judged_records.py": "tests.properties.record_payloads",
+    "kraft/protocol/records/walked_records.py": "tests.properties.record_payloads",
+    "kraft/storage/log_to_clean.py": "tests.properties.cleaned_log",
 }
 """Parts that have a simulation of their own, a module that takes seeds."""
 OWN_SEEDS_MAX: Final = 400

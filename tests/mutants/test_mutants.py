@@ -49,6 +49,14 @@ def test_a_defect_of_a_reader_of_records_is_shown_by_payloads_alone(mutant: Muta
     assert verdict.finding.startswith("record payloads: ")
 
 
+def test_cleaning_what_is_undecided_is_shown_by_the_simulation_of_one_log(tmp_path: Path) -> None:
+    (mutant,) = (each for each in MUTANTS if each.name == "compaction-beyond-last-stable-offset")
+    make_tree(None, tmp_path)
+    verdict = Hunter([], tmp_path).hunt(mutant)
+    assert verdict.caught
+    assert verdict.finding.startswith("cleaned log: ")
+
+
 def test_a_patch_that_does_not_apply_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.mutants.hunt.PACKAGES", ())
     with pytest.raises(Exception, match="returned non-zero exit status"):

@@ -72,14 +72,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         ),
     ),
     Difference(
-        "no broker settings without effect",
-        r"configs/set-on-(broker|all-brokers)/.*/responses\.0\.error_(code|message)",
-        (
-            "A change to a setting that a running broker would not obey, as of log.cleaner.threads, is refused as "
-            "INVALID_REQUEST with the reason. Kafka's brokers obey these."
-        ),
-    ),
-    Difference(
         "created at once",
         r"cluster/metadata-creates/.*",
         "The answer that creates a topic already describes it. Kafka says UNKNOWN_TOPIC_OR_PARTITION first.",

@@ -67,7 +67,6 @@ _THREAD_KEYS: Final = (
 _READ_AT_START: Final = (
     "listener.security.protocol.map",
     "listeners",
-    "log.cleaner.dedupe.buffer.size",
     "producer.id.expiration.ms",
 )
 """Keys that Kafka changes while a broker runs, and that are read here once, when it starts."""
@@ -132,6 +131,8 @@ def _check_broker_keys(resource_name: str, alterations: Sequence[Alteration], br
                 raise ApiError(INVALID_REQUEST, complaint)
             if alteration.name in _THREAD_KEYS:
                 _check_threads(alteration.name, int(alteration.value), broker.integer(alteration.name))
+            if alteration.name == "log.cleaner.threads":
+                _check_cleaner_threads(int(alteration.value), broker.integer(alteration.name))
             _check_effect(known[alteration.name], alteration.value, broker)
 
 
@@ -160,6 +161,19 @@ def _check_threads(name: str, wanted: int, current: int) -> None:
         )
     if wanted < current // 2:
         raise ApiError(INVALID_REQUEST, f"{prefix}, value should be at least half the current value {current}")
+
+
+def _check_cleaner_threads(wanted: int, current: int) -> None:
+    """Kafka's rule for the log cleaner, in its words."""
+    what = ""
+    if wanted < 1:
+        what = "should be at least 1"
+    elif wanted < current // 2:
+        what = f"cannot be reduced to less than half the current value {current}"
+    elif wanted > current * 2:
+        what = f"cannot be increased to more than double the current value {current}"
+    if what:
+        raise ApiError(INVALID_REQUEST, f"Log cleaner threads {what}")
 
 
 def altered(resource_type: int, current: Mapping[str, str], alterations: Sequence[Alteration]) -> dict[str, str | None]:

@@ -24,11 +24,6 @@ REFUSED = {
     "group.streams.assignment.interval.ms": ("7", NO_EFFECT),
     "listener.security.protocol.map": ("A:PLAINTEXT", READ_AT_START),
     "listeners": ("PLAINTEXT://127.0.0.1:1", READ_AT_START),
-    "log.cleaner.dedupe.buffer.size": ("4000000", READ_AT_START),
-    "log.cleaner.io.buffer.load.factor": ("0.5", NO_EFFECT),
-    "log.cleaner.io.buffer.size": ("4000", NO_EFFECT),
-    "log.cleaner.io.max.bytes.per.second": ("1000", NO_EFFECT),
-    "log.cleaner.threads": ("2", NO_EFFECT),
     "log.preallocate": ("true", NO_EFFECT),
     "num.io.threads": ("9", NO_EFFECT),
     "num.network.threads": ("4", NO_EFFECT),
@@ -57,6 +52,11 @@ TAKEN = {
     "kraft.unclean.recovery.strategy": "aggressive",
     "leader.replication.throttled.rate": "1000",
     "log.cleaner.backoff.ms": "100",
+    "log.cleaner.dedupe.buffer.size": "4000000",
+    "log.cleaner.io.buffer.load.factor": "0.5",
+    "log.cleaner.io.buffer.size": "4000",
+    "log.cleaner.io.max.bytes.per.second": "1000",
+    "log.cleaner.threads": "2",
     "log.cleaner.delete.retention.ms": "100",
     "log.cleaner.max.compaction.lag.ms": "100",
     "log.cleaner.min.cleanable.ratio": "0.1",
@@ -123,7 +123,7 @@ def test_a_key_of_one_listener_alone_is_refused_likewise(node: NodeConfig) -> No
 
 
 def test_the_value_in_force_may_be_set_again(node: NodeConfig) -> None:
-    for name in ("num.io.threads", "producer.id.expiration.ms", "log.cleaner.dedupe.buffer.size"):
+    for name in ("num.io.threads", "producer.id.expiration.ms"):
         change(node, name, str(node.values[name]))
 
 
@@ -138,3 +138,14 @@ def test_a_change_that_the_broker_obeys_is_taken(name: str, node: NodeConfig) ->
 def test_a_key_that_kafka_reads_at_start_cannot_be_changed(name: str, node: NodeConfig) -> None:
     with pytest.raises(ApiError, match="Cannot update these configs dynamically"):
         change(node, name, "3")
+
+
+@pytest.mark.parametrize(
+    ("threads", "complaint"), [("0", "at least 1"), ("3", "more than double the current value 1"), ("2", "")]
+)
+def test_the_cleaners_threads_at_most_double_at_a_time(threads: str, complaint: str, node: NodeConfig) -> None:
+    if not complaint:
+        change(node, "log.cleaner.threads", threads)
+        return
+    with pytest.raises(ApiError, match=complaint):
+        change(node, "log.cleaner.threads", threads)

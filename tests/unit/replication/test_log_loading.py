@@ -343,7 +343,7 @@ def test_a_job_is_done_by_a_thread_and_what_it_raises_reaches_the_work() -> None
             heard.append(was_job)
             await trio.lowlevel.checkpoint()
 
-        heard.append(await run_steps(work(), universe.world_for("n").threads, pause))
+        heard.append(await run_steps(work(), universe.world_for("n").threads.run, pause))
 
     simulate(play)
     assert heard == [False, True, "no disk", "result"]

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import trio
 
+from kraft.common.config.resource_type import ResourceType
+from kraft.metadata.records.config_record import ConfigRecord
 from kraft.storage.log_files import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from kraft.storage.log_segment import UNKNOWN
 from kraft.world.simulated import Universe
@@ -148,20 +150,20 @@ def test_records_that_the_cleaner_cannot_read_are_told_until_they_are_deleted() 
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             await compacted(made)
-            tasks, log = made.server.log_tasks, made.partition("t").log
-            assert tasks.unreadable() == []
+            cleaner, log = made.server.log_tasks.cleaner, made.partition("t").log
+            assert cleaner.unreadable() == []
             first = log.segments[0]
             opened = first.open_log().file
             opened.pwrite(bytes((opened.pread(1, 70)[0] ^ 4,)), 70)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(tasks._clean)
+                nursery.start_soon(cleaner.run)
                 await universe.sleep(60)
                 nursery.cancel_scope.cancel()
-            ((place, records),) = tasks.unreadable()
+            ((place, records),) = cleaner.unreadable()
             assert (str(place), records.ranges) == ("t-0", ((0, 5),))
             assert "CRC" in records.note
             log.delete_records_before(5)
-            assert tasks.unreadable() == []
+            assert cleaner.unreadable() == []
 
     simulate(play)
 
@@ -195,7 +197,7 @@ def test_a_log_that_the_cleaner_cannot_look_at_is_its_disks_matter_not_the_nodes
                 segment._rolling_timestamp = UNKNOWN  # As after a start.
             universe.disk("broker").faults = [Fault("open", error, f"{log.directory}/")]
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(made.server.log_tasks._clean)
+                nursery.start_soon(made.server.log_tasks.cleaner.run)
                 await universe.sleep(60)
                 assert [each.path for each in made.logs.online()] == [
                     path for path in ("/a", "/b") if stays or path != directory.path
@@ -213,7 +215,7 @@ def test_a_cleaning_that_fails_once_it_is_decided_is_not_tried_again() -> None:
             directory = made.logs.directory_of(made.partition("t").log)
             universe.disk("broker").faults = [Fault("rename", errno.ENOSPC, ".log.swap")]
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(made.server.log_tasks._clean)
+                nursery.start_soon(made.server.log_tasks.cleaner.run)
                 await universe.sleep(60)
                 nursery.cancel_scope.cancel()
             assert not directory.is_online
@@ -236,25 +238,79 @@ def test_a_file_that_cannot_be_removed_does_not_keep_the_others() -> None:
     simulate(play)
 
 
-def test_a_copy_is_synced_in_a_thread_and_takes_no_place_when_that_fails() -> None:
+def test_a_copy_whose_sync_fails_takes_no_place() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a", "/b"]) as made:
             await compacted(made)
-            log, threads = made.partition("t").log, made.world.threads
+            log = made.partition("t").log
             segments, directory = list(log.segments), made.logs.directory_of(made.partition("t").log)
             universe.disk("broker").faults = [Fault("sync", errno.EIO, ".cleaned")]
-            synced_aside = False
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(made.server.log_tasks._clean)
+                nursery.start_soon(made.server.log_tasks.cleaner.run)
                 while directory.is_online:
-                    await trio.lowlevel.checkpoint()
-                    synced_aside = synced_aside or (
-                        threads.running > 0
-                        and any(".cleaned" in name for name in made.world.files.list_directory(log.directory))
-                    )
-                    await universe.sleep(0.00001)
+                    await universe.sleep(0.001)
                 nursery.cancel_scope.cancel()
-            assert synced_aside
             assert log.segments == segments
+
+    simulate(play)
+
+
+async def until_cleaned(universe: Universe, made: Broker, size: int) -> None:
+    while made.partition("t").log.size >= size:
+        await universe.sleep(0.1)
+
+
+def test_a_cleaning_whose_process_is_killed_is_begun_anew() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, sets=["log.cleaner.backoff.ms=1000"]) as made:
+            await compacted(made)
+            log, workers = made.partition("t").log, made.world.workers
+            size, workers.death_rate = log.size, 1.0
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(made.server.log_tasks.cleaner.run)
+                await universe.sleep(130)
+                assert workers.deaths == 3, "it is tried again once a minute"
+                assert log.size == size
+                assert made.logs.directories[0].is_online
+                assert not [name for name in made.world.files.list_directory(log.directory) if "cleaned" in name]
+                assert any(event["event"] == "log cannot be cleaned" for event in made.events)
+                workers.death_rate = 0.0
+                await until_cleaned(universe, made, size)
+                nursery.cancel_scope.cancel()
+
+    simulate(play)
+
+
+def test_the_cleaner_reads_and_writes_no_faster_than_it_may() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, sets=["log.cleaner.io.max.bytes.per.second=100"]) as made:
+            await compacted(made)
+            size, start = made.partition("t").log.size, made.world.clock.now()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(made.server.log_tasks.cleaner.run)
+                await until_cleaned(universe, made, size)
+                nursery.cancel_scope.cancel()
+            # Once for the map and once for the copy; the active segment is not cleaned.
+            assert made.world.clock.now() - start > 2 * size * 0.8 / 100
+
+    simulate(play)
+
+
+def test_several_logs_are_cleaned_at_once_and_as_many_as_are_configured_by_now() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, sets=["log.cleaner.threads=2", "log.cleaner.backoff.ms=1000"]) as made:
+            cleaner = made.server.log_tasks.cleaner
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(cleaner.run)
+                await universe.sleep(3)
+                assert cleaner.threads == 2
+                made.publish(
+                    ConfigRecord(
+                        resource_type=ResourceType.BROKER, resource_name="", name="log.cleaner.threads", value="1"
+                    )
+                )
+                await universe.sleep(3)
+                assert cleaner.threads == 1
+                nursery.cancel_scope.cancel()
 
     simulate(play)

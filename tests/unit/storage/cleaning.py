@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kraft.storage.cleaner_manager import LogCleanerManager
+from kraft.storage.cleaning_order import CleanerLimits
 from kraft.storage.log_cleaner import CleanerStats, Cleaning
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
@@ -35,7 +36,7 @@ def clean(log: UnifiedLog, *, now_ms: int = NOW_MS, checkpoint: int | None = Non
     log.flush()
     candidate = log_to_clean(log, checkpoint, now_ms)
     assert candidate.cleanable_bytes > 0
-    cleaning = Cleaning(candidate, now_ms=now_ms, map_bytes_max=map_bytes_max)
+    cleaning = Cleaning(candidate, now_ms=now_ms, limits=CleanerLimits(map_bytes=map_bytes_max))
     run_here(cleaning.run())
     return cleaning.stats.end_offset
 

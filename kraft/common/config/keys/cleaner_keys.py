@@ -6,7 +6,6 @@ from typing import Final
 
 from kraft.common.config.definition import ConfigKey, key
 from kraft.common.config.keys.words import (
-    ACCEPTED,
     BOOLEAN,
     CLUSTER_WIDE,
     DOUBLE,
@@ -35,9 +34,10 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "1",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         at_least(0),
-        "Threads that compact. Here one task compacts in slices that leave room for clients.",
+        "Logs that are compacted at once, each by a work process that is there while it has logs to clean. "
+        "The buffers below are for all of them together.",
     ),
     key(
         "log.cleaner.backoff.ms",
@@ -57,7 +57,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         ENFORCED,
         ANYTHING,
-        "Memory for the map of keys with which one cleaning works.",
+        "Memory for the maps of keys, all cleanings together.",
     ),
     key(
         "log.cleaner.io.buffer.size",
@@ -65,9 +65,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "524288",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         at_least(0),
-        "Memory for reading and writing during a cleaning.",
+        "Memory for reading and writing, all cleanings together. A cleaning has 64 KiB for each at least.",
     ),
     key(
         "log.cleaner.io.buffer.load.factor",
@@ -75,9 +75,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "0.9",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         ANYTHING,
-        "How full the map of keys may become before a cleaning stops at that offset.",
+        "How full a map of keys may become before a cleaning stops at that offset.",
     ),
     key(
         "log.cleaner.io.max.bytes.per.second",
@@ -85,9 +85,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "1.7976931348623157E308",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         ANYTHING,
-        "The most bytes a second that the cleaner reads and writes together.",
+        "The most bytes a second that all cleanings together read and write.",
     ),
     key(
         "log.cleaner.min.cleanable.ratio",
