@@ -182,7 +182,7 @@ class Summary:
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self.seeds = self.failed = self.invalid = self.replays = self.identical = self.made_anew = 0
+        self.seeds = self.failed = self.invalid = self.replays = self.identical = self.made_anew = self.operations = 0
         self.cells: set[tuple[str, str]] = set()
 
     def add(self, outcome: dict[str, Any], replayed: str | None) -> Iterator[str]:
@@ -191,6 +191,7 @@ class Summary:
         self.failed += outcome["verdict"] == "violation"
         self.invalid += outcome["verdict"] == "invalid"
         self.made_anew += outcome.get("made_anew", 0)
+        self.operations += outcome.get("client_operations", 0)
         self.cells.update((fault, role) for fault, role in outcome.get("cells", ()))
         yield describe(outcome)
         if outcome["verdict"] != "ok":
@@ -224,7 +225,7 @@ class Summary:
         )
         return (
             f"simulate: {self.seeds} seeds, {self.failed} failed, {self.invalid} invalid, "
-            f"{self.identical}/{self.replays} replays identical{anew}"
+            f"{self.operations} client operations, {self.identical}/{self.replays} replays identical{anew}"
         )
 
     @property

@@ -48,7 +48,7 @@ class PartitionHistory:
         self.final: FinalRead | None = None
         self.writers: Writers | None = None
 
-    @property
+    @cached_property
     def is_compacted(self) -> bool:
         """Whether records may go while their keys stay."""
         return (self.final is not None and self.final.compacted) or any(send.keys is not None for send in self.sends)

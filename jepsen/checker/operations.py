@@ -50,7 +50,10 @@ class Keyed(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Send(Keyed):
-    """One batch of a producer. `offset` is that of its first value, as acknowledged."""
+    """One batch of a producer. `offset` is that of its first value, as it was told.
+
+    What an election may take although it was acknowledged (acks=1 with more than one replica) has the outcome INFO.
+    """
 
     OP: ClassVar[str] = "send"
     values: list[str]

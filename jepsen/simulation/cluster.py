@@ -27,11 +27,13 @@ from jepsen.simulation.incarnations import NAME, WIRE, Incarnation
 from jepsen.simulation.leftovers import leftovers
 from jepsen.simulation.members import Member
 from jepsen.simulation.observer import DATA_LEADER, ROLES, Observer
+from jepsen.simulation.pipelines import PipeliningProducer
 from jepsen.simulation.producers import Producer
 from jepsen.simulation.readers import Reader
 from jepsen.simulation.run import SimulatedRun
 from jepsen.simulation.scene import Scene
 from jepsen.simulation.session import RoamingSession
+from jepsen.simulation.session_readers import SessionReader
 from jepsen.simulation.topic_makers import TopicMaker, create_topic, see_topics
 from jepsen.simulation.topic_remaker import Surroundings, TopicRemaker
 from kraft.world.simulated import Universe
@@ -50,7 +52,14 @@ TOPICS: Final = {
         {**ALL_TOPICS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "2000"},
     ),
 }
+PIPED: Final[tuple[Partition, ...]] = tuple(("piped", number) for number in range(3))
+"""Of a topic whose replication factor and min.insync.replicas are drawn."""
 REPLICAS: Final = 3
+PIPED_REPLICAS_MAX: Final = 5
+PIPED_IN_SYNC_MAX: Final = 3
+SESSION_READER: Final = "session-reader"
+OBSERVED: Final[tuple[Partition, ...]] = (*PLACES, *PIPED)
+SESSION_READ: Final[tuple[Partition, ...]] = (*PIPED, *MOVED)
 VOTERS: Final = 3
 GROUP: Final = "group"
 FLUSH_RATE: Final = 0.6
@@ -68,7 +77,21 @@ MADE_UP_SECONDS: Final = 2.5
 LEADER_CHANGES_LEAST: Final = 2
 KINDS_LEAST: Final = 3
 
-Client = Producer | Reader | Committer | TopicMaker | Member | Mover | Deleter | VoterChanger
+PIPELINES: Final = (((*PIPED, *MOVED), -1, 100), (PIPED, -1, 1000), (PIPED, 1, 1000), (PIPED, 0, 1000))
+"""Partitions, acks and the most records a batch of each. A batch of 1,000 is larger than a segment of most topics."""
+
+Client = (
+    PipeliningProducer
+    | SessionReader
+    | Producer
+    | Reader
+    | Committer
+    | TopicMaker
+    | Member
+    | Mover
+    | Deleter
+    | VoterChanger
+)
 
 
 class ClusterRun(SimulatedRun):
@@ -81,7 +104,10 @@ class ClusterRun(SimulatedRun):
         self.flush = chance.random() < FLUSH_RATE
         self.fate = Fate(seed, chance, ROLES, flush=self.flush)
         self.two_disks = self.universe.stream("directories").random() < TWO_DISKS_RATE
-        self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, PLACES)
+        piped = self.universe.stream("piped")
+        self.piped_replicas = piped.randint(1, min(PIPED_REPLICAS_MAX, len(self.layout.brokers)))
+        self.piped_in_sync = piped.randint(1, min(PIPED_IN_SYNC_MAX, self.piped_replicas))
+        self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, OBSERVED)
         directories = partial(self.layout.directories, two_disks=self.two_disks)
         self.scene = Scene(self.universe, self.layout.nodes, self.stop_node, directories, self.observer.is_spare)
         self.ambush = Ambush(self.scene, self.recorder, self.observer, self.nodes, self.universe.stream("ambush"))
@@ -209,6 +235,9 @@ class ClusterRun(SimulatedRun):
         for topic, (partitions, configs) in TOPICS.items():
             while await create_topic(session, topic, partitions, REPLICAS, configs) != OK:
                 await session.pause(0.5)
+        in_sync = {"min.insync.replicas": str(self.piped_in_sync)}
+        while await create_topic(session, PIPED[0][0], len(PIPED), self.piped_replicas, in_sync) != OK:
+            await session.pause(0.5)
         while not await find_coordinator(session, GROUP):
             await session.pause(0.5)
         session.close()
@@ -231,12 +260,25 @@ class ClusterRun(SimulatedRun):
             for number, (place, idempotent) in enumerate(producing)
         ]
         clients += [
-            Reader(self.session(f"reader-{number}"), recorder, place) for number, place in enumerate((*PLACES, *MOVED))
+            Reader(self.session(f"reader-{number}"), recorder, place)
+            for number, place in enumerate((*PLACES, MOVED[0]))
         ]
         clients += [
             Committer(self.session(f"committer-{number}"), recorder, f"commits-{number}", place)
             for number, place in enumerate(MOVED)
         ]
+        clients += [
+            PipeliningProducer(
+                self.session(f"pipeline-{number}"),
+                recorder,
+                places,
+                acks=acks,
+                is_sole=self.piped_replicas == 1,
+                records_max=records,
+            )
+            for number, (places, acks, records) in enumerate(PIPELINES)
+        ]
+        clients.append(SessionReader(self.session(SESSION_READER), recorder, SESSION_READ))
         clients += [
             TopicMaker(self.session("maker"), recorder, REPLICAS),
             Mover(self.session("mover"), MOVED, self.layout.brokers),
@@ -279,10 +321,15 @@ class ClusterRun(SimulatedRun):
             for each in fresh
             if isinstance(each, Send | Poll) and each.outcome == OK and each.ended is not None
         }
-        return all((kind, place) in ended for kind in (Send, Poll) for place in PLACES)
+        told = {
+            each.place for each in fresh if isinstance(each, Poll) and each.process == SESSION_READER and each.records
+        }
+        return told.issuperset(SESSION_READ) and all(
+            (kind, place) in ended for kind in (Send, Poll) for place in OBSERVED
+        )
 
     async def _read_everything(self) -> None:
-        for place in PLACES:
+        for place in OBSERVED:
             await Reader(self.session(f"final {place[0]}-{place[1]}"), self.recorder, place).read_all(
                 compacted=place == COMPACTED
             )
@@ -304,7 +351,7 @@ class ClusterRun(SimulatedRun):
             await self.remaker.committer(self._last, "final").look()
 
     async def _compare_replicas(self) -> None:
-        for place in PLACES:
+        for place in OBSERVED:
             while not self.observer.is_quiet(place):
                 await self.universe.sleep(0.2)
             self.observer.contents(place, compacted=place == COMPACTED)

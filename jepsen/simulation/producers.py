@@ -28,7 +28,23 @@ IDENTITY_LOST = {
 }
 BUMP_RATE = 0.03
 KEYS = 8
-PAUSE_SECONDS_MAX = 0.5
+PAUSE_SECONDS_MAX = 0.8
+
+
+async def new_identity(session: Session) -> tuple[int, int]:
+    """A producer id of its own, and its epoch, as soon as somebody hands one out."""
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    while True:
+        try:
+            response = await session.call(request, 0, 5)
+        except Unanswered:
+            await session.pause(0.5)
+            continue
+        if response.error_code == ErrorCode.NONE:
+            return response.producer_id, response.producer_epoch
+        if response.error_code not in TRY_AGAIN:
+            raise Refused("InitProducerId", response.error_code)
+        await session.pause(0.5)
 
 
 class Producer:
@@ -62,28 +78,12 @@ class Producer:
     async def run(self) -> None:
         while not self.stopping.is_set():
             if self._idempotent and self._identity[0] == NO_PRODUCER_ID:
-                await self._new_identity()
+                self._identity, self._sequence = await new_identity(self._session), 0
             await self._send(self._session.chance.randint(1, BATCH_RECORDS_MAX))
             if self._idempotent and self._session.chance.random() < BUMP_RATE:
                 await self._bump()
             await self._session.pause(self._pause_seconds_max)
         self._session.close()
-
-    async def _new_identity(self) -> None:
-        """A producer id of its own, with sequence numbers from 0 on."""
-        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-        while True:
-            try:
-                response = await self._session.call(request, 0, 5)
-            except Unanswered:
-                await self._session.pause(0.5)
-                continue
-            if response.error_code == ErrorCode.NONE:
-                self._identity, self._sequence = (response.producer_id, response.producer_epoch), 0
-                return
-            if response.error_code not in TRY_AGAIN:
-                raise Refused("InitProducerId", response.error_code)
-            await self._session.pause(0.5)
 
     async def _bump(self) -> None:
         """Begin a new epoch of our own, as clients do to start over (KIP-360); once it is taken, the old epoch is

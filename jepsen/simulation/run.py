@@ -7,11 +7,25 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Set
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import trio
 
 from jepsen.checker import check
-from jepsen.checker.operations import OK, FaultInjected, Phase, Send
+from jepsen.checker.operations import (
+    OK,
+    Commit,
+    Committed,
+    DeleteRecords,
+    FaultInjected,
+    FinalRead,
+    ListOffset,
+    Phase,
+    Poll,
+    Send,
+    TopicChange,
+    TopicSeen,
+)
 from jepsen.simulation.fate import Fate
 from jepsen.simulation.recorder import Recorder
 from jepsen.simulation.scene import Scene
@@ -23,6 +37,7 @@ from kraft.world.simulated import SimulatedWorld, Universe
 
 RESTART_SECONDS = 0.3
 RUN_SECONDS_MAX = 1000.0
+CLIENT_OPERATIONS: Final = (Send, Poll, ListOffset, DeleteRecords, Commit, Committed, TopicChange, TopicSeen, FinalRead)
 TURN_SECONDS = 25e-6  # What a turn of trio's loop costs in CPython, roughly.
 
 
@@ -40,6 +55,8 @@ class Outcome:
     faults: tuple[str, ...]
     cells: tuple[tuple[str, str], ...]
     operations: int
+    client_operations: int
+    """Those that clients asked for: without what the harness saw inside nodes, and did to them."""
     port_calls: int
     seconds: float
     trace: str
@@ -84,6 +101,7 @@ class SimulatedRun:
                 faults=tuple(f"{kind} x{count}" for kind, count in sorted(counts.items())),
                 cells=tuple(sorted({(fault.kind, fault.role) for fault in faults if fault.bit})),
                 operations=len(self.recorder.history.operations),
+                client_operations=sum(len(self.recorder.history.of(kind)) for kind in CLIENT_OPERATIONS),
                 port_calls=self._ended[1],
                 seconds=self._ended[0],
                 trace=self._ended[2],

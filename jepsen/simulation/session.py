@@ -4,7 +4,7 @@ know."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from jepsen.checker.operations import Partition
@@ -66,16 +66,61 @@ class Session:
     async def call(self, request: Any, low: int, high: int) -> Any:
         """Send `request` in a version drawn from `low` to `high`, as far as the node serves them. Raises Unanswered."""
         try:
-            if self._connection is None or not self._connection.is_open:
-                self._connection = await open_connection(
-                    self.world, self._host, self._port, client_id=self.name, timeout=REQUEST_SECONDS
-                )
-            least, most = self._connection.versions[request.API_KEY]
-            version = self.chance.randint(max(low, least), min(high, most))
-            return await self._connection.call(request, version=version, timeout=REQUEST_SECONDS)
+            connection = await self._connected()
+            version = self._version(connection, request, low, high)
+            return await connection.call(request, version=version, timeout=REQUEST_SECONDS)
         except (Disconnected, TimeoutError) as problem:
-            self.close()
+            self._disconnect()
             raise Unanswered(str(problem)) from problem
+
+    async def call_all(self, requests: Sequence[Any], low: int, high: int) -> list[Any]:
+        """Send all `requests` over one connection before the first answer is awaited.
+
+        Returns the answers to the first ones, in order; fewer than asked for when the connection ended or answered
+        too late.
+        """
+        answers: list[Any] = []
+        try:
+            connection = await self._connected()
+            with self.world.clock.move_on_after(REQUEST_SECONDS) as limit:
+                begun = [
+                    await connection.begin(request, version=self._version(connection, request, low, high))
+                    for request in requests
+                ]
+                for pending in begun:
+                    answers += [await connection.finish(pending)]
+            if limit.cancelled_caught:
+                self._disconnect()
+        except (Disconnected, TimeoutError):
+            self._disconnect()
+        return answers
+
+    async def send_all(self, requests: Sequence[Any], low: int, high: int) -> bool:
+        """Send `requests` that nobody answers: Produce with acks=0. False if the connection ended, which says nothing
+        of what was sent before."""
+        try:
+            connection = await self._connected()
+            with self.world.clock.move_on_after(REQUEST_SECONDS) as limit:
+                for request in requests:
+                    await connection.send_only(request, version=self._version(connection, request, low, high))
+            if not limit.cancelled_caught:
+                return True
+        except (Disconnected, TimeoutError):
+            pass
+        self._disconnect()
+        return False
+
+    async def _connected(self) -> ClientConnection:
+        """Raises Disconnected, TimeoutError."""
+        if self._connection is None or not self._connection.is_open:
+            self._connection = await open_connection(
+                self.world, self._host, self._port, client_id=self.name, timeout=REQUEST_SECONDS
+            )
+        return self._connection
+
+    def _version(self, connection: ClientConnection, request: Any, low: int, high: int) -> int:
+        least, most = connection.versions[request.API_KEY]
+        return self.chance.randint(max(low, least), min(high, most))
 
     async def aim(self, place: Partition) -> int:
         """Turn to the leader of a partition. Returns its leader epoch as far as it is known, else -1. Raises
@@ -92,6 +137,9 @@ class Session:
         return self._host
 
     def close(self) -> None:
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._connection:
             self._connection.close()
             self._connection = None
@@ -108,6 +156,7 @@ class RoamingSession(Session):
         super().__init__(world, "", port, name)
         self._hosts = tuple(hosts)
         self._leaders: dict[Partition, tuple[str, int]] = {}
+        self._links: dict[str, Session] = {}
         self._roam()
 
     async def call(self, request: Any, low: int, high: int) -> Any:
@@ -120,13 +169,41 @@ class RoamingSession(Session):
             self._roam()
         return response
 
+    def close(self) -> None:
+        super().close()
+        for each in self._links.values():
+            each.close()
+
+    def session_to(self, host: str) -> Session:
+        """A connection of its own to one node, which stays while this session roams."""
+        if host not in self._links:
+            self._links[host] = Session(self.world, host, self._port, f"{self.name} to {host}")
+        return self._links[host]
+
+    async def leaders(self, places: Sequence[Partition]) -> dict[str, dict[Partition, int]]:
+        """Those of `places` whose leader is known, with its leader epoch, by its host. Raises Unanswered."""
+        for place in places:
+            if place not in self._leaders:
+                await self._learn(place)
+        found: dict[str, dict[Partition, int]] = {}
+        for place in places:
+            if place in self._leaders:
+                host, epoch = self._leaders[place]
+                found.setdefault(host, {})[place] = epoch
+        return found
+
+    def forget(self, places: Iterable[Partition]) -> None:
+        """Learn anew who leads them."""
+        for place in places:
+            self._leaders.pop(place, None)
+
     def _roam(self) -> None:
         self._leaders.clear()
         self._turn_to(self.chance.choice(self._hosts))
 
     def _turn_to(self, host: str) -> None:
         if host != self._host:
-            self.close()
+            self._disconnect()
             self._host = host
 
     async def aim(self, place: Partition) -> int:

@@ -146,9 +146,9 @@ class ClientConnection:
             raise TimeoutError(f"{api_keys.name_of(key)} was not answered within {timeout:g} s")
         return _decode(key, version, frame), frame
 
-    async def begin(self, request: Any) -> Pending:
+    async def begin(self, request: Any, *, version: int | None = None) -> Pending:
         """Send `request`; `finish` waits for its answer, now or later. Raises Disconnected, UnsupportedApi."""
-        pending = Pending(request.API_KEY, self.version_of(request.API_KEY))
+        pending = Pending(request.API_KEY, self.version_of(request.API_KEY) if version is None else version)
         pending.is_awaited = False  # Also while it is sent: reading is handed on to nobody who may not take it up.
         pending.correlation_id = await self._send(pending.key, pending.version, request, pending)
         return pending

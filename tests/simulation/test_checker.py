@@ -140,6 +140,7 @@ PLANTED: dict[str, list[list[Operation]]] = {
         [poll(1, 0, "x"), poll(3, 0, "y")],
     ],
     "2 duplicate": [[send("a", 0, 1, 0, 1), final("a:0", "a:0")]],
+    "2b told elsewhere": [[lost_answer("a", 0, 2, 1, acks=1, offset=1, ended=2.0), final("a:0", "a:1")]],
     "3 lost write": [
         [
             send("a", 0, 1, 0, 1),
@@ -348,6 +349,15 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         send("a", 0, 2, 0, 1),
         final("a:0", "a:1"),
         ListOffset(process="r", offset=1, epoch=0, **at(3)),
+    ],
+    "a record told to acks=1 that an election took": lambda: [
+        lost_answer("a", 0, 1, 1, acks=1, offset=0, ended=2.0),
+        send("b", 0, 1, 0, 3),
+        final("b:0"),
+    ],
+    "a record told to acks=1 that stayed": lambda: [
+        lost_answer("a", 0, 1, 1, acks=1, offset=0, ended=2.0),
+        final("a:0"),
     ],
     "a lower high watermark under the next leader": lambda: [
         poll(1, 0, epoch=1, high_watermark=5),

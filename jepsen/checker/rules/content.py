@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from jepsen.checker.analysis import Analysis, PartitionHistory
-from jepsen.checker.operations import FAIL, OK, ListOffset, Poll, Send
+from jepsen.checker.operations import FAIL, INFO, OK, ListOffset, Poll, Send
 
 
 def inconsistent_offsets(analysis: Analysis) -> Iterator[str]:
@@ -46,6 +46,20 @@ def _has_new_producer_id(analysis: Analysis, partition: PartitionHistory, value:
         return False
     clients = partition.clients_of[first] | partition.clients_of[second]
     return clients == {send.process} and analysis.is_disturbed(send.began, send.ended)
+
+
+def told_elsewhere(analysis: Analysis) -> Iterator[str]:
+    """2b: a value that is known is where its producer was told, also where an election may have taken it (acks=1)."""
+    for partition in analysis.partitions.values():
+        for send in partition.sends:
+            if send.outcome == INFO and send.offset >= 0:
+                for index, value in enumerate(send.values):
+                    found = partition.places.get(value, send.offset + index)
+                    if found != send.offset + index:
+                        yield (
+                            f"{value} is in {partition.name} at {found}, and {send.process} was told "
+                            f"{send.offset + index}"
+                        )
 
 
 def lost_writes(analysis: Analysis) -> Iterator[str]:

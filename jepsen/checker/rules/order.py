@@ -16,7 +16,7 @@ def polls_inside(analysis: Analysis) -> Iterator[str]:
             for (before, _, _), (after, value, _) in zip(poll.records, poll.records[1:], strict=False):
                 if after <= before:
                     yield f"{poll.process} reads {partition.name} offset {after} ({value}) after {before} in one poll"
-                elif _skips(partition, before, after, poll):
+                elif after > before + 1 and _skips(partition, before, after, poll):
                     yield (
                         f"{poll.process} reads {partition.name} offset {after} ({value}) right after {before} in "
                         "one poll, past known records"
