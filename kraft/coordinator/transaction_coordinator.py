@@ -15,6 +15,7 @@ from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.partitioner import partition_for
+from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.runtime import CoordinatorRuntime
 from kraft.coordinator.transaction import inspection
 from kraft.coordinator.transaction.config import TransactionConfig
@@ -182,22 +183,23 @@ class TransactionCoordinator:
             return described.TransactionState(error_code=refused.code, transactional_id=transactional_id)
 
     async def list_transactions(
-        self, state_names: Collection[str], producer_ids: Collection[int], duration_ms: int
+        self, state_names: Collection[str], producer_ids: Collection[int], duration_ms: int, id_pattern: str | None
     ) -> ListTransactionsResponse:
-        """Of all shards here; none may be loading."""
+        """Of all shards here; none may be loading. `id_pattern` is a regular expression (KIP-1152)."""
         response = ListTransactionsResponse(
             unknown_state_filters=[name for name in state_names if name not in inspection.SHOWN_STATES]
         )
         states = {inspection.STATES[name] for name in state_names if name in inspection.STATES} if state_names else None
         open_since_ms = self._clock.wall_ms() - duration_ms if duration_ms >= 0 else None
         try:
+            pattern = RegularExpression(id_pattern) if id_pattern else None
             shards = self.runtime.read_all(lambda state: state)
         except ApiError as refused:
             response.error_code = refused.code
             return response
         turn = Turn(IDS_A_TURN)
         for shard in shards:
-            for found in inspection.matching(shard, states, frozenset(producer_ids), open_since_ms):
+            for found in inspection.matching(shard, states, frozenset(producer_ids), open_since_ms, pattern):
                 if turn.is_over():
                     await turn.next()
                 if found is not None:

@@ -50,7 +50,7 @@ ADD_PARTITIONS = Handler(ApiKey.ADD_PARTITIONS_TO_TXN, between(0, 5))
 ADD_OFFSETS = Handler(ApiKey.ADD_OFFSETS_TO_TXN, between(0, 4))
 END_TXN = Handler(ApiKey.END_TXN, between(0, 5))
 DESCRIBE = Handler(ApiKey.DESCRIBE_TRANSACTIONS, between(0, 0))
-LIST = Handler(ApiKey.LIST_TRANSACTIONS, between(0, 1))
+LIST = Handler(ApiKey.LIST_TRANSACTIONS, between(0, 2))
 
 
 def for_older(refused: ApiError, is_older: bool) -> ApiError:
@@ -222,7 +222,7 @@ async def list_transactions(
 ) -> ListTransactionsResponse:
     """Of the shards that this broker coordinates."""
     return await broker.transactions.list_transactions(
-        request.state_filters, request.producer_id_filters, request.duration_filter
+        request.state_filters, request.producer_id_filters, request.duration_filter, request.transactional_id_pattern
     )
 
 

@@ -29,13 +29,16 @@ def list_all(
     open_for: Annotated[
         float | None, typer.Option("--open-for", metavar="SECONDS", min=0, help="Begun longer ago than that.")
     ] = None,
+    match: Annotated[
+        str | None, typer.Option("--match", metavar="EXPRESSION", help="Ids that this regular expression describes.")
+    ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Show every transactional id."""
     open_for_ms = -1 if open_for is None else int(open_for * 1000)
-    found = ask(bootstrap, timeout, lambda cluster: transactions.list_transactions(cluster, state, open_for_ms))
+    found = ask(bootstrap, timeout, lambda cluster: transactions.list_transactions(cluster, state, open_for_ms, match))
     document = {
         "transactions": [
             {

@@ -42,11 +42,14 @@ class Transaction:
 
 
 async def list_transactions(
-    cluster: Cluster, states: Sequence[str] = (), open_for_ms: int = -1
+    cluster: Cluster, states: Sequence[str] = (), open_for_ms: int = -1, pattern: str | None = None
 ) -> list[ListedTransaction]:
     """Of every live broker, in order of id: those in one of the states (none named: any) that have been open for
-    longer (-1: any). Raises ApiError."""
-    request = ListTransactionsRequest(state_filters=list(states), duration_filter=open_for_ms)
+    longer (-1: any) and whose id `pattern` describes, a regular expression as of RE2. Raises ApiError, and
+    UnsupportedApi for a pattern where brokers do not know of it."""
+    request = ListTransactionsRequest(
+        state_filters=list(states), duration_filter=open_for_ms, transactional_id_pattern=pattern
+    )
 
     async def attempt() -> list[ListedTransaction]:
         found = []

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
+from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.shard import Operation
 from kraft.coordinator.transaction.ending import is_timed_out
 from kraft.coordinator.transaction.shard import TransactionDraft, TransactionShardState
@@ -48,15 +49,17 @@ def matching(
     states: Collection[State] | None,
     producer_ids: Collection[int],
     open_since_ms: int | None,
+    pattern: RegularExpression | None,
 ) -> Iterator[listed.TransactionState | None]:
     """Transactions in one of the states (None: any), of one of the producers (none named: any), that began before a
-    time. None stands for one that does not match: who asks may pause there."""
+    time, whose id matches. None stands for one that does not match: who asks may pause there."""
     for transactional_id in sorted(state.transactions):
         found = state.transactions[transactional_id]
         if (
             (states is not None and found.state not in states)
             or (producer_ids and found.producer_id not in producer_ids)
             or (open_since_ms is not None and found.started_ms >= open_since_ms)
+            or (pattern is not None and not pattern.matches(transactional_id))
         ):
             yield None
             continue

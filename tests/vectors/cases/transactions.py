@@ -288,7 +288,18 @@ CASES = (
         listing(duration_filter=600_000),
         listing(duration_filter=0, pause_s=0.05),
         listing(producer_id_filters=[4_000_001]),
-        versions=(0, 1),
+        versions=(0, 2),
+    ),
+    case(
+        "listed-by-pattern",
+        LIST,
+        create(),
+        setup(),
+        *(
+            listing(transactional_id_pattern=pattern)
+            for pattern in ("", ".*", "no-such-.*", "[a-z]", "(", "a**", "(?!a)b")
+        ),
+        versions=(2, 2),
     ),
     case(
         "markers",
