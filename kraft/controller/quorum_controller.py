@@ -11,6 +11,7 @@ from typing import Any
 
 from kraft.common.errors import ApiError
 from kraft.controller import (
+    acl_control,
     broker_heartbeat,
     client_quota_control,
     cluster_control,
@@ -54,10 +55,14 @@ from kraft.protocol.messages.broker_registration_request import BrokerRegistrati
 from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest
 from kraft.protocol.messages.controller_registration_response import ControllerRegistrationResponse
+from kraft.protocol.messages.create_acls_request import CreateAclsRequest
+from kraft.protocol.messages.create_acls_response import CreateAclsResponse
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.delete_acls_request import DeleteAclsRequest
+from kraft.protocol.messages.delete_acls_response import DeleteAclsResponse
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
@@ -119,6 +124,15 @@ class QuorumController(ActiveController):
         self, request: AlterUserScramCredentialsRequest, context: ControllerRequestContext
     ) -> AlterUserScramCredentialsResponse:
         return await self._writes.write(lambda view: scram_control.alter_user_scram_credentials(view, request))
+
+    async def create_acls(self, request: CreateAclsRequest, context: ControllerRequestContext) -> CreateAclsResponse:
+        def new_id() -> bytes:
+            return self._world.random.uuid("acl-id")
+
+        return await self._writes.write(lambda view: acl_control.create_acls(view, request, new_id))
+
+    async def delete_acls(self, request: DeleteAclsRequest, context: ControllerRequestContext) -> DeleteAclsResponse:
+        return await self._writes.write(lambda view: acl_control.delete_acls(view, request))
 
     async def update_features(
         self, request: UpdateFeaturesRequest, context: ControllerRequestContext

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kraft.handlers import (
+    acls,
     alter_configs,
     alter_replica_log_dirs,
     api_versions,
@@ -30,6 +31,7 @@ from kraft.handlers import (
     write_txn_markers,
 )
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, Registry
+from kraft.security.authorizer import Authorizer
 
 _HANDLERS: tuple[Handler, ...] = (
     produce.API,
@@ -57,6 +59,12 @@ _HANDLERS: tuple[Handler, ...] = (
     list_config_resources.API,
     alter_configs.ALTER,
     alter_configs.INCREMENTAL,
+    acls.DESCRIBE,
+    acls.DESCRIBE_AT_CONTROLLER,
+    acls.CREATE,
+    acls.DELETE,
+    acls.CREATE_AT_CONTROLLER,
+    acls.DELETE_AT_CONTROLLER,
     client_quotas.DESCRIBE,
     client_quotas.ALTER,
     sasl.HANDSHAKE,
@@ -67,9 +75,9 @@ _HANDLERS: tuple[Handler, ...] = (
 )
 
 
-def broker_registry() -> Registry:
-    return Registry(BROKER, _HANDLERS)
+def broker_registry(authorizer: Authorizer | None = None) -> Registry:
+    return Registry(BROKER, _HANDLERS, authorizer)
 
 
-def controller_registry() -> Registry:
-    return Registry(CONTROLLER, _HANDLERS)
+def controller_registry(authorizer: Authorizer | None = None) -> Registry:
+    return Registry(CONTROLLER, _HANDLERS, authorizer)

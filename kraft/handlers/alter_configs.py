@@ -15,6 +15,7 @@ from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.handlers.controller_items import check_item_count
 from kraft.handlers.errors import EXPECTED, code_of, message_of
+from kraft.handlers.permissions import OnEach, config_resource
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -27,13 +28,29 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
 from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation as AclOperation
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-ALTER = Handler(ApiKey.ALTER_CONFIGS, between(0, 2))
-INCREMENTAL = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1))
+ON_CONFIGS = OnEach(
+    "resources",
+    "responses",
+    lambda item, *_: config_resource(item.resource_type, item.resource_name, AclOperation.ALTER_CONFIGS),
+)
+_LOGGERS_ONLY = OnEach(
+    "resources",
+    "responses",
+    lambda item, *_: (
+        config_resource(item.resource_type, item.resource_name, AclOperation.ALTER_CONFIGS)
+        if item.resource_type == ResourceType.BROKER_LOGGER
+        else None
+    ),
+)
+"""Of a broker's own log levels. The controller asks about the rest."""
+ALTER = Handler(ApiKey.ALTER_CONFIGS, between(0, 2), permission=_LOGGERS_ONLY)
+INCREMENTAL = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1), permission=_LOGGERS_ONLY)
 
 R = TypeVar("R", AlterConfigsResponse, IncrementalAlterConfigsResponse)
 Decided = dict[tuple[int, str], tuple[int, str | None]]

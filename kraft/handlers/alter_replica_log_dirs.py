@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader
 from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.permissions import OnCluster
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -17,12 +18,13 @@ from kraft.protocol.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirTopicResult,
 )
 from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation
 from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-API = Handler(ApiKey.ALTER_REPLICA_LOG_DIRS, between(1, 2))
+API = Handler(ApiKey.ALTER_REPLICA_LOG_DIRS, between(1, 2), permission=OnCluster(Operation.ALTER))
 
 _ABSENT = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
 

@@ -8,6 +8,7 @@ import struct
 from typing import Any
 
 from kraft.common.features import SUPPORTED_FEATURES
+from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, Registry, RequestContext, between
 from kraft.network.reply import Reply
 from kraft.protocol.api_keys import ApiKey
@@ -20,7 +21,7 @@ from kraft.protocol.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 
-API = Handler(ApiKey.API_VERSIONS, between(0, 4), listeners=(BROKER, CONTROLLER))
+API = Handler(ApiKey.API_VERSIONS, between(0, 4), permission=ANYBODY, listeners=(BROKER, CONTROLLER))
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 

@@ -1,32 +1,74 @@
-"""Bit fields of the operations a principal may carry out (KIP-430). Without an authorizer everybody may do
-everything that the resource knows."""
+"""Bit fields of the operations that a principal may carry out (KIP-430). Without an authorizer that is everything that
+the resource knows."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+from kraft.security.acls import CLUSTER_NAME, Operation, ResourceKind
+
+if TYPE_CHECKING:
+    from kraft.handlers.registry import RequestContext
+    from kraft.security.authorizer import Access
 
 NOT_ASKED: Final = -(2**31)
 
-(
-    _READ,
-    _WRITE,
-    _CREATE,
-    _DELETE,
-    _ALTER,
-    _DESCRIBE,
-    _CLUSTER_ACTION,
-    _DESCRIBE_CONFIGS,
-    _ALTER_CONFIGS,
-    _IDEMPOTENT_WRITE,
-) = range(3, 13)
+_TOPIC: Final = (
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DELETE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+_CLUSTER: Final = (
+    Operation.CREATE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.CLUSTER_ACTION,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+    Operation.IDEMPOTENT_WRITE,
+)
+_GROUP: Final = (
+    Operation.READ,
+    Operation.DELETE,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
 
 
-def _bits(*operations: int) -> int:
+def _bits(operations: tuple[int, ...]) -> int:
     return sum(1 << operation for operation in operations)
 
 
-TOPIC_OPERATIONS: Final = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
-CLUSTER_OPERATIONS: Final = _bits(
-    _CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE
-)
-GROUP_OPERATIONS: Final = _bits(_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
+_ALL: Final = {
+    ResourceKind.TOPIC: (_TOPIC, _bits(_TOPIC)),
+    ResourceKind.CLUSTER: (_CLUSTER, _bits(_CLUSTER)),
+    ResourceKind.GROUP: (_GROUP, _bits(_GROUP)),
+}
+
+
+def operations_on(kind: int, name: str, access: Access | None) -> int:
+    """What may be done with a resource. `access` None: everything."""
+    operations, everything = _ALL[kind]
+    if access is None:
+        return everything
+    return _bits(tuple(operation for operation in operations if access.may(operation, kind, name)))
+
+
+def cluster_operations(access: Access | None) -> int:
+    """What may be done with the cluster. Who may not describe it is told nothing."""
+    if access is not None and not access.may(Operation.DESCRIBE, ResourceKind.CLUSTER):
+        return 0
+    return operations_on(ResourceKind.CLUSTER, CLUSTER_NAME, access)
+
+
+def access_of(context: RequestContext, services: Any) -> Access | None:
+    """What the request's principal may do; None: everything."""
+    authorizer = services.authorizer
+    access: Access | None = None if authorizer is None else authorizer.access_of(context)
+    return access

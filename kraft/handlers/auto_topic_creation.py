@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
 VISIBLE_SECONDS_MAX = 5.0
+COORDINATORS_TOPICS = ([OFFSETS_TOPIC], [TRANSACTION_STATE_TOPIC])
+"""What coordinators ask for, one at a time."""
 
 
 def _internal_topic(name: str, broker: BrokerServices) -> CreatableTopic | None:
@@ -78,7 +80,11 @@ async def create_missing(names: list[str], context: RequestContext, broker: Brok
         context.principal,
     )
     try:
-        response: CreateTopicsResponse = await broker.controller.forward(request, forwarded)
+        response: CreateTopicsResponse
+        if broker.authorizer is not None and names in COORDINATORS_TOPICS:
+            response = await broker.controller.send(request)  # Whoever asks for a coordinator needs no right to create.
+        else:
+            response = await broker.controller.forward(request, forwarded)
     except ApiError as problem:
         return refusals | {topic.name: ApiError(ErrorCode.LEADER_NOT_AVAILABLE, problem.message) for topic in wanted}
     created = []

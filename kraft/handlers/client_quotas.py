@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kraft.common.errors import ApiError
 from kraft.handlers.controller_items import check_item_count
+from kraft.handlers.permissions import ASKED_BY_CONTROLLER, OnCluster
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.metadata.image.client_quotas_image import QuotaEntity
 from kraft.metadata.quota_keys import CLIENT_ID, IP, USER
@@ -23,13 +24,14 @@ from kraft.protocol.messages.describe_client_quotas_response import (
     ValueData,
 )
 from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-DESCRIBE = Handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, between(0, 1))
-ALTER = Handler(ApiKey.ALTER_CLIENT_QUOTAS, between(0, 1))
+DESCRIBE = Handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, between(0, 1), permission=OnCluster(Operation.DESCRIBE_CONFIGS))
+ALTER = Handler(ApiKey.ALTER_CLIENT_QUOTAS, between(0, 1), permission=ASKED_BY_CONTROLLER)
 
 EXACT: Final = 0
 DEFAULT: Final = 1

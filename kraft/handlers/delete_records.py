@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
 from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.permissions import on_topics
 from kraft.handlers.produce import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
@@ -22,6 +23,7 @@ from kraft.protocol.messages.delete_records_response import (
     DeleteRecordsTopicResult,
 )
 from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation
 from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ LOOK_SECONDS = 0.02
 
 TO_HIGH_WATERMARK = -1
 
-API = Handler(ApiKey.DELETE_RECORDS, between(0, 2))
+API = Handler(ApiKey.DELETE_RECORDS, between(0, 2), permission=on_topics(Operation.DELETE))
 
 
 @API.serve

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from kraft.common.errors import ApiError
-from kraft.handlers.authorized_operations import CLUSTER_OPERATIONS
+from kraft.handlers.authorized_operations import access_of, cluster_operations
 from kraft.handlers.metadata import some_live_broker
 from kraft.handlers.metadata_cache import node_of
+from kraft.handlers.permissions import ANYBODY, OnCluster
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+from kraft.security.acls import Operation
 
-API = Handler(ApiKey.DESCRIBE_CLUSTER, between(0, 2), listeners=(BROKER,))
-CONTROLLER_API = Handler(ApiKey.DESCRIBE_CLUSTER, between(0, 2), listeners=(CONTROLLER,))
+API = Handler(ApiKey.DESCRIBE_CLUSTER, between(0, 2), permission=ANYBODY, listeners=(BROKER,))
+CONTROLLER_API = Handler(
+    ApiKey.DESCRIBE_CLUSTER, between(0, 2), permission=OnCluster(Operation.ALTER), listeners=(CONTROLLER,)
+)
 
 BROKER_ENDPOINTS = 1
 CONTROLLER_ENDPOINTS = 2
@@ -46,7 +50,7 @@ async def describe_cluster(
         [node.id for node in metadata.live_brokers(context.peer.listener)], broker
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(access_of(context, broker))
     return response
 
 
@@ -72,7 +76,7 @@ async def describe_controllers(
     for voter_id, host, port in node.raft.voter_endpoints():
         response.brokers.append(DescribeClusterBroker(broker_id=voter_id, host=host, port=port))
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(access_of(context, node))
     return response
 
 

@@ -25,6 +25,7 @@ from kraft.common.config.types import ConfigType
 from kraft.common.errors import ApiError
 from kraft.common.status_keys import STATUS_KEYS, pages_of
 from kraft.handlers.errors import EXPECTED, code_of, message_of
+from kraft.handlers.permissions import OnEach, config_resource
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
 from kraft.metadata.topic_names import reason_invalid
 from kraft.protocol.api_keys import ApiKey
@@ -37,13 +38,19 @@ from kraft.protocol.messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import NodeServices
 
-API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), listeners=(BROKER,))
-CONTROLLER_API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), listeners=(CONTROLLER,))
+_PERMISSION = OnEach(
+    "resources",
+    "results",
+    lambda item, *_: config_resource(item.resource_type, item.resource_name, Operation.DESCRIBE_CONFIGS),
+)
+API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), permission=_PERMISSION, listeners=(BROKER,))
+CONTROLLER_API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), permission=_PERMISSION, listeners=(CONTROLLER,))
 
 CONFIGS_MAX = 400_000
 """Keys in one answer: those of ten thousand topics."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraft.handlers.permissions import OnCluster
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -14,13 +15,14 @@ from kraft.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from kraft.security.acls import Operation
 from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.storage.log_directory import LogDirectory
 
-API = Handler(ApiKey.DESCRIBE_LOG_DIRS, between(1, 5))
+API = Handler(ApiKey.DESCRIBE_LOG_DIRS, between(1, 5), permission=OnCluster(Operation.DESCRIBE))
 
 
 @API.serve

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
 from kraft.handlers.errors import EXPECTED, code_of, message_of
+from kraft.handlers.permissions import on_topics
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.metadata.topic_names import reason_invalid
 from kraft.protocol.api_keys import ApiKey
@@ -18,12 +19,13 @@ from kraft.protocol.messages.describe_producers_response import (
     TopicResponse,
 )
 from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation
 from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-API = Handler(ApiKey.DESCRIBE_PRODUCERS, between(0, 0))
+API = Handler(ApiKey.DESCRIBE_PRODUCERS, between(0, 0), permission=on_topics(Operation.READ))
 
 
 @API.serve

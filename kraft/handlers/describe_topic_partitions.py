@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
-from kraft.handlers.authorized_operations import TOPIC_OPERATIONS
+from kraft.handlers.authorized_operations import access_of, operations_on
+from kraft.handlers.permissions import ASKS_INSIDE
 from kraft.handlers.produce import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.metadata.topic_names import reason_invalid
@@ -20,13 +21,15 @@ from kraft.protocol.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponseTopic,
 )
 from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation, ResourceKind
 from kraft.world.turns import Turn, sorted_in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.metadata.image.partition_registration import PartitionRegistration
+    from kraft.security.authorizer import Access
 
-API = Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, between(0, 0))
+API = Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, between(0, 0), permission=ASKS_INSIDE)
 
 PARTITION_ITEMS = 4
 """What a partition of an answer counts in a turn."""
@@ -45,11 +48,12 @@ async def describe_topic_partitions(
         )
     everything = not request.topics
     turn = Turn()
+    access = access_of(context, broker)
+    refused: list[str] = []
     names: Iterable[str] = topics.id_by_name.keys() if everything else await _in_order(request)
     first_partition = 0
     left = max(1, min(request.response_partition_limit, broker.config.integer("max.request.partition.size.limit")))
     response = DescribeTopicPartitionsResponse()
-    live = broker.metadata.is_live
     for name in names:
         if turn.is_over():
             await turn.next()
@@ -58,22 +62,17 @@ async def describe_topic_partitions(
                 continue
             if name == cursor.topic_name:
                 first_partition = cursor.partition_index
+        if access is not None and not _may_describe(access, name, is_asked=not everything):
+            if not everything:
+                refused.append(name)
+            continue
         if left <= 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         topic = topics.by_name(name)
         if topic is None:
             if not everything:
-                code = (
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                    if reason_invalid(name) is None
-                    else ErrorCode.INVALID_TOPIC_EXCEPTION
-                )
-                response.topics.append(
-                    DescribeTopicPartitionsResponseTopic(
-                        error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS
-                    )
-                )
+                response.topics.append(_unknown(name, access))
             continue
         indexes = range(first_partition, len(topic.partitions))
         first_partition = 0
@@ -84,8 +83,8 @@ async def describe_topic_partitions(
                 name=name,
                 topic_id=topic.id,
                 is_internal=name in INTERNAL_TOPICS,
-                partitions=[_partition(index, topic.partitions[index], live) for index in shown],
-                topic_authorized_operations=TOPIC_OPERATIONS,
+                partitions=[_partition(index, topic.partitions[index], broker.metadata.is_live) for index in shown],
+                topic_authorized_operations=operations_on(ResourceKind.TOPIC, name, access),
             )
         )
         if turn.is_over(PARTITION_ITEMS * len(shown)):
@@ -93,7 +92,26 @@ async def describe_topic_partitions(
         if len(shown) < len(indexes):
             response.next_cursor = Cursor(topic_name=name, partition_index=indexes[len(shown)])
             break
+    response.topics += [
+        DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+        for name in refused
+    ]
     return response
+
+
+def _unknown(name: str, access: Access | None) -> DescribeTopicPartitionsResponseTopic:
+    is_valid = reason_invalid(name) is None
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid else ErrorCode.INVALID_TOPIC_EXCEPTION,
+        name=name,
+        topic_authorized_operations=operations_on(ResourceKind.TOPIC, name, access),
+    )
+
+
+def _may_describe(access: Access, name: str, *, is_asked: bool) -> bool:
+    """What nobody named is hidden without a word."""
+    ask = access.allows if is_asked else access.may
+    return ask(Operation.DESCRIBE, ResourceKind.TOPIC, name)
 
 
 async def _in_order(request: DescribeTopicPartitionsRequest) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader, ProtocolError
 from kraft.handlers.errors import EXPECTED, code_of, message_of
+from kraft.handlers.permissions import OnCluster
 from kraft.handlers.registry import CONTROLLER, Handler, RequestContext, between
 from kraft.network.reply import Peer
 from kraft.protocol import api_keys
@@ -17,11 +18,12 @@ from kraft.protocol.framing import SIZE_BYTES, decode_request, encode_response
 from kraft.protocol.messages.default_principal_data import DefaultPrincipalData
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
+from kraft.security.acls import Operation
 
 if TYPE_CHECKING:
     from kraft.handlers.services import ControllerServices
 
-API = Handler(ApiKey.ENVELOPE, between(0, 0), listeners=(CONTROLLER,))
+API = Handler(ApiKey.ENVELOPE, between(0, 0), permission=OnCluster(Operation.CLUSTER_ACTION), listeners=(CONTROLLER,))
 
 PRINCIPAL_VERSION = 0
 

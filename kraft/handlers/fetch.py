@@ -16,6 +16,7 @@ from kraft.handlers.fetch_answer import FetchAnswer, is_enough
 from kraft.handlers.fetch_encoder import FetchedPartition, encode_fetch_reply
 from kraft.handlers.follower_fetch import FollowerFetch
 from kraft.handlers.partition_reader import PartitionReader
+from kraft.handlers.permissions import ASKS_INSIDE
 from kraft.handlers.registry import BROKER, Handler, RequestContext, between
 from kraft.handlers.throttling import user_of, wait_ms
 from kraft.network.reply import Reply
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from kraft.replication.partition import Partition
     from kraft.world.ports import Clock
 
-API = Handler(ApiKey.FETCH, between(4, 18), listeners=(BROKER,))
+API = Handler(ApiKey.FETCH, between(4, 18), permission=ASKS_INSIDE, listeners=(BROKER,))
 
 
 @API.serve_raw

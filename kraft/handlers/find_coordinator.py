@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
 from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC
 from kraft.handlers.auto_topic_creation import create_missing
+from kraft.handlers.permissions import OnCoordinatorKeys
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, message_of
@@ -19,7 +20,7 @@ from kraft.world.turns import Turn
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-API = Handler(ApiKey.FIND_COORDINATOR, between(0, 6))
+API = Handler(ApiKey.FIND_COORDINATOR, between(0, 6), permission=OnCoordinatorKeys())
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC}

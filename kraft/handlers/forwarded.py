@@ -16,6 +16,7 @@ from kraft.controller.request_context import ControllerRequestContext
 from kraft.handlers import alter_configs, client_quotas, user_scram_credentials
 from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visible
 from kraft.handlers.controller_items import check_item_count
+from kraft.handlers.permissions import ASKED_BY_CONTROLLER, ASKS_INSIDE, OnCluster, PermissionCheck, on_topics
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
 from kraft.handlers.throttling import user_of
 from kraft.protocol.api_keys import ApiKey
@@ -34,6 +35,7 @@ from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation, ResourceKind
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -41,17 +43,27 @@ if TYPE_CHECKING:
 
 FETCH_BY_ID_VERSION = 13
 
-CREATE_TOPICS = Handler(ApiKey.CREATE_TOPICS, between(2, 7), listeners=(BROKER,))
-DELETE_TOPICS = Handler(ApiKey.DELETE_TOPICS, between(1, 6), listeners=(BROKER,))
-CREATE_PARTITIONS = Handler(ApiKey.CREATE_PARTITIONS, between(0, 3), listeners=(BROKER,))
-UPDATE_FEATURES = Handler(ApiKey.UPDATE_FEATURES, between(0, 2), listeners=(BROKER,))
-UNREGISTER_BROKER = Handler(ApiKey.UNREGISTER_BROKER, between(0, 0), listeners=(BROKER,))
-DESCRIBE_QUORUM = Handler(ApiKey.DESCRIBE_QUORUM, between(0, 2), listeners=(BROKER,))
-ELECT_LEADERS = Handler(ApiKey.ELECT_LEADERS, between(0, 2), listeners=(BROKER,))
-ALTER_PARTITION_REASSIGNMENTS = Handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, between(0, 1), listeners=(BROKER,))
-LIST_PARTITION_REASSIGNMENTS = Handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, between(0, 0), listeners=(BROKER,))
-ADD_RAFT_VOTER = Handler(ApiKey.ADD_RAFT_VOTER, between(0, 1), listeners=(BROKER,))
-REMOVE_RAFT_VOTER = Handler(ApiKey.REMOVE_RAFT_VOTER, between(0, 0), listeners=(BROKER,))
+CREATE_TOPICS = Handler(ApiKey.CREATE_TOPICS, between(2, 7), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,))
+DELETE_TOPICS = Handler(ApiKey.DELETE_TOPICS, between(1, 6), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,))
+CREATE_PARTITIONS = Handler(
+    ApiKey.CREATE_PARTITIONS, between(0, 3), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,)
+)
+UPDATE_FEATURES = Handler(ApiKey.UPDATE_FEATURES, between(0, 2), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,))
+UNREGISTER_BROKER = Handler(
+    ApiKey.UNREGISTER_BROKER, between(0, 0), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,)
+)
+DESCRIBE_QUORUM = Handler(ApiKey.DESCRIBE_QUORUM, between(0, 2), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,))
+ELECT_LEADERS = Handler(ApiKey.ELECT_LEADERS, between(0, 2), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,))
+ALTER_PARTITION_REASSIGNMENTS = Handler(
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS, between(0, 1), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,)
+)
+LIST_PARTITION_REASSIGNMENTS = Handler(
+    ApiKey.LIST_PARTITION_REASSIGNMENTS, between(0, 0), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,)
+)
+ADD_RAFT_VOTER = Handler(ApiKey.ADD_RAFT_VOTER, between(0, 1), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,))
+REMOVE_RAFT_VOTER = Handler(
+    ApiKey.REMOVE_RAFT_VOTER, between(0, 0), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,)
+)
 
 _HANDED_ON = (
     UPDATE_FEATURES,
@@ -185,6 +197,24 @@ def _delegate(method: str) -> Callable[[Any, RequestContext, ControllerServices]
     return serve
 
 
+def _context_of(
+    context: RequestContext, node: ControllerServices, charge: Callable[[int], None]
+) -> ControllerRequestContext:
+    """What the controller has to know of who asks for topics. Who may delete them on the cluster may delete all."""
+    if node.authorizer is None:
+        return ControllerRequestContext(context.api_version, context.principal, charge_mutations=charge)
+    access = node.authorizer.access_of(context)
+    may_all = access.may(Operation.DELETE, ResourceKind.CLUSTER)
+    return ControllerRequestContext(
+        context.api_version,
+        context.principal,
+        charge_mutations=charge,
+        may_describe_configs=lambda name: access.may(Operation.DESCRIBE_CONFIGS, ResourceKind.TOPIC, name),
+        may_describe=lambda name: may_all or access.may(Operation.DESCRIBE, ResourceKind.TOPIC, name),
+        may_delete=lambda name: may_all or access.allows(Operation.DELETE, ResourceKind.TOPIC, name),
+    )
+
+
 def _delegate_mutation(
     method: str, strict_since: int
 ) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
@@ -197,7 +227,7 @@ def _delegate_mutation(
         )
         response = await getattr(node.controller, method)(
             request,
-            ControllerRequestContext(context.api_version, context.principal, charge_mutations=charge.charge),
+            _context_of(context, node, charge.charge),
         )
         response.throttle_time_ms = charge.wait_ms
         return response
@@ -265,8 +295,10 @@ def _controller_api(
     versions: tuple[int, int],
     serve: Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]],
     on_error: Any = None,
+    *,
+    permission: PermissionCheck,
 ) -> Handler:
-    handler = Handler(key, versions, listeners=(CONTROLLER,))
+    handler = Handler(key, versions, permission=permission, listeners=(CONTROLLER,))
     handler.serve(serve)
     handler.on_error = on_error
     return handler
@@ -276,49 +308,133 @@ _FETCH = _delegate_to_quorum()
 
 CONTROLLER_APIS = (
     _controller_api(
-        ApiKey.CREATE_TOPICS, between(2, 7), _delegate_mutation("create_topics", 6), CREATE_TOPICS.on_error
+        ApiKey.CREATE_TOPICS,
+        between(2, 7),
+        _delegate_mutation("create_topics", 6),
+        CREATE_TOPICS.on_error,
+        permission=on_topics(Operation.CREATE, unless_cluster=Operation.CREATE),
     ),
     _controller_api(
-        ApiKey.DELETE_TOPICS, between(1, 6), _delegate_mutation("delete_topics", 5), DELETE_TOPICS.on_error
+        ApiKey.DELETE_TOPICS,
+        between(1, 6),
+        _delegate_mutation("delete_topics", 5),
+        DELETE_TOPICS.on_error,
+        permission=ASKS_INSIDE,
     ),
     _controller_api(
-        ApiKey.CREATE_PARTITIONS, between(0, 3), _delegate_mutation("create_partitions", 3), CREATE_PARTITIONS.on_error
+        ApiKey.CREATE_PARTITIONS,
+        between(0, 3),
+        _delegate_mutation("create_partitions", 3),
+        CREATE_PARTITIONS.on_error,
+        permission=on_topics(Operation.ALTER, "results"),
     ),
     _controller_api(
-        ApiKey.ALTER_CLIENT_QUOTAS, between(0, 1), _delegate("alter_client_quotas"), client_quotas.ALTER.on_error
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        between(0, 1),
+        _delegate("alter_client_quotas"),
+        client_quotas.ALTER.on_error,
+        permission=OnCluster(Operation.ALTER_CONFIGS),
+    ),
+    _controller_api(
+        ApiKey.ALTER_CONFIGS,
+        between(0, 2),
+        _delegate("alter_configs"),
+        alter_configs.ALTER.on_error,
+        permission=alter_configs.ON_CONFIGS,
     ),
     _controller_api(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         between(0, 0),
         _delegate("alter_user_scram_credentials"),
         user_scram_credentials.ALTER.on_error,
+        permission=OnCluster(Operation.ALTER),
     ),
-    _controller_api(ApiKey.ALTER_CONFIGS, between(0, 2), _delegate("alter_configs"), alter_configs.ALTER.on_error),
     _controller_api(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         between(0, 1),
         _delegate("incremental_alter_configs"),
         alter_configs.INCREMENTAL.on_error,
+        permission=alter_configs.ON_CONFIGS,
     ),
-    _controller_api(ApiKey.UPDATE_FEATURES, between(0, 2), _delegate("update_features")),
-    _controller_api(ApiKey.UNREGISTER_BROKER, between(0, 0), _delegate("unregister_broker")),
-    _controller_api(ApiKey.BROKER_REGISTRATION, between(0, 4), _delegate("register_broker")),
-    _controller_api(ApiKey.BROKER_HEARTBEAT, between(0, 2), _broker_heartbeat),
-    _controller_api(ApiKey.CONTROLLER_REGISTRATION, between(0, 0), _delegate("register_controller")),
-    _controller_api(ApiKey.ALLOCATE_PRODUCER_IDS, between(0, 0), _delegate("allocate_producer_ids")),
-    _controller_api(ApiKey.ALTER_PARTITION, between(2, 3), _delegate("alter_partition")),
-    _controller_api(ApiKey.ELECT_LEADERS, between(0, 2), _delegate("elect_leaders"), ELECT_LEADERS.on_error),
-    _controller_api(ApiKey.ALTER_PARTITION_REASSIGNMENTS, between(0, 1), _delegate("alter_partition_reassignments")),
-    _controller_api(ApiKey.LIST_PARTITION_REASSIGNMENTS, between(0, 0), _delegate("list_partition_reassignments")),
-    _controller_api(ApiKey.ASSIGN_REPLICAS_TO_DIRS, between(0, 0), _delegate("assign_replicas_to_dirs")),
-    _controller_api(ApiKey.VOTE, between(0, 2), _delegate_to_quorum()),
-    _controller_api(ApiKey.BEGIN_QUORUM_EPOCH, between(0, 1), _delegate_to_quorum()),
-    _controller_api(ApiKey.END_QUORUM_EPOCH, between(0, 1), _delegate_to_quorum()),
-    _controller_api(ApiKey.FETCH, between(4, 18), _fetch_metadata),
-    _controller_api(ApiKey.FETCH_SNAPSHOT, between(0, 1), _delegate_to_quorum()),
-    _controller_api(ApiKey.DESCRIBE_QUORUM, between(0, 2), _describe_quorum),
-    _controller_api(ApiKey.ADD_RAFT_VOTER, between(0, 1), _delegate_to_quorum()),
-    _controller_api(ApiKey.REMOVE_RAFT_VOTER, between(0, 0), _delegate_to_quorum()),
-    _controller_api(ApiKey.UPDATE_RAFT_VOTER, between(0, 0), _delegate_to_quorum(names_leader=True)),
+    _controller_api(
+        ApiKey.UPDATE_FEATURES, between(0, 2), _delegate("update_features"), permission=OnCluster(Operation.ALTER)
+    ),
+    _controller_api(
+        ApiKey.UNREGISTER_BROKER, between(0, 0), _delegate("unregister_broker"), permission=OnCluster(Operation.ALTER)
+    ),
+    _controller_api(
+        ApiKey.BROKER_REGISTRATION,
+        between(0, 4),
+        _delegate("register_broker"),
+        permission=OnCluster(Operation.CLUSTER_ACTION),
+    ),
+    _controller_api(
+        ApiKey.BROKER_HEARTBEAT, between(0, 2), _broker_heartbeat, permission=OnCluster(Operation.CLUSTER_ACTION)
+    ),
+    _controller_api(
+        ApiKey.CONTROLLER_REGISTRATION,
+        between(0, 0),
+        _delegate("register_controller"),
+        permission=OnCluster(Operation.CLUSTER_ACTION),
+    ),
+    _controller_api(
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        between(0, 0),
+        _delegate("allocate_producer_ids"),
+        permission=OnCluster(Operation.CLUSTER_ACTION),
+    ),
+    _controller_api(
+        ApiKey.ALTER_PARTITION,
+        between(2, 3),
+        _delegate("alter_partition"),
+        permission=OnCluster(Operation.CLUSTER_ACTION),
+    ),
+    _controller_api(
+        ApiKey.ELECT_LEADERS,
+        between(0, 2),
+        _delegate("elect_leaders"),
+        ELECT_LEADERS.on_error,
+        permission=OnCluster(Operation.ALTER),
+    ),
+    _controller_api(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        between(0, 1),
+        _delegate("alter_partition_reassignments"),
+        permission=OnCluster(Operation.ALTER),
+    ),
+    _controller_api(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        between(0, 0),
+        _delegate("list_partition_reassignments"),
+        permission=OnCluster(Operation.DESCRIBE),
+    ),
+    _controller_api(
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+        between(0, 0),
+        _delegate("assign_replicas_to_dirs"),
+        permission=OnCluster(Operation.CLUSTER_ACTION),
+    ),
+    _controller_api(ApiKey.VOTE, between(0, 2), _delegate_to_quorum(), permission=OnCluster(Operation.CLUSTER_ACTION)),
+    _controller_api(
+        ApiKey.BEGIN_QUORUM_EPOCH, between(0, 1), _delegate_to_quorum(), permission=OnCluster(Operation.CLUSTER_ACTION)
+    ),
+    _controller_api(
+        ApiKey.END_QUORUM_EPOCH, between(0, 1), _delegate_to_quorum(), permission=OnCluster(Operation.CLUSTER_ACTION)
+    ),
+    _controller_api(ApiKey.FETCH, between(4, 18), _fetch_metadata, permission=OnCluster(Operation.CLUSTER_ACTION)),
+    _controller_api(
+        ApiKey.FETCH_SNAPSHOT, between(0, 1), _delegate_to_quorum(), permission=OnCluster(Operation.CLUSTER_ACTION)
+    ),
+    _controller_api(ApiKey.DESCRIBE_QUORUM, between(0, 2), _describe_quorum, permission=OnCluster(Operation.DESCRIBE)),
+    _controller_api(ApiKey.ADD_RAFT_VOTER, between(0, 1), _delegate_to_quorum(), permission=OnCluster(Operation.ALTER)),
+    _controller_api(
+        ApiKey.REMOVE_RAFT_VOTER, between(0, 0), _delegate_to_quorum(), permission=OnCluster(Operation.ALTER)
+    ),
+    _controller_api(
+        ApiKey.UPDATE_RAFT_VOTER,
+        between(0, 0),
+        _delegate_to_quorum(names_leader=True),
+        permission=OnCluster(Operation.CLUSTER_ACTION),
+    ),
 )
 """Served on controllers by the quorum controller or the Raft driver."""

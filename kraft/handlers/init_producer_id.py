@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.transaction.init_producer import Claim
+from kraft.handlers.permissions import OnIdempotentWrite
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.transactions import for_older
 from kraft.protocol.api_keys import ApiKey
@@ -17,7 +18,7 @@ from kraft.protocol.messages.init_producer_id_response import InitProducerIdResp
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-API = Handler(ApiKey.INIT_PRODUCER_ID, between(0, 5))
+API = Handler(ApiKey.INIT_PRODUCER_ID, between(0, 5), permission=OnIdempotentWrite())
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1

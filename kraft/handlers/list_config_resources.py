@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
+from kraft.handlers.permissions import OnCluster
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from kraft.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
+from kraft.security.acls import Operation
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-API = Handler(ApiKey.LIST_CONFIG_RESOURCES, between(0, 1))
+API = Handler(ApiKey.LIST_CONFIG_RESOURCES, between(0, 1), permission=OnCluster(Operation.DESCRIBE_CONFIGS))
 
 _ALL = (
     ResourceType.CLIENT_METRICS,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kraft.common.errors import ApiError
 from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.permissions import on_topics
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -22,13 +23,14 @@ from kraft.protocol.messages.list_offsets_response import (
 )
 from kraft.protocol.schema import Turns
 from kraft.replication.partition import CONSUMER, READ_COMMITTED, READ_UNCOMMITTED
+from kraft.security.acls import Operation
 from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.replication.partition import Partition
 
-API = Handler(ApiKey.LIST_OFFSETS, between(1, 11))
+API = Handler(ApiKey.LIST_OFFSETS, between(1, 11), permission=on_topics(Operation.DESCRIBE))
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 _FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}

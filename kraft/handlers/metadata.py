@@ -15,9 +15,10 @@ import trio
 
 from kraft.common.errors import ProtocolError
 from kraft.common.ids import ZERO_UUID
-from kraft.handlers.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from kraft.handlers.authorized_operations import NOT_ASKED, access_of, cluster_operations, operations_on
 from kraft.handlers.auto_topic_creation import create_missing
 from kraft.handlers.metadata_cache import ENCODED_KEY_BYTES_MAX, EncodedKey
+from kraft.handlers.permissions import ASKS_INSIDE
 from kraft.handlers.produce import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.throttling import wait_ms
@@ -33,14 +34,16 @@ from kraft.protocol.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation, ResourceKind
 from kraft.world.turns import TURN_ITEMS, Turn, in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.metadata.image.partition_registration import PartitionRegistration
     from kraft.metadata.image.topics_image import TopicImage, TopicsImage
+    from kraft.security.authorizer import Access
 
-API = Handler(ApiKey.METADATA, between(0, 13))
+API = Handler(ApiKey.METADATA, between(0, 13), permission=ASKS_INSIDE)
 
 THROTTLE_VERSION = 3
 """From this version on an answer begins with how long its client has to wait."""
@@ -61,7 +64,8 @@ def metadata(
     if len(frame) > REQUEST_BYTES_MAX:
         raise ProtocolError(f"a Metadata request of {len(frame)} bytes, of which there may be {REQUEST_BYTES_MAX}")
     body = bytes(frame[position:])
-    key = (context.api_version, context.peer.listener, body) if len(body) <= ENCODED_KEY_BYTES_MAX else None
+    who = "" if broker.authorizer is None else f"{context.principal} {context.peer.host}"
+    key = (context.api_version, context.peer.listener, body, who) if len(body) <= ENCODED_KEY_BYTES_MAX else None
     kept = None if key is None else broker.metadata.encoded.get(key)
     return _framed(context, kept, broker) if kept is not None else _answer(body, key, context, broker)
 
@@ -94,8 +98,10 @@ async def _encoded(body: bytes, key: EncodedKey | None, context: RequestContext,
     refusals: dict[str, int] = {}
     if _may_create(request, context):
         missing = await _missing(request, broker)
+        if missing and (access := access_of(context, broker)) is not None:
+            missing = _may_be_made(missing, access, refusals, broker)
         if missing:
-            refusals = {name: each.code for name, each in (await create_missing(missing, context, broker)).items()}
+            refusals |= {name: each.code for name, each in (await create_missing(missing, context, broker)).items()}
     image = broker.metadata.image
     response = await _respond(request, refusals, context, broker)
     await in_turns(response.encode_in_turns(out, version))
@@ -116,6 +122,21 @@ async def _missing(request: MetadataRequest, broker: BrokerServices) -> list[str
             if len(missing) == CREATED_AT_ONCE_MAX:
                 break
     return list(missing)
+
+
+def _may_be_made(missing: list[str], access: Access, refusals: dict[str, int], broker: BrokerServices) -> list[str]:
+    """Those of the missing topics that the client may create. What it may see but not create is put into
+    `refusals`."""
+    may_all = not broker.config.flag("auto.create.topics.enable") or access.may(Operation.CREATE, ResourceKind.CLUSTER)
+    allowed = []
+    for name in missing:
+        if not access.may(Operation.DESCRIBE, ResourceKind.TOPIC, name):
+            continue
+        if may_all or access.allows(Operation.CREATE, ResourceKind.TOPIC, name):
+            allowed.append(name)
+        else:
+            refusals[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return allowed
 
 
 def _framed(context: RequestContext, body: bytes | bytearray, broker: BrokerServices) -> Reply:
@@ -169,11 +190,17 @@ async def _respond(
     ]
     response.controller_id = some_live_broker([node.id for node in nodes], broker)
     live = frozenset(node.id for node in nodes)
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    access = access_of(context, broker)
+    tells = request.include_topic_authorized_operations
+    refused: list[MetadataResponseTopic] = []
     turn = Turn()
     if request.topics is None or (version == 0 and not request.topics):
         for topic in topics.topics_by_name():
-            response.topics.append(await _topic(topic, live, operations, turn))
+            if access is None or access.may(Operation.DESCRIBE, ResourceKind.TOPIC, topic.name):
+                operations = operations_on(ResourceKind.TOPIC, topic.name, access) if tells else NOT_ASKED
+                response.topics.append(await _topic(topic, live, operations, turn))
+            elif turn.is_over():
+                await turn.next()
     else:
         seen: set[tuple[bytes, str | None]] = set()
         for wanted in request.topics:
@@ -181,10 +208,33 @@ async def _respond(
                 await turn.next()
             if (wanted.topic_id, wanted.name) not in seen:
                 seen.add((wanted.topic_id, wanted.name))
+                name = _name_of(wanted, topics)
+                if access is not None and name and not access.allows(Operation.DESCRIBE, ResourceKind.TOPIC, name):
+                    refused.append(_hidden(wanted, name))
+                    continue
+                operations = operations_on(ResourceKind.TOPIC, name, access) if tells and name else NOT_ASKED
                 response.topics.append(await _requested(wanted, topics, refusals, live, operations, turn))
+    response.topics += refused
     if request.include_cluster_authorized_operations and 8 <= version <= 10:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(access)
     return response
+
+
+def _name_of(wanted: MetadataRequestTopic, topics: TopicsImage) -> str:
+    """The name of a topic that is asked for; empty for an id that is unknown."""
+    if wanted.topic_id == ZERO_UUID:
+        return wanted.name or ""
+    topic = topics.by_id.get(wanted.topic_id)
+    return "" if topic is None else topic.name
+
+
+def _hidden(wanted: MetadataRequestTopic, name: str) -> MetadataResponseTopic:
+    """The answer about a topic that may not be described: an id is then as unknown as any other."""
+    if wanted.topic_id != ZERO_UUID:
+        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+    return MetadataResponseTopic(
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name, is_internal=name in INTERNAL_TOPICS
+    )
 
 
 def some_live_broker(live: list[int], broker: BrokerServices) -> int:
@@ -213,7 +263,12 @@ async def _requested(
         code = refusals.get(name) or (
             ErrorCode.INVALID_TOPIC_EXCEPTION if not name else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
-        return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+        return MetadataResponseTopic(
+            error_code=code,
+            name=name,
+            is_internal=name in INTERNAL_TOPICS,
+            topic_authorized_operations=operations,
+        )
     return await _topic(topic, live, operations, turn)
 
 

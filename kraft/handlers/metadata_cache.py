@@ -25,8 +25,8 @@ LATELY_SECONDS = 9.0
 """Kafka's session timeout: for so long it would still list a broker that died."""
 
 
-EncodedKey = tuple[int, str, bytes]
-"""API version, listener, and the request's body."""
+EncodedKey = tuple[int, str, bytes, str]
+"""API version, listener, the request's body, and who asks where that matters."""
 
 
 class BrokerNode(NamedTuple):
@@ -60,7 +60,7 @@ class MetadataCache:
             self._note_deaths(image)
             self._nodes.clear()
             self._forget_encoded()
-        elif image.topics is not self.image.topics:
+        elif image.topics is not self.image.topics or image.acls is not self.image.acls:
             self._forget_encoded()
         self.image = image
         self.offset = offset
@@ -86,7 +86,10 @@ class MetadataCache:
 
         Nothing is kept while brokers are listed that died lately: they are not listed for long.
         """
-        if image.topics is not self.image.topics or image.cluster is not self.image.cluster or self._lately:
+        now = self.image
+        if image.topics is not now.topics or image.cluster is not now.cluster or image.acls is not now.acls:
+            return
+        if self._lately:
             return
         size = len(key[2]) + len(body) + ENCODED_OVERHEAD_BYTES
         if len(key[2]) > ENCODED_KEY_BYTES_MAX or size > ENCODED_BYTES_MAX:

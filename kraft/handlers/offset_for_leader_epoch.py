@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kraft.common.errors import NotLeader
 from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.permissions import on_topics
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.offset_for_leader_epoch_request import (
@@ -20,12 +21,17 @@ from kraft.protocol.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation
 from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-API = Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, between(2, 4))
+API = Handler(
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    between(2, 4),
+    permission=on_topics(Operation.DESCRIBE, field="topic", unless_cluster=Operation.CLUSTER_ACTION),
+)
 
 
 @API.serve

@@ -15,24 +15,39 @@ from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.replication.fetch_session import TOPIC_ID_VERSION, CachedPartition, PartitionKey
 from kraft.replication.partition import READ_COMMITTED
 from kraft.replication.replica_selector import preferred_replica
+from kraft.security.acls import Operation, ResourceKind
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.replication.partition import Partition
+    from kraft.security.authorizer import Authorizer
 
 RACK_VERSION = 11
 REPLICA_STATE_VERSION = 15
-_NOT_THERE = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
+_NOT_THERE = frozenset(
+    (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+)
 
 
 class PartitionReader:
     """For one Fetch. `replica_id` is that of the follower that asks, or negative."""
 
-    __slots__ = ("_broker", "_by_id", "_context", "_isolation", "_rack", "_replica_epoch", "acknowledges", "replica_id")
+    __slots__ = (
+        "_authorizer",
+        "_broker",
+        "_by_id",
+        "_context",
+        "_isolation",
+        "_rack",
+        "_replica_epoch",
+        "acknowledges",
+        "replica_id",
+    )
 
     def __init__(self, request: FetchRequest, context: RequestContext, broker: BrokerServices) -> None:
         self._context = context
         self._broker = broker
+        self._authorizer = broker.authorizer
         self._by_id = context.api_version >= TOPIC_ID_VERSION
         state = request.replica_state if context.api_version >= REPLICA_STATE_VERSION else None
         self.replica_id = request.replica_id if state is None else state.replica_id
@@ -72,8 +87,21 @@ class PartitionReader:
             name = replicas.topic_names.get(key.topic_id)
             if name is None:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "")
-            return replicas.partition(name, key.partition)
-        return replicas.partition(key.topic, key.partition)
+        else:
+            name = key.topic
+        if self._authorizer is not None:
+            self._check_permission(self._authorizer, name)
+        return replicas.partition(name, key.partition)
+
+    def _check_permission(self, authorizer: Authorizer, topic: str) -> None:
+        """A follower needs ClusterAction, everybody else Read. Raises ApiError TOPIC_AUTHORIZATION_FAILED."""
+        access = authorizer.access_of(self._context)
+        if not (
+            access.allows(Operation.CLUSTER_ACTION, ResourceKind.CLUSTER)
+            if self.is_follower
+            else access.allows(Operation.READ, ResourceKind.TOPIC, topic)
+        ):
+            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
     def read(self, wanted: CachedPartition, bytes_max: int, first: bool) -> FetchedPartition:
         """What the answer says of one partition. `first`: at least one batch, however large, if there is any."""

@@ -10,12 +10,14 @@ when it is committed while this replica has led without a break since the append
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader
+from kraft.handlers.authorized_operations import access_of
 from kraft.handlers.dispatcher import encode_reply, encode_reply_in_turns
 from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.permissions import ASKS_INSIDE
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.throttling import user_of, wait_ms
 from kraft.handlers.transactional_produce import TransactionalProduce, VerificationFailed
@@ -33,6 +35,7 @@ from kraft.protocol.messages.produce_response import (
 )
 from kraft.protocol.records.compression import CODEC_NAMES, ZSTD
 from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC
+from kraft.security.acls import Operation, ResourceKind
 from kraft.storage.log_validator import AppendOrigin, NotOneBatch
 from kraft.storage.record_validator import RecordsRejected
 from kraft.world.turns import Turn, in_turns
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from kraft.replication.partition import Partition, TransactionalAppend
     from kraft.storage.log_append import LogAppendInfo
 
-API = Handler(ApiKey.PRODUCE, between(3, 13), advertised_min=0, overtakes=True)
+API = Handler(ApiKey.PRODUCE, between(3, 13), permission=ASKS_INSIDE, advertised_min=0, overtakes=True)
 
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 ADMIN_CLIENT_ID = "__admin_client"
@@ -118,8 +121,10 @@ def _produce_in_turns(frame: memoryview, position: int, context: RequestContext,
     return Staged(answer(), stage)
 
 
-def _refusal(request: ProduceRequest, version: int) -> ApiError | None:
-    """Why the whole request is refused, or None. Nobody may write to a transaction without a transactional id."""
+def _refusal(request: ProduceRequest, version: int, may_use_transaction: Callable[[], bool]) -> ApiError | None:
+    """Why the whole request is refused, or None. `may_use_transaction` is asked where there are transactional
+    records."""
+    is_asked = False
     refusal = None
     for topic in request.topic_data:
         for data in topic.partition_data:
@@ -130,8 +135,10 @@ def _refusal(request: ProduceRequest, version: int) -> ApiError | None:
                 )
             elif len(records) >= HEADER_SIZE and records[MAGIC_AT] == MAGIC:
                 attributes = records[ATTRIBUTES_AT]
-                if attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
-                    return ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+                if attributes & TRANSACTIONAL_BIT and not is_asked:
+                    if not may_use_transaction():
+                        return ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+                    is_asked = True
                 if version < ZSTD_VERSION and attributes & CODEC_BITS >= len(CODEC_NAMES):
                     refusal = refusal or ApiError(
                         ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression codec {attributes & CODEC_BITS}"
@@ -210,6 +217,7 @@ class PendingProduce:
     """One Produce request that is not answered yet. Each append fills in its part of the answer."""
 
     __slots__ = (
+        "_access",
         "_acks",
         "_answers",
         "_broker",
@@ -239,7 +247,8 @@ class PendingProduce:
         self._in_turns = False
         self._large: list[_LargeAppend] = []
         self._unacknowledged: list[_Unacknowledged] = []
-        self._refusal = _refusal(request, context.api_version)
+        self._access = access_of(context, broker)
+        self._refusal = _refusal(request, context.api_version, self._may_use_transaction)
         self.transaction: TransactionalProduce | None = None
         if request.transactional_id is not None and self._refusal is None:
             self._join_transaction()
@@ -254,10 +263,24 @@ class PendingProduce:
                 self._request,
                 self._context.api_version,
                 self._broker,
-                lambda name: name not in INTERNAL_TOPICS or self._context.client_id == ADMIN_CLIENT_ID,
+                self._may_write,
             )
         except ApiError as problem:
             self._refusal = problem
+
+    def _may_use_transaction(self) -> bool:
+        """Whether the client may write in its transaction. Nobody may without a transactional id."""
+        transactional_id = self._request.transactional_id
+        return transactional_id is not None and (
+            self._access is None
+            or self._access.allows(Operation.WRITE, ResourceKind.TRANSACTIONAL_ID, transactional_id)
+        )
+
+    def _may_write(self, topic: str) -> bool:
+        """Whether the client may write to a topic. The append tells the client of those that it may not write to."""
+        if topic in INTERNAL_TOPICS and self._context.client_id != ADMIN_CLIENT_ID:
+            return False
+        return self._access is None or self._access.may(Operation.WRITE, ResourceKind.TOPIC, topic)
 
     async def append_in_turns(self) -> None:
         """Append to every partition. Others are served in between, so each append looks up its partition for itself:
@@ -284,6 +307,8 @@ class PendingProduce:
         try:
             if self._refusal is not None:
                 raise self._refusal
+            if self._access is not None and name and not self._access.allows(Operation.WRITE, ResourceKind.TOPIC, name):
+                raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             _check_topic(name, topic, self._context)
             if self._context.api_version < ZSTD_VERSION:
                 _check_codec(data.records)

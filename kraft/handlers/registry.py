@@ -8,11 +8,13 @@ encodes its own reply.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Awaitable, Callable, Iterable
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ProtocolError
+from kraft.handlers.permissions import PermissionCheck
 from kraft.network.reply import Peer, Reply
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
@@ -20,6 +22,7 @@ from kraft.protocol.schema import Turns, fields_of
 
 if TYPE_CHECKING:
     from kraft.handlers.throttling import LoopMeter
+    from kraft.security.authorizer import Authorizer
 
 BROKER = "broker"
 CONTROLLER = "controller"
@@ -74,9 +77,11 @@ class Handler:
         "min_version",
         "on_error",
         "overtakes",
+        "permission",
         "raw",
         "serve_function",
         "too_large_code",
+        "unguarded",
     )
 
     def __init__(
@@ -84,19 +89,25 @@ class Handler:
         key: int,
         versions: tuple[int, int],
         *,
+        permission: PermissionCheck,
         listeners: Iterable[str] = (BROKER,),
         advertised_min: int | None = None,
         overtakes: bool = False,
         frame_bytes_max: Callable[[Any], int] | None = None,
         too_large_code: int = ErrorCode.UNKNOWN_SERVER_ERROR,
     ) -> None:
-        """`frame_bytes_max(services)`: a larger frame is not decoded, its request is answered with
-        `too_large_code`. The API has a top-level error code then, and no `error` function."""
+        """`permission` is what a request needs where there is an authorizer.
+
+        `frame_bytes_max(services)`: a larger frame is not decoded, its request is answered with `too_large_code`. The
+        API has a top-level error code then, and no `error` function."""
         self.key = key
         self.min_version, self.max_version = versions
         self.advertised_min = self.min_version if advertised_min is None else advertised_min
         self.listeners = frozenset(listeners)
         self.overtakes = overtakes
+        self.permission = permission
+        self.unguarded = self
+        """The same without the permission: for what this node asks itself."""
         self.frame_bytes_max = frame_bytes_max
         self.too_large_code = too_large_code
         self.serve_function: Serve | None = None
@@ -117,6 +128,19 @@ class Handler:
         """Decorator: (request, code, message) -> a response that says so, where top-level fields do not suffice."""
         self.on_error = function
         return function
+
+    def guarded(self, authorizer: Authorizer) -> Handler:
+        """The same, which asks the authorizer first. Raw handlers ask for themselves."""
+        if self.serve_function is None:
+            return self
+        guarded = copy.copy(self)
+
+        async def serve(request: Any, context: RequestContext, services: Any) -> Any:
+            access = authorizer.access_of(context)
+            return await self.permission.serve(request, context, services, access, self)
+
+        guarded.serve_function = serve
+        return guarded
 
     def error_response(self, request: Any, version: int, code: int, message: str | None) -> Any:
         """The response that says that the whole request failed. Raises ProtocolError where this API has no way to
@@ -155,15 +179,15 @@ def between(first: int, last: int) -> tuple[int, int]:
 
 
 class Registry:
-    """Handlers of one kind of listener by API key."""
+    """Handlers of one kind of listener by API key; guarded where there is an authorizer."""
 
-    def __init__(self, listener: str, handlers: Iterable[Handler]) -> None:
+    def __init__(self, listener: str, handlers: Iterable[Handler], authorizer: Authorizer | None = None) -> None:
         self.listener = listener
         self._by_key: dict[int, Handler] = {}
         for handler in handlers:
             if listener in handler.listeners:
                 assert handler.key not in self._by_key, f"two handlers for API {handler.key} on {listener}"
-                self._by_key[handler.key] = handler
+                self._by_key[handler.key] = handler if authorizer is None else handler.guarded(authorizer)
 
     def get(self, key: int) -> Handler | None:
         return self._by_key.get(key)

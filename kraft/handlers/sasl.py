@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kraft.common.errors import ProtocolError
 from kraft.handlers.dispatcher import RequestDispatcher, encode_reply
+from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
 from kraft.network.reply import Peer, Reply
 from kraft.protocol import api_keys
@@ -27,8 +28,10 @@ from kraft.security.sasl.errors import SaslRefused
 from kraft.security.sasl.scram import new_nonce
 from kraft.world.ports import World
 
-HANDSHAKE: Final = Handler(ApiKey.SASL_HANDSHAKE, between(0, 1), listeners=(BROKER, CONTROLLER))
-AUTHENTICATE: Final = Handler(ApiKey.SASL_AUTHENTICATE, between(0, 2), listeners=(BROKER, CONTROLLER))
+HANDSHAKE: Final = Handler(ApiKey.SASL_HANDSHAKE, between(0, 1), permission=ANYBODY, listeners=(BROKER, CONTROLLER))
+AUTHENTICATE: Final = Handler(
+    ApiKey.SASL_AUTHENTICATE, between(0, 2), permission=ANYBODY, listeners=(BROKER, CONTROLLER)
+)
 _HEAD: Final = struct.Struct(">hhi")
 _SIZE: Final = struct.Struct(">i")
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kraft.replication.fetch_session import FetchSessionCache
     from kraft.replication.replica_manager import ReplicaManager
     from kraft.replication.topic_configs import ConfigView
+    from kraft.security.authorizer import Authorizer
     from kraft.world.ports import World
 
 
@@ -33,6 +34,9 @@ class ControllerChannel(Protocol):
 
         Raises ApiError NOT_CONTROLLER or REQUEST_TIMED_OUT when it cannot be reached in time.
         """
+
+    async def send(self, request: Any) -> Any:
+        """The same for a request of this broker itself."""
 
 
 class ProducerIds(Protocol):
@@ -62,6 +66,8 @@ class NodeServices:
     registry: Registry
     metadata: MetadataCache
     status: StatusReports
+    authorizer: Authorizer | None = None
+    """None: everybody may do everything."""
 
     @property
     def config(self) -> NodeConfig:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
 from kraft.coordinator.transaction.ending import End
+from kraft.handlers.authorized_operations import access_of
+from kraft.handlers.permissions import (
+    ASKS_INSIDE,
+    OnEach,
+    OnGroup,
+    OnTransaction,
+    check_cluster,
+    check_transactional_id,
+)
+from kraft.handlers.produce import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -32,10 +42,12 @@ from kraft.protocol.messages.end_txn_response import EndTxnResponse
 from kraft.protocol.messages.list_transactions_request import ListTransactionsRequest
 from kraft.protocol.messages.list_transactions_response import ListTransactionsResponse
 from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation, ResourceKind
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
+    from kraft.security.authorizer import Access
 
 KNOWS_FENCED = 2
 """From this version on clients of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn know PRODUCER_FENCED (KIP-588)."""
@@ -46,11 +58,19 @@ ENDS_WITH_NEW_EPOCH = 5
 NEW_EPOCHS = 2
 """That transaction.version."""
 
-ADD_PARTITIONS = Handler(ApiKey.ADD_PARTITIONS_TO_TXN, between(0, 5))
-ADD_OFFSETS = Handler(ApiKey.ADD_OFFSETS_TO_TXN, between(0, 4))
-END_TXN = Handler(ApiKey.END_TXN, between(0, 5))
-DESCRIBE = Handler(ApiKey.DESCRIBE_TRANSACTIONS, between(0, 0))
-LIST = Handler(ApiKey.LIST_TRANSACTIONS, between(0, 2))
+ADD_PARTITIONS = Handler(ApiKey.ADD_PARTITIONS_TO_TXN, between(0, 5), permission=ASKS_INSIDE)
+ADD_OFFSETS = Handler(ApiKey.ADD_OFFSETS_TO_TXN, between(0, 4), permission=OnTransaction(OnGroup(Operation.READ)))
+END_TXN = Handler(ApiKey.END_TXN, between(0, 5), permission=OnTransaction())
+DESCRIBE = Handler(
+    ApiKey.DESCRIBE_TRANSACTIONS,
+    between(0, 0),
+    permission=OnEach(
+        "transactional_ids",
+        "transaction_states",
+        lambda transactional_id, *_: (Operation.DESCRIBE, ResourceKind.TRANSACTIONAL_ID, transactional_id),
+    ),
+)
+LIST = Handler(ApiKey.LIST_TRANSACTIONS, between(0, 2), permission=ASKS_INSIDE)
 
 
 def for_older(refused: ApiError, is_older: bool) -> ApiError:
@@ -67,10 +87,20 @@ def for_older(refused: ApiError, is_older: bool) -> ApiError:
 async def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, context: RequestContext, broker: BrokerServices
 ) -> AddPartitionsToTxnResponse:
-    """Each transaction is taken or refused as a whole."""
+    """Each transaction is taken or refused as a whole. Brokers act on the cluster; a client needs Write on its
+    transactional id and on each topic."""
+    access = access_of(context, broker)
     if context.api_version >= BATCHED:
+        if access is not None:
+            check_cluster(Operation.CLUSTER_ACTION, context, access)
         return await add_partitions(request, broker)
-    codes = await _add(_single(request), broker, version=0, is_older=context.api_version < KNOWS_FENCED)
+    transaction = _single(request)
+    if access is not None:
+        check_transactional_id(Operation.WRITE, transaction.transactional_id, access)
+    refused = await _refused_topics(transaction.topics, access)
+    codes = await _add(
+        transaction, broker, version=0, is_older=context.api_version < KNOWS_FENCED, refused_topics=refused
+    )
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topic_results(request.v3_and_below_topics, codes))
 
 
@@ -100,17 +130,38 @@ def _single(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction
     )
 
 
+async def _refused_topics(topics: Iterable[AddPartitionsToTxnTopic], access: Access | None) -> frozenset[str]:
+    """The topics that the client may not write to. Internal ones are always among them."""
+    refused = set()
+    turn = Turn()
+    for topic in topics:
+        if turn.is_over():
+            await turn.next()
+        if topic.name in INTERNAL_TOPICS or (
+            access is not None and not access.allows(Operation.WRITE, ResourceKind.TOPIC, topic.name)
+        ):
+            refused.add(topic.name)
+    return frozenset(refused)
+
+
 async def _add(
-    transaction: AddPartitionsToTxnTransaction, broker: BrokerServices, *, version: int, is_older: bool
+    transaction: AddPartitionsToTxnTransaction,
+    broker: BrokerServices,
+    *,
+    version: int,
+    is_older: bool,
+    refused_topics: Set[str] = frozenset(),
 ) -> dict[TopicPartition, int]:
     """The code of each partition."""
     partitions = _partitions(transaction.topics)
-    unknown = {place for place in partitions if broker.metadata.leader_of(*place) is None}
-    if unknown:
-        return {
-            place: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if place in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
-            for place in partitions
-        }
+    wrong = {}
+    for place in partitions:
+        if place.topic in refused_topics:
+            wrong[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif broker.metadata.leader_of(*place) is None:
+            wrong[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if wrong:
+        return {place: wrong.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED) for place in partitions}
     producer = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
     try:
         if transaction.verify_only:
@@ -195,13 +246,20 @@ async def end_txn(request: EndTxnRequest, context: RequestContext, broker: Broke
 async def describe_transactions(
     request: DescribeTransactionsRequest, context: RequestContext, broker: BrokerServices
 ) -> DescribeTransactionsResponse:
-    """An id that is named twice is described once. Partitions of topics that are gone are left out."""
+    """An id that is named twice is described once. Partitions of topics that are gone are left out, and topics that
+    the caller may not describe."""
+    access = access_of(context, broker)
     response = DescribeTransactionsResponse()
     turn = Turn()
     for transactional_id in dict.fromkeys(request.transactional_ids):
         if turn.is_over():
             await turn.next()
-        response.transaction_states.append(broker.transactions.describe(transactional_id))
+        state = broker.transactions.describe(transactional_id)
+        if access is not None:
+            state.topics = [
+                each for each in state.topics if access.may(Operation.DESCRIBE, ResourceKind.TOPIC, each.topic)
+            ]
+        response.transaction_states.append(state)
     return response
 
 
@@ -220,10 +278,20 @@ def _describe_failed(
 async def list_transactions(
     request: ListTransactionsRequest, context: RequestContext, broker: BrokerServices
 ) -> ListTransactionsResponse:
-    """Of the shards that this broker coordinates."""
-    return await broker.transactions.list_transactions(
+    """Of the shards that this broker coordinates, those that the caller may describe."""
+    response = await broker.transactions.list_transactions(
         request.state_filters, request.producer_id_filters, request.duration_filter, request.transactional_id_pattern
     )
+    access = access_of(context, broker)
+    if access is not None:
+        listed, response.transaction_states = response.transaction_states, []
+        turn = Turn()
+        for state in listed:
+            if turn.is_over():
+                await turn.next()
+            if access.may(Operation.DESCRIBE, ResourceKind.TRANSACTIONAL_ID, state.transactional_id):
+                response.transaction_states.append(state)
+    return response
 
 
 APIS = (ADD_PARTITIONS, ADD_OFFSETS, END_TXN, DESCRIBE, LIST)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraft.handlers.controller_items import check_item_count
+from kraft.handlers.permissions import ASKED_BY_CONTROLLER, OnCluster
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -21,13 +22,14 @@ from kraft.protocol.messages.describe_user_scram_credentials_response import (
     DescribeUserScramCredentialsResult,
 )
 from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-API = Handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, between(0, 0))
-ALTER = Handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, between(0, 0))
+API = Handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, between(0, 0), permission=OnCluster(Operation.DESCRIBE))
+ALTER = Handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, between(0, 0), permission=ASKED_BY_CONTROLLER)
 
 
 @API.serve

@@ -14,6 +14,7 @@ from kraft.common.errors import ApiError
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
 from kraft.coordinator.shard import Marker
 from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.permissions import OnCluster
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -27,6 +28,7 @@ from kraft.protocol.messages.write_txn_markers_response import (
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.protocol.schema import Turns
 from kraft.replication.partition import TransactionalAppend
+from kraft.security.acls import Operation
 from kraft.storage.log_validator import AppendOrigin
 from kraft.world.turns import Turn
 
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.replication.partition import Partition
 
-API = Handler(ApiKey.WRITE_TXN_MARKERS, between(1, 2))
+API = Handler(
+    ApiKey.WRITE_TXN_MARKERS, between(1, 2), permission=OnCluster(Operation.CLUSTER_ACTION, or_else=Operation.ALTER)
+)
 
 ALL_REPLICAS = -1
 MARKERS_A_TURN = 50

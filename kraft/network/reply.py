@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from inspect import getcoroutinelocals
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
 from kraft.common.ids import ANONYMOUS
 from kraft.world.ports import Buffer, File
+
+if TYPE_CHECKING:
+    from kraft.security.authorizer import Access
 
 
 class FileRange:
@@ -118,6 +121,7 @@ class Peer:
     """
 
     __slots__ = (
+        "access",
         "client_software",
         "host",
         "left",
@@ -140,6 +144,8 @@ class Peer:
         self.listener = listener
         self.local_host, self.local_port = local
         self.client_software = ("", "")
+        self.access: Access | None = None
+        """What the principal may do, as the authorizer last found."""
         self.state: dict[str, object] | None = None
         self.left: Callable[[], None] | None = None
 

@@ -40,6 +40,15 @@ class BrokerState:
     SHUTTING_DOWN: Final = 7
 
 
+REFUSALS = {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (
+        "its principal is neither one of super.users nor has it ClusterAction on the cluster; name it in super.users "
+        "on every node"
+    )
+}
+"""What to do about codes that end a start."""
+
+
 class BrokerLifecycleManager:
     """One task (`run`) talks to the controller; others read `state` and wait on the events."""
 
@@ -125,8 +134,9 @@ class BrokerLifecycleManager:
                 ErrorCode.INCONSISTENT_CLUSTER_ID,
                 ErrorCode.UNSUPPORTED_VERSION,
                 ErrorCode.INVALID_REGISTRATION,
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
             ):
-                raise ApiError(code, f"the controller does not take this broker: {name_of(code)}")
+                raise ApiError(code, f"the controller does not take this broker: {REFUSALS.get(code, name_of(code))}")
             await clock.sleep(REGISTRATION_RETRY_SECONDS)
 
     async def _attempt(self, request: Any, deadline: float) -> Any:

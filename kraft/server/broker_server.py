@@ -33,6 +33,7 @@ from kraft.replication.fetch_session import FetchSessionCache
 from kraft.replication.log_tasks import LogTasks
 from kraft.replication.replica_manager import ReplicaListener, ReplicaManager
 from kraft.replication.topic_configs import ConfigView
+from kraft.server.audit import follow_metadata, make_authorizer
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
@@ -125,6 +126,7 @@ class BrokerServer(ReplicaListener):
             loggers.get("metadata"),
         )
         self.quotas = ClientQuotas(config, world.clock)
+        self.authorizer = make_authorizer(config, events, loggers.get("security"), world.clock)
         self.services = services = BrokerServices(
             world=world,
             configs=self.configs,
@@ -132,7 +134,7 @@ class BrokerServer(ReplicaListener):
             finalized_features=finalized_features,
             log=loggers.get("requests"),
             loggers=loggers,
-            registry=broker_registry(),
+            registry=broker_registry(self.authorizer),
             metadata=self.metadata,
             status=status,
             replicas=self.replicas,
@@ -143,21 +145,25 @@ class BrokerServer(ReplicaListener):
             producer_ids=self.producer_ids,
             transaction_partitions=self.transactions.partitions,
             quotas=self.quotas,
+            authorizer=self.authorizer,
         )
         self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
         listeners, pace, view = config.broker_listeners, self.quotas.connections, self.metadata
         self.socket_servers = socket_servers(world, config, listeners, counts, self.dispatcher, view, loggers, pace)
-        self.log_tasks = LogTasks(
-            world,
+        self.log_tasks = self._log_tasks(logs, loggers)
+
+    def _services(self) -> BrokerServices:
+        return self.services
+
+    def _log_tasks(self, logs: LogManager, loggers: Loggers) -> LogTasks:
+        return LogTasks(
+            self._world,
             logs,
             self.replicas.flusher,
             lambda: self.configs.effective(self.metadata.image),
             self.replicas.directory_failed,
             loggers.get("logs"),
         )
-
-    def _services(self) -> BrokerServices:
-        return self.services
 
     def _group_coordinator(self) -> GroupCoordinator:
         return GroupCoordinator(
@@ -197,6 +203,7 @@ class BrokerServer(ReplicaListener):
             )
             await self.lifecycle.registered.wait()
             await shows_registration(loader, self._config.node_id, self.lifecycle.epoch)
+            follow_metadata(self.authorizer, loader)
             loader.add_publisher(self.publisher)
             loader.add_publisher(DynamicConnectionLimits(self.configs, tuple(self.socket_servers.values())))
             loader.add_publisher(QuotaPublisher(self.quotas))

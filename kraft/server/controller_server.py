@@ -28,6 +28,7 @@ from kraft.quota.client_quotas import MutationQuotas
 from kraft.quota.quota_publisher import QuotaPublisher
 from kraft.raft.driver import RaftDriver
 from kraft.replication.topic_configs import ConfigView
+from kraft.server.audit import follow_metadata, make_authorizer
 from kraft.server.broker_server import SECURITY_PROTOCOL_IDS
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.event_journal import EventJournal, EventKind
@@ -89,7 +90,8 @@ class ControllerServer:
             logger=self._log,
         )
         self.metadata = MetadataCache(world.clock, MetadataImage())
-        self.registry = controller_registry()
+        authorizer = make_authorizer(config, events, loggers.get("security"), world.clock)
+        self.registry = controller_registry(authorizer)
         mutations = MutationQuotas(config, world.clock)
         self.services = ControllerServices(
             world=world,
@@ -104,6 +106,7 @@ class ControllerServer:
             controller=self.controller,
             raft=raft,
             mutations=mutations,
+            authorizer=authorizer,
         )
         self.dispatcher = RequestDispatcher(self.registry, self.services, world.clock, loggers.get("requests"))
         self.socket_servers = socket_servers(
@@ -115,6 +118,7 @@ class ControllerServer:
             QuotaPublisher(mutations),
         ):
             shared.loader.add_publisher(publisher)
+        follow_metadata(authorizer, shared.loader)
         channel.use_local(self.registry, self.services)
 
     async def run(self, listeners: Mapping[str, BoundListener], advertised: tuple[Endpoint, ...]) -> None:

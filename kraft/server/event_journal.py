@@ -44,6 +44,12 @@ class EventKind:
     # topic, partition, strategy, members, awaited, since_ms, until_ms (None: no bound), ends, candidate (-1: none),
     # command: active controller
     ELECTION_WAITING: Final = "election.waiting"
+    # principal, host, operation, resource_type, resource_name, untold: on the node that was asked
+    ACCESS_DENIED: Final = "access.denied"
+    # principal, host, acl_principal, acl_host, permission, operation, resource_type, pattern_type, resource_name:
+    # active controller
+    ACL_ADDED: Final = "acl.added"
+    ACL_REMOVED: Final = "acl.removed"
     # topic, partition, replica, leader, leader_epoch, start_offset, end_offset, high_watermark: on its node
     REPLICA_TRUNCATED: Final = "replica.truncated"
 

@@ -11,6 +11,8 @@ from kraft.common.config.types import Value
 if TYPE_CHECKING:
     from kraft.common.config.node_config import NodeConfig
 
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
 _IN_ORDER: Final = (
     ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
     ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
@@ -106,6 +108,35 @@ def _check_memory(config: NodeConfig) -> list[str]:
     return problems
 
 
+def super_users(text: str) -> frozenset[str]:
+    """The principals in a value of super.users."""
+    return frozenset(user.strip() for user in text.split(";") if user.strip())
+
+
+def _check_authorizer(config: NodeConfig) -> list[str]:
+    problems = []
+    name = "authorizer.class.name"
+    authorizer = config.text(name)
+    if authorizer not in ("", STANDARD_AUTHORIZER):
+        problems.append(
+            f"{_origin(config, name)}: {name} {authorizer} cannot be loaded; built in is {STANDARD_AUTHORIZER}"
+        )
+    name = "super.users"
+    problems += [
+        f"{_origin(config, name)}: {name}: {user!r} is no principal; write User:{user}, and a semicolon between two"
+        for user in sorted(super_users(config.text(name)))
+        if ":" not in user
+    ]
+    if not authorizer:
+        problems += [
+            f"{_origin(config, name)}: {name} has no effect without an authorizer; "
+            f"set authorizer.class.name={STANDARD_AUTHORIZER} or remove it"
+            for name in ("super.users", "allow.everyone.if.no.acl.found")
+            if name in config.settings
+        ]
+    return problems
+
+
 def _check_choices(config: NodeConfig) -> list[str]:
     problems = []
     selector = config.optional_text("replica.selector.class")
@@ -115,6 +146,7 @@ def _check_choices(config: NodeConfig) -> list[str]:
             f"{origin}: replica.selector.class {selector} cannot be loaded; built in are "
             f"{' and '.join(_REPLICA_SELECTORS)}"
         )
+    problems += _check_authorizer(config)
     problems += [
         f"{_origin(config, name)}: {name} must be 0 to 4"
         for name in ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec")

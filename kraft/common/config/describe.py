@@ -100,6 +100,10 @@ _DYNAMIC_ONLY: Final = (
 )
 """Keys that Kafka shows only where somebody set them."""
 
+_AUTHORIZERS_OWN: Final = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
+"""Keys that Kafka's authorizer reads, of which Kafka's table does not know. They are shown where they are set or asked
+for."""
+
 OWN_KEYS: Final = "kraft."
 
 
@@ -126,14 +130,17 @@ def describe_topic(
     return _describe_each(shown, names, describe)
 
 
+def _is_hidden(name: str, layers: BrokerLayers, names: Sequence[str] | None) -> bool:
+    """Whether a broker's key is left out because nobody set it."""
+    if name in _DYNAMIC_ONLY:
+        return name not in layers.cluster and name not in layers.broker
+    return name in _AUTHORIZERS_OWN and names is None and name not in layers.static.settings
+
+
 def describe_broker(layers: BrokerLayers, names: Sequence[str] | None = None) -> list[DescribedConfig]:
     """Every key of this broker, with the values in force."""
     values = layers.effective()
-    shown = [
-        key
-        for key in BROKER_KEYS.public()
-        if key.name not in _DYNAMIC_ONLY or key.name in layers.cluster or key.name in layers.broker
-    ]
+    shown = [key for key in BROKER_KEYS.public() if not _is_hidden(key.name, layers, names)]
 
     def describe(key: ConfigKey) -> DescribedConfig:
         return _described(

@@ -23,7 +23,7 @@ def delete_topics(
         if context.api_version < 3:
             raise ApiError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
         raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED, message_of(ErrorCode.TOPIC_DELETION_DISABLED))
-    resolved, results = _resolve(view, request)
+    resolved, results = _resolve(view, request, context)
     records: list[Any] = []
     for topic_id, name in resolved.items():
         code, message = ErrorCode.NONE, None
@@ -41,7 +41,9 @@ def _result(name: str | None, topic_id: bytes, code: int, message: str | None) -
     return DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)
 
 
-def _resolve(view: ControllerView, request: DeleteTopicsRequest) -> tuple[dict[bytes, str], list[DeletableTopicResult]]:
+def _resolve(
+    view: ControllerView, request: DeleteTopicsRequest, context: ControllerRequestContext
+) -> tuple[dict[bytes, str], list[DeletableTopicResult]]:
     """(names of the topics to delete by id, answers for what cannot be)."""
     results: list[DeletableTopicResult] = []
     names: dict[str, int] = dict.fromkeys(request.topic_names, 0)
@@ -83,8 +85,24 @@ def _resolve(view: ControllerView, request: DeleteTopicsRequest) -> tuple[dict[b
             results.append(_result(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID, message_of(ErrorCode.UNKNOWN_TOPIC_ID)))
         elif count == 1 and known is not None:
             found[topic_id] = known.name
-    _resolve_names(view, names, ids, found, results)
+    _refuse_ids(found, results, context)
+    _resolve_names(view, names, ids, found, results, context)
     return found, results
+
+
+def _refuse_ids(
+    found: dict[bytes, str], results: list[DeletableTopicResult], context: ControllerRequestContext
+) -> None:
+    """Take out what the caller may not delete. Who may not see a topic is not told its name."""
+    for topic_id, name in tuple(found.items()):
+        if not context.may_delete(name):
+            del found[topic_id]
+            results.append(_refused(name if context.may_describe(name) else None, topic_id))
+
+
+def _refused(name: str | None, topic_id: bytes) -> DeletableTopicResult:
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return _result(name, topic_id, code, message_of(code))
 
 
 def _resolve_names(
@@ -93,12 +111,15 @@ def _resolve_names(
     ids: dict[bytes, int],
     found: dict[bytes, str],
     results: list[DeletableTopicResult],
+    context: ControllerRequestContext,
 ) -> None:
     for name, count in names.items():
         if count > 1:
             continue
         topic_id = view.image.topics.id_by_name.get(name)
-        if topic_id is None:
+        if not context.may_describe(name):
+            results.append(_refused(name, ZERO_UUID))
+        elif topic_id is None:
             results.append(
                 _result(
                     name,
@@ -107,6 +128,8 @@ def _resolve_names(
                     message_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
                 )
             )
+        elif not context.may_delete(name):
+            results.append(_refused(name, topic_id))
         elif topic_id in ids:
             found.pop(topic_id, None)
             results.append(

@@ -1,31 +1,23 @@
-"""Access control entries by id, as the log holds them."""
+"""Access control entries by id, as the log holds them, and the index by which the authorizer decides."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.records.access_control_entry_record import AccessControlEntryRecord
 from kraft.metadata.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
-
-
-class AccessControlEntry(NamedTuple):
-    """One rule. Types and operations are Kafka's wire ids."""
-
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
+from kraft.security.acl_rules import AclRules
+from kraft.security.acls import AccessControlEntry
 
 
 @dataclass(frozen=True, slots=True)
 class AclsImage:
     by_id: OrderedMap[bytes, AccessControlEntry] = field(default_factory=OrderedMap)
+    rules: AclRules = field(default_factory=AclRules, compare=False, repr=False)
+    """Derived from `by_id`."""
 
     def write(self) -> Iterator[Any]:
         for acl_id, entry in self.by_id.items():
@@ -59,4 +51,7 @@ class AclsDraft:
         del self._by_id[record.id]
 
     def finish(self) -> AclsImage:
-        return AclsImage(OrderedMap(self._by_id.finish()))
+        by_id = OrderedMap(self._by_id.finish())
+        removed = [entry for entry in self.changed.values() if entry is not None]
+        added = [entry for acl_id in self.changed if (entry := by_id.get(acl_id)) is not None]
+        return AclsImage(by_id, self._base.rules.changed(removed, added))

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from kraft.common.config.checks import STANDARD_AUTHORIZER
 from kraft.common.config.describe import (
     BrokerLayers,
     ConfigSource,
@@ -86,6 +87,19 @@ def test_a_key_of_our_own_is_shown_where_it_is_set_or_asked_for() -> None:
         if config.name == name
     ] == [(name, "balanced", ConfigSource.DYNAMIC_TOPIC)]
     assert [(config.name, config.value) for config in describe_topic({}, layers(), [name])] == [(name, "none")]
+
+
+def test_keys_of_the_authorizer_are_shown_where_they_are_set_or_asked_for() -> None:
+    properties = RECORDED["properties"] + f"\nauthorizer.class.name={STANDARD_AUTHORIZER}\nsuper.users=User:a"
+    static = load_node_config(files=[ConfigFile("server.properties", properties)])
+    own = ("super.users", "allow.everyone.if.no.acl.found")
+
+    def shown(names: list[str] | None) -> list[tuple[str, str | None]]:
+        found = describe_broker(BrokerLayers(static, {}, {}), names)
+        return [(config.name, config.value) for config in found if config.name in own]
+
+    assert shown(None) == [("super.users", "User:a")]
+    assert sorted(shown(list(own))) == [("allow.everyone.if.no.acl.found", "false"), ("super.users", "User:a")]
 
 
 def test_documentation_comes_with_every_key() -> None:

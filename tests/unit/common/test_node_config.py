@@ -214,7 +214,10 @@ def test_the_environment_is_read_as_kafkas_image_reads_it() -> None:
         ("group.consumer.heartbeat.interval.ms=20000", "must not exceed group.consumer.max.heartbeat.interval.ms"),
         ("broker.id=9", "broker.id 9 and node.id 1 differ"),
         ("listener.name.plaintext.nonsense=1", "unknown key listener.name.plaintext.nonsense"),
-        ("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer", "not served yet"),
+        ("authorizer.class.name=kafka.security.authorizer.AclAuthorizer", "cannot be loaded; built in is org.apache"),
+        ("super.users=User:a;b", "super.users: 'b' is no principal; write User:b"),
+        ("super.users=User:a", "super.users has no effect without an authorizer"),
+        ("allow.everyone.if.no.acl.found=true", "has no effect without an authorizer"),
     ],
 )
 def test_what_cannot_work_is_refused(setting: str, complaint: str) -> None:

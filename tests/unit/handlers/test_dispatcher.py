@@ -14,6 +14,7 @@ from kraft.common.ids import Uuid
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import SAMPLED, RequestDispatcher
 from kraft.handlers.metadata_cache import ENCODED_BYTES_MAX, ENCODED_KEY_BYTES_MAX, MetadataCache
+from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, Handler, Registry, RequestContext, between
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.records.config_record import ConfigRecord
@@ -47,7 +48,7 @@ def dispatch(dispatching: RequestDispatcher, frame: bytes) -> bytes:
 
 
 def heartbeats(seen: list[Any]) -> Handler:
-    api = Handler(ApiKey.HEARTBEAT, between(0, 4))
+    api = Handler(ApiKey.HEARTBEAT, between(0, 4), permission=ANYBODY)
 
     @api.serve
     async def serve(request: HeartbeatRequest, context: RequestContext, services: None) -> HeartbeatResponse:
@@ -83,7 +84,7 @@ def test_what_is_not_served_breaks_the_protocol(key: int, version: int) -> None:
 
 
 def test_a_request_that_still_needs_its_frame_says_so_whether_it_is_timed_or_not() -> None:
-    api = Handler(ApiKey.HEARTBEAT, between(0, 4))
+    api = Handler(ApiKey.HEARTBEAT, between(0, 4), permission=ANYBODY)
     stage = FirstStage(1)
 
     @api.serve_raw

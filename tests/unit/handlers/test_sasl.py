@@ -14,6 +14,7 @@ from trio.testing import MockClock
 from kraft.common.errors import ProtocolError
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
+from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, Handler, Registry, RequestContext, between
 from kraft.handlers.sasl import AUTHENTICATE, HANDSHAKE, SaslGate
 from kraft.network.logins import LOGIN_SECONDS_MAX, Logins
@@ -39,7 +40,7 @@ class Door:
         world = RealWorld(log_sink=lambda event: None)
         world.clock = TrioClock()  # type: ignore[assignment]  # The mock clock's time.
         self.clock, self.seen = world.clock, list[str]()
-        heartbeat = Handler(ApiKey.HEARTBEAT, between(0, 4))
+        heartbeat = Handler(ApiKey.HEARTBEAT, between(0, 4), permission=ANYBODY)
 
         @heartbeat.serve
         async def serve(request: HeartbeatRequest, context: RequestContext, services: None) -> HeartbeatResponse:

@@ -16,6 +16,7 @@ from kraft.common.config.endpoints import Endpoint
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
+from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, Handler, Registry
 from kraft.network.reply import FileRange, Peer, Reply
 from kraft.protocol.error_codes import ErrorCode
@@ -33,7 +34,11 @@ from tests.unit.server.brokers import simulate
 def local_requests(dispatcher: RequestDispatcher, threads: ThreadsPort, lines: list[Any]) -> LocalRequests:
     log = Loggers(lines.append, cast("Any", SimpleNamespace(wall_ms=lambda: 0))).get("http_admin")
     return LocalRequests(
-        dispatcher, Registry(BROKER, [Handler(1, (4, 12))]), Endpoint("PLAINTEXT", "localhost", 9092), threads, log
+        dispatcher,
+        Registry(BROKER, [Handler(1, (4, 12), permission=ANYBODY)]),
+        Endpoint("PLAINTEXT", "localhost", 9092),
+        threads,
+        log,
     )
 
 

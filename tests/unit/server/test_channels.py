@@ -14,6 +14,7 @@ from kraft.common.errors import ApiError, NotLeader
 from kraft.common.logging import Loggers
 from kraft.handlers import api_versions, envelope
 from kraft.handlers.dispatcher import RequestDispatcher
+from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import CONTROLLER, Handler, Registry, RequestContext, between
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.network.reply import Peer
@@ -42,9 +43,8 @@ class Controller:
         self.seen: list[tuple[Any, RequestContext]] = []
         handlers = [api_versions.API, envelope.API]
         for key in (ApiKey.ALLOCATE_PRODUCER_IDS, ApiKey.CREATE_TOPICS):
-            handler = Handler(
-                key, between(0, 0) if key == ApiKey.ALLOCATE_PRODUCER_IDS else between(2, 7), listeners=(CONTROLLER,)
-            )
+            versions = between(0, 0) if key == ApiKey.ALLOCATE_PRODUCER_IDS else between(2, 7)
+            handler = Handler(key, versions, permission=ANYBODY, listeners=(CONTROLLER,))
 
             @handler.serve
             async def serve(request: Any, context: RequestContext, node: Any) -> Any:

@@ -3,6 +3,7 @@ yet."""
 
 from tests.vectors.case import Case
 from tests.vectors.cases import (
+    acls,
     at_controller,
     cluster,
     configs,
@@ -40,6 +41,7 @@ MODULES: dict[str, tuple[Case, ...]] = {
     "quorum": quorum.CASES,
     "quotas": quotas.CASES,
     "sasl": sasl.CASES,
+    "acls": acls.CASES,
     "envelopes": envelopes.CASES,
     "registration": registration.CASES,
     "at_controller": at_controller.CASES,

@@ -6,8 +6,10 @@ from typing import Final
 
 from kraft.common.config.definition import ConfigKey, key
 from kraft.common.config.keys.words import (
+    BOOLEAN,
     CLASS,
     CLUSTER_WIDE,
+    ENFORCED,
     LIST,
     LONG,
     LOW,
@@ -27,9 +29,29 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "",
         LOW,
         READ_ONLY,
-        REFUSED,
+        ENFORCED,
         ANYTHING,
-        "The class that decides who may do what. Authorisation is not there yet, and passing over it is not safe.",
+        "What decides who may do what: Kafka's StandardAuthorizer, by its class name, or nothing.",
+    ),
+    key(
+        "super.users",
+        STRING,
+        "",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        ANYTHING,
+        "Principals that the authorizer lets do everything, separated by semicolons: `User:admin;User:CN=broker-1`.",
+    ),
+    key(
+        "allow.everyone.if.no.acl.found",
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        ANYTHING,
+        "Lets everybody do everything with a resource that no access control entry names.",
     ),
     key(
         "principal.builder.class",

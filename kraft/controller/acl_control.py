@@ -1,0 +1,143 @@
+"""CreateAcls and DeleteAcls (KIP-140, KIP-801): every entry and filter has its own answer, all changes are one batch.
+An entry that is there already is not written again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from kraft.common.errors import ApiError
+from kraft.controller.controller_result import ControllerResult, check_operation_size
+from kraft.controller.controller_view import ControllerView
+from kraft.metadata.records.access_control_entry_record import AccessControlEntryRecord
+from kraft.metadata.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
+from kraft.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from kraft.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from kraft.protocol.messages.delete_acls_response import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsResponse,
+)
+from kraft.protocol.messages.describe_acls_request import DescribeAclsRequest
+from kraft.security.acls import (
+    ANY,
+    CLUSTER_NAME,
+    KIND_NAMES,
+    OPERATION_NAMES,
+    PATTERN_NAMES,
+    PERMISSION_NAMES,
+    UNKNOWN,
+    AccessControlEntry,
+    AclFilter,
+    PatternType,
+    ResourceKind,
+)
+
+COMPARED_MAX: Final = 200_000
+"""Entries that one DeleteAcls compares with its filters, all together. A filter of one entry compares none."""
+NAME_BYTES_MAX: Final = 32_767
+"""What a record holds of a name, a principal or a host."""
+
+
+def create_acls(
+    view: ControllerView, request: CreateAclsRequest, new_id: Callable[[], bytes]
+) -> ControllerResult[CreateAclsResponse]:
+    """Records and answer. Raises ApiError POLICY_VIOLATION for more records than one operation may write."""
+    response = CreateAclsResponse()
+    records: dict[AccessControlEntry, Any] = {}
+    for creation in request.creations:
+        result = AclCreationResult(error_message=None)
+        response.results.append(result)
+        try:
+            entry = entry_of(creation)
+        except ApiError as error:
+            result.error_code, result.error_message = error.code, error.message
+            continue
+        if entry not in view.image.acls.rules and entry not in records:
+            records[entry] = AccessControlEntryRecord(id=new_id(), **entry._asdict())
+    check_operation_size(list(records))
+    return ControllerResult(list(records.values()), response, atomic=True)
+
+
+def entry_of(creation: AclCreation) -> AccessControlEntry:
+    """The entry that a request asks for. Raises ApiError INVALID_REQUEST for one that cannot be."""
+    entry = AccessControlEntry(
+        creation.resource_type,
+        creation.resource_name,
+        creation.resource_pattern_type,
+        creation.principal,
+        creation.host,
+        creation.operation,
+        creation.permission_type,
+    )
+    if entry.resource_type == ResourceKind.CLUSTER and entry.resource_name != CLUSTER_NAME:
+        raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not entry.resource_name:
+        raise _invalid("Invalid empty resource name")
+    for field, value, names, refused in (
+        ("resourceType", entry.resource_type, KIND_NAMES, (UNKNOWN, ANY)),
+        ("patternType", entry.pattern_type, PATTERN_NAMES, (UNKNOWN, ANY, PatternType.MATCH)),
+        ("operation", entry.operation, OPERATION_NAMES, (UNKNOWN, ANY)),
+        ("permissionType", entry.permission_type, PERMISSION_NAMES, (UNKNOWN, ANY)),
+    ):
+        if value in refused or value not in names:
+            raise _invalid(f"Invalid {field} {names.get(value, names[UNKNOWN])}")
+    kind, _, name = entry.principal.partition(":")
+    if not kind or not name:
+        raise _invalid(f"expected a string in format principalType:principalName but got {entry.principal}")
+    if any(len(text.encode()) > NAME_BYTES_MAX for text in (entry.resource_name, entry.principal, entry.host)):
+        raise _invalid(f"A name, a principal and a host have at most {NAME_BYTES_MAX} bytes each")
+    return entry
+
+
+def delete_acls(view: ControllerView, request: DeleteAclsRequest) -> ControllerResult[DeleteAclsResponse]:
+    """Records and answer. Raises ApiError POLICY_VIOLATION for more work than one operation may make."""
+    acls = view.image.acls.by_id
+    response = DeleteAclsResponse()
+    removed: dict[bytes, Any] = {}
+    compared = 0
+    for wanted in request.filters:
+        result = DeleteAclsFilterResult(error_message=None)
+        response.filter_results.append(result)
+        try:
+            taken = filter_of(wanted)
+        except ApiError as error:
+            result.error_code, result.error_message = error.code, error.message
+            continue
+        compared += len(acls)
+        if compared > max(COMPARED_MAX, len(acls)):
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"{len(request.filters)} filters over {len(acls)} entries are too many for one request; send fewer",
+            )
+        found = [(acl_id, entry) for acl_id, entry in acls.items() if taken.takes(entry)]
+        removed.update((acl_id, RemoveAccessControlEntryRecord(id=acl_id)) for acl_id, _ in found)
+        result.matching_acls = _matching(entry for _, entry in found)
+    check_operation_size(list(removed))
+    return ControllerResult(list(removed.values()), response, atomic=True)
+
+
+def _matching(entries: Iterable[AccessControlEntry]) -> list[DeleteAclsMatchingAcl]:
+    return [DeleteAclsMatchingAcl(error_message=None, **entry._asdict()) for entry in entries]
+
+
+def filter_of(wanted: DeleteAclsFilter | DescribeAclsRequest) -> AclFilter:
+    """The filter that a request asks for. Raises ApiError INVALID_REQUEST for a value that is none of Kafka's."""
+    taken = AclFilter(
+        wanted.resource_type_filter,
+        wanted.resource_name_filter,
+        wanted.pattern_type_filter,
+        wanted.principal_filter,
+        wanted.host_filter,
+        wanted.operation,
+        wanted.permission_type,
+    )
+    if taken.is_unknown:
+        raise _invalid("The filter has a resource type, pattern type, operation or permission that is unknown.")
+    return taken
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,139 @@
+"""Access control entries: Kafka's ids and names for them, and the filters that find them (KIP-11, KIP-290)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+UNKNOWN: Final = 0
+ANY: Final = 1
+WILDCARD: Final = "*"
+ANY_PRINCIPAL: Final = "User:*"
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The name of the one resource of kind CLUSTER."""
+
+
+class ResourceKind:
+    """What an entry is about."""
+
+    TOPIC: Final = 2
+    GROUP: Final = 3
+    CLUSTER: Final = 4
+    TRANSACTIONAL_ID: Final = 5
+    DELEGATION_TOKEN: Final = 6
+    USER: Final = 7
+
+
+class PatternType:
+    """How an entry names its resources. MATCH is for filters only."""
+
+    MATCH: Final = 2
+    LITERAL: Final = 3
+    PREFIXED: Final = 4
+
+
+class Operation:
+    """What somebody does to a resource."""
+
+    ALL: Final = 2
+    READ: Final = 3
+    WRITE: Final = 4
+    CREATE: Final = 5
+    DELETE: Final = 6
+    ALTER: Final = 7
+    DESCRIBE: Final = 8
+    CLUSTER_ACTION: Final = 9
+    DESCRIBE_CONFIGS: Final = 10
+    ALTER_CONFIGS: Final = 11
+    IDEMPOTENT_WRITE: Final = 12
+    CREATE_TOKENS: Final = 13
+    DESCRIBE_TOKENS: Final = 14
+    TWO_PHASE_COMMIT: Final = 15
+
+
+class Permission:
+    """What an entry says about an operation."""
+
+    DENY: Final = 2
+    ALLOW: Final = 3
+
+
+def _names(holder: type) -> dict[int, str]:
+    return {UNKNOWN: "UNKNOWN", ANY: "ANY"} | {
+        value: name for name, value in vars(holder).items() if isinstance(value, int) and name.isupper()
+    }
+
+
+KIND_NAMES: Final = _names(ResourceKind)
+PATTERN_NAMES: Final = _names(PatternType)
+OPERATION_NAMES: Final = _names(Operation)
+PERMISSION_NAMES: Final = _names(Permission)
+
+IMPLIED_BY: Final = {
+    Operation.DESCRIBE: frozenset((Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)),
+    Operation.DESCRIBE_CONFIGS: frozenset((Operation.ALTER_CONFIGS,)),
+}
+"""Who may do one of these may do the key, too."""
+
+
+class AccessControlEntry(NamedTuple):
+    """One rule. Types and operations are Kafka's wire ids."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+    def concerns(self, host: str, operation: int) -> bool:
+        """Whether the rule is about that operation from that host. Only what is allowed implies more."""
+        if self.host not in (WILDCARD, host):
+            return False
+        if self.operation in (Operation.ALL, operation):
+            return True
+        return self.permission_type == Permission.ALLOW and self.operation in IMPLIED_BY.get(operation, ())
+
+
+class AclFilter(NamedTuple):
+    """Which entries are meant. None and ANY stand for all; MATCH for every pattern that applies to the name."""
+
+    resource_type: int
+    resource_name: str | None
+    pattern_type: int
+    principal: str | None
+    host: str | None
+    operation: int
+    permission_type: int
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether a field has a value that is none of ours."""
+        return (
+            self.resource_type not in KIND_NAMES
+            or self.pattern_type not in PATTERN_NAMES
+            or self.operation not in OPERATION_NAMES
+            or self.permission_type not in PERMISSION_NAMES
+            or UNKNOWN in (self.resource_type, self.pattern_type, self.operation, self.permission_type)
+        )
+
+    def takes(self, entry: AccessControlEntry) -> bool:
+        return (
+            self.resource_type in (ANY, entry.resource_type)
+            and self.principal in (None, entry.principal)
+            and self.host in (None, entry.host)
+            and self.operation in (ANY, entry.operation)
+            and self.permission_type in (ANY, entry.permission_type)
+            and self._takes_name(entry)
+        )
+
+    def _takes_name(self, entry: AccessControlEntry) -> bool:
+        if self.pattern_type not in (ANY, PatternType.MATCH, entry.pattern_type):
+            return False
+        if self.resource_name is None or self.resource_name == entry.resource_name:
+            return True
+        if self.pattern_type != PatternType.MATCH:
+            return False
+        if entry.pattern_type == PatternType.LITERAL:
+            return entry.resource_name == WILDCARD
+        return self.resource_name.startswith(entry.resource_name)

@@ -1,0 +1,107 @@
+"""Who was denied what, and who changed access control entries: one event each, to the log and the node's journal.
+
+Denials are bounded: a client that asks in a loop must not push everything else out of log and journal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kraft.common.config.checks import super_users
+from kraft.common.config.node_config import NodeConfig
+from kraft.metadata.publisher import MetadataUpdate
+from kraft.security.acls import (
+    KIND_NAMES,
+    OPERATION_NAMES,
+    PATTERN_NAMES,
+    PERMISSION_NAMES,
+    AccessControlEntry,
+)
+from kraft.security.authorizer import Authorizer
+from kraft.server.event_journal import EventJournal, EventKind
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+    from kraft.metadata.loader import MetadataLoader
+    from kraft.world.ports import Clock
+
+DENIALS_MAX: Final = 20
+"""Denials told in one window."""
+WINDOW_SECONDS: Final = 10.0
+
+
+class AuditLog:
+    """See `kraft.security.authorizer.AuditListener`."""
+
+    def __init__(self, events: EventJournal, log: Logger, clock: Clock) -> None:
+        self._events = events
+        self._log = log
+        self._clock = clock
+        self._window_end = 0.0
+        self._told = 0
+        self._untold = 0
+
+    def handle_denied(self, principal: str, host: str, operation: int, kind: int, name: str) -> None:
+        """See `AuditListener`. `untold`: denials since the last one told that were too many to tell."""
+        now = self._clock.now()
+        if now >= self._window_end:
+            self._window_end, self._told = now + WINDOW_SECONDS, 0
+        if self._told >= DENIALS_MAX:
+            self._untold += 1
+            return
+        self._told += 1
+        untold, self._untold = self._untold, 0
+        fields = {
+            "principal": principal,
+            "host": host,
+            "operation": OPERATION_NAMES[operation],
+            "resource_type": KIND_NAMES[kind],
+            "resource_name": name,
+            "untold": untold,
+        }
+        self._log.warning("access denied", **fields)
+        self._events.append(EventKind.ACCESS_DENIED, **fields)
+
+    def handle_changed(self, principal: str, host: str, entry: AccessControlEntry, is_added: bool) -> None:
+        """See `AuditListener`."""
+        fields = {
+            "principal": principal,
+            "host": host,
+            "acl_principal": entry.principal,
+            "acl_host": entry.host,
+            "permission": PERMISSION_NAMES[entry.permission_type],
+            "operation": OPERATION_NAMES[entry.operation],
+            "resource_type": KIND_NAMES[entry.resource_type],
+            "pattern_type": PATTERN_NAMES[entry.pattern_type],
+            "resource_name": entry.resource_name,
+        }
+        self._log.info("acl added" if is_added else "acl removed", **fields)
+        self._events.append(EventKind.ACL_ADDED if is_added else EventKind.ACL_REMOVED, **fields)
+
+
+class AuthorizerPublisher:
+    """A metadata publisher: the authorizer follows the image."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    def publish(self, update: MetadataUpdate) -> None:
+        """See `kraft.metadata.publisher.MetadataPublisher`."""
+        self._authorizer.take_rules(update.image.acls.rules)
+
+
+def follow_metadata(authorizer: Authorizer | None, loader: MetadataLoader) -> None:
+    """Have the loader keep the node's authorizer up to date, if there is one."""
+    if authorizer is not None:
+        loader.add_publisher(AuthorizerPublisher(authorizer))
+
+
+def make_authorizer(config: NodeConfig, events: EventJournal, log: Logger, clock: Clock) -> Authorizer | None:
+    """The node's authorizer; None where none is configured."""
+    if not config.text("authorizer.class.name"):
+        return None
+    return Authorizer(
+        super_users(config.text("super.users")),
+        allows_without_rules=config.flag("allow.everyone.if.no.acl.found"),
+        listener=AuditLog(events, log, clock),
+    )
