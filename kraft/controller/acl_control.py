@@ -3,12 +3,14 @@ An entry that is there already is not written again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kraft.common.errors import ApiError
-from kraft.controller.controller_result import ControllerResult, check_operation_size
+from kraft.controller.controller_result import MAX_RECORDS_PER_USER_OPERATION, ControllerResult, check_operation_size
 from kraft.controller.controller_view import ControllerView
+from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.records.access_control_entry_record import AccessControlEntryRecord
 from kraft.metadata.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kraft.protocol.error_codes import ErrorCode
@@ -21,6 +23,7 @@ from kraft.protocol.messages.delete_acls_response import (
     DeleteAclsResponse,
 )
 from kraft.protocol.messages.describe_acls_request import DescribeAclsRequest
+from kraft.protocol.schema import Turns
 from kraft.security.acls import (
     ANY,
     CLUSTER_NAME,
@@ -62,7 +65,8 @@ def create_acls(
 
 
 def entry_of(creation: AclCreation) -> AccessControlEntry:
-    """The entry that a request asks for. Raises ApiError INVALID_REQUEST for one that cannot be."""
+    """The entry that a request asks for. Raises ApiError INVALID_REQUEST for one that cannot be,
+    UNKNOWN_SERVER_ERROR for what is a filter's."""
     entry = AccessControlEntry(
         creation.resource_type,
         creation.resource_name,
@@ -77,34 +81,44 @@ def entry_of(creation: AclCreation) -> AccessControlEntry:
     if not entry.resource_name:
         raise _invalid("Invalid empty resource name")
     for field, value, names, refused in (
-        ("resourceType", entry.resource_type, KIND_NAMES, (UNKNOWN, ANY)),
-        ("patternType", entry.pattern_type, PATTERN_NAMES, (UNKNOWN, ANY, PatternType.MATCH)),
-        ("operation", entry.operation, OPERATION_NAMES, (UNKNOWN, ANY)),
-        ("permissionType", entry.permission_type, PERMISSION_NAMES, (UNKNOWN, ANY)),
+        ("resourceType", entry.resource_type, KIND_NAMES, (ANY,)),
+        ("patternType", entry.pattern_type, PATTERN_NAMES, (ANY, PatternType.MATCH)),
+        ("operation", entry.operation, OPERATION_NAMES, (ANY,)),
+        ("permissionType", entry.permission_type, PERMISSION_NAMES, (ANY,)),
     ):
-        if value in refused or value not in names:
-            raise _invalid(f"Invalid {field} {names.get(value, names[UNKNOWN])}")
-    kind, _, name = entry.principal.partition(":")
-    if not kind or not name:
-        raise _invalid(f"expected a string in format principalType:principalName but got {entry.principal}")
+        if value == UNKNOWN or value not in names:
+            raise _invalid(f"Invalid {field} {names[UNKNOWN]}")
+        if value in refused:
+            # Kafka has no better code for what only a filter may say.
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{field} {names[value]} is for filters only")
+    if ":" not in entry.principal:
+        raise _invalid(
+            f"Could not parse principal from `{entry.principal}` "
+            "(no colon is present separating the principal type from the principal name)"
+        )
     if any(len(text.encode()) > NAME_BYTES_MAX for text in (entry.resource_name, entry.principal, entry.host)):
         raise _invalid(f"A name, a principal and a host have at most {NAME_BYTES_MAX} bytes each")
     return entry
 
 
-def delete_acls(view: ControllerView, request: DeleteAclsRequest) -> ControllerResult[DeleteAclsResponse]:
-    """Records and answer. Raises ApiError POLICY_VIOLATION for more work than one operation may make."""
-    acls = view.image.acls.by_id
-    response = DeleteAclsResponse()
-    removed: dict[bytes, Any] = {}
-    compared = 0
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a DeleteAcls request is about. `filters`: for each of its filters the ids and entries, or why it is
+    refused."""
+
+    filters: tuple[list[tuple[bytes, AccessControlEntry]] | ApiError, ...]
+
+
+def find_acls(acls: OrderedMap[bytes, AccessControlEntry], request: DeleteAclsRequest) -> Turns[Found]:
+    """Compares every entry with every filter; yields after each. Raises ApiError POLICY_VIOLATION for more work than
+    one operation may make."""
+    found: list[list[tuple[bytes, AccessControlEntry]] | ApiError] = []
+    compared = matches = 0
     for wanted in request.filters:
-        result = DeleteAclsFilterResult(error_message=None)
-        response.filter_results.append(result)
         try:
             taken = filter_of(wanted)
         except ApiError as error:
-            result.error_code, result.error_message = error.code, error.message
+            found.append(error)
             continue
         compared += len(acls)
         if compared > max(COMPARED_MAX, len(acls)):
@@ -112,15 +126,38 @@ def delete_acls(view: ControllerView, request: DeleteAclsRequest) -> ControllerR
                 ErrorCode.POLICY_VIOLATION,
                 f"{len(request.filters)} filters over {len(acls)} entries are too many for one request; send fewer",
             )
-        found = [(acl_id, entry) for acl_id, entry in acls.items() if taken.takes(entry)]
-        removed.update((acl_id, RemoveAccessControlEntryRecord(id=acl_id)) for acl_id, _ in found)
-        result.matching_acls = _matching(entry for _, entry in found)
+        taken_entries: list[tuple[bytes, AccessControlEntry]] = []
+        for acl_id, entry in acls.items():
+            if taken.takes(entry):
+                taken_entries.append((acl_id, entry))
+            yield
+        matches += len(taken_entries)
+        if matches > MAX_RECORDS_PER_USER_OPERATION:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"the filters match more than {MAX_RECORDS_PER_USER_OPERATION} entries; send several requests",
+            )
+        found.append(taken_entries)
+    return Found(tuple(found))
+
+
+def delete_acls(view: ControllerView, found: Found) -> ControllerResult[DeleteAclsResponse]:
+    """Records and answer. Entries that are gone since they were found are left out: another request deleted them."""
+    acls = view.image.acls.by_id
+    response = DeleteAclsResponse()
+    removed: dict[bytes, Any] = {}
+    for entries in found.filters:
+        result = DeleteAclsFilterResult(error_message=None)
+        response.filter_results.append(result)
+        if isinstance(entries, ApiError):
+            result.error_code, result.error_message = entries.code, entries.message
+            continue
+        for acl_id, entry in entries:
+            if acl_id in acls:
+                removed[acl_id] = RemoveAccessControlEntryRecord(id=acl_id)
+                result.matching_acls.append(DeleteAclsMatchingAcl(error_message=None, **entry._asdict()))
     check_operation_size(list(removed))
     return ControllerResult(list(removed.values()), response, atomic=True)
-
-
-def _matching(entries: Iterable[AccessControlEntry]) -> list[DeleteAclsMatchingAcl]:
-    return [DeleteAclsMatchingAcl(error_message=None, **entry._asdict()) for entry in entries]
 
 
 def filter_of(wanted: DeleteAclsFilter | DescribeAclsRequest) -> AclFilter:

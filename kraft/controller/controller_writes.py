@@ -59,6 +59,12 @@ class ControllerWrites:
         """What the next decision sees."""
         return ControllerView(self._pending.image, self._settings, self._schema, self._term().heartbeats.held)
 
+    async def until_active(self) -> int:
+        """The epoch in which this controller decides, once that has begun. Raises ApiError NOT_CONTROLLER."""
+        epoch = self._pending.require_active()
+        await self._term().activated.wait()
+        return epoch
+
     async def write(
         self,
         operation: Operation[T],
@@ -71,8 +77,7 @@ class ControllerWrites:
         not. `beforehand` does what has to be done before anything is appended, and says what that makes of the
         result; no other decision is made meanwhile.
         """
-        epoch = self._pending.require_active()
-        await self._term().activated.wait()
+        epoch = await self.until_active()
         async with self._lock:
             self._require_epoch(epoch)
             view = self.view()

@@ -75,6 +75,7 @@ from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRe
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
 from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
+from kraft.world.turns import TURN_ITEMS, in_turns
 
 
 class QuorumController(ActiveController):
@@ -132,7 +133,10 @@ class QuorumController(ActiveController):
         return await self._writes.write(lambda view: acl_control.create_acls(view, request, new_id))
 
     async def delete_acls(self, request: DeleteAclsRequest, context: ControllerRequestContext) -> DeleteAclsResponse:
-        return await self._writes.write(lambda view: acl_control.delete_acls(view, request))
+        """The entries are found in turns before the decision. Those that others add meanwhile stay."""
+        await self._writes.until_active()
+        found = await in_turns(acl_control.find_acls(self._writes.view().image.acls.by_id, request), TURN_ITEMS)
+        return await self._writes.write(lambda view: acl_control.delete_acls(view, found))
 
     async def update_features(
         self, request: UpdateFeaturesRequest, context: ControllerRequestContext

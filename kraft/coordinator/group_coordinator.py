@@ -83,6 +83,11 @@ MEMBERS_A_GROUP = 10
 """So many members of a group that is described count as one more group."""
 
 
+def lacks_protocol(request: SyncGroupRequest, version: int) -> bool:
+    """Whether a SyncGroup does not say which protocol it means, which newer versions have to."""
+    return version >= MANDATORY_PROTOCOL_VERSION and (request.protocol_type is None or request.protocol_name is None)
+
+
 class GroupCoordinator:
     """See the module. `partition_count` tells how many partitions `__consumer_offsets` has or would be made with."""
 
@@ -161,9 +166,7 @@ class GroupCoordinator:
         return response
 
     async def sync_group(self, request: SyncGroupRequest, caller: Caller) -> SyncGroupResponse:
-        if caller.api_version >= MANDATORY_PROTOCOL_VERSION and (
-            request.protocol_type is None or request.protocol_name is None
-        ):
+        if lacks_protocol(request, caller.api_version):
             return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if not request.group_id:
             return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from kraft.common.errors import ApiError
 from kraft.common.ids import NO_OFFSET, ZERO_UUID
 from kraft.coordinator.group.offset_fetch import BATCH_VERSION, fetch_error
+from kraft.coordinator.group.rebalance import join_error
 from kraft.coordinator.group.txn_offset_commit import TxnOffsetCommitAnswers
+from kraft.coordinator.group_coordinator import lacks_protocol
 from kraft.coordinator.offset_requests import Merging, commit_error, commit_portions
 from kraft.handlers.authorized_operations import access_of, operations_on
 from kraft.handlers.permissions import ANYBODY, OnEach, OnGroup, OnTransaction, PermissionCheck, on_groups
@@ -22,6 +24,8 @@ from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
+from kraft.protocol.messages.join_group_request import JoinGroupRequest
+from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.list_groups_response import ListGroupsResponse
 from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
 from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
@@ -33,6 +37,7 @@ from kraft.protocol.messages.offset_delete_response import (
 )
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from kraft.protocol.messages.sync_group_request import SyncGroupRequest
 from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from kraft.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from kraft.protocol.schema import Turns
@@ -133,6 +138,30 @@ def _topic_needed(topic: Any, request: Any, broker: BrokerServices) -> tuple[int
     """Read on a topic that is named, or has an id that is known."""
     name = topic.name or broker.replicas.topic_names.get(topic.topic_id)
     return None if name is None else (Operation.READ, ResourceKind.TOPIC, name)
+
+
+class _OnJoin:
+    """JoinGroup: Read on the group. A refusal names no protocol, as every refusal of this API."""
+
+    async def serve(
+        self, request: JoinGroupRequest, context: RequestContext, services: Any, access: Access, handler: Handler
+    ) -> JoinGroupResponse:
+        """See `PermissionCheck`."""
+        if not access.allows(Operation.READ, ResourceKind.GROUP, request.group_id):
+            return join_error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        response: JoinGroupResponse = await ANYBODY.serve(request, context, services, access, handler)
+        return response
+
+
+class _OnSync:
+    """SyncGroup: Read on the group. As in Kafka, a request without its mandatory protocol is told so first."""
+
+    async def serve(
+        self, request: SyncGroupRequest, context: RequestContext, services: Any, access: Access, handler: Handler
+    ) -> Any:
+        """See `PermissionCheck`."""
+        check = ANYBODY if lacks_protocol(request, context.api_version) else _READ
+        return await check.serve(request, context, services, access, handler)
 
 
 _COMMITTED = OnEach("topics", "topics", _topic_needed)
@@ -250,10 +279,14 @@ APIS = (
     _group_api(
         ApiKey.OFFSET_FETCH, between(1, 10), "offset_fetch", _offset_fetch_failed, permission=_OnFetchedOffsets()
     ),
-    _group_api(ApiKey.JOIN_GROUP, between(0, 9), "join_group", permission=_READ, frame_bytes_max=_request_bytes_max),
+    _group_api(
+        ApiKey.JOIN_GROUP, between(0, 9), "join_group", permission=_OnJoin(), frame_bytes_max=_request_bytes_max
+    ),
     _group_api(ApiKey.HEARTBEAT, between(0, 4), "heartbeat", permission=_READ),
     _group_api(ApiKey.LEAVE_GROUP, between(0, 5), "leave_group", permission=_READ),
-    _group_api(ApiKey.SYNC_GROUP, between(0, 5), "sync_group", permission=_READ, frame_bytes_max=_request_bytes_max),
+    _group_api(
+        ApiKey.SYNC_GROUP, between(0, 5), "sync_group", permission=_OnSync(), frame_bytes_max=_request_bytes_max
+    ),
     DESCRIBE_GROUPS,
     _group_api(ApiKey.LIST_GROUPS, between(0, 5), "list_groups", permission=_OnListedGroups()),
     _group_api(

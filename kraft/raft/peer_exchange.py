@@ -5,7 +5,9 @@ Answers that come too late are ignored there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from kraft.common.errors import ApiError, KraftError, ProtocolError
 from kraft.common.logging import Logger
@@ -18,6 +20,9 @@ from kraft.raft.core.effects import Send
 from kraft.raft.core.voter_set import Endpoint
 from kraft.raft.ports import RaftChannel
 from kraft.world.ports import Clock
+
+DENIED_INTERVAL_S: Final = 60.0
+"""How often it is told that a peer's authorizer refuses this node."""
 
 
 class PeerExchange:
@@ -38,6 +43,7 @@ class PeerExchange:
         self._timeout_s = timeout_s
         self._report = report
         self._log = log
+        self._denied_tell_at = -math.inf
 
     async def run(self, message: Send) -> None:
         """One request and its answer."""
@@ -51,6 +57,8 @@ class PeerExchange:
                 answer = await self._channel.send(
                     message.to, *address, wire_requests.TO_WIRE[type(request)](request), self._timeout_s
                 )
+                if getattr(answer, "error_code", ErrorCode.NONE) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                    self._tell_denied(message)
                 event = events.ResponseReceived(message.correlation, to_core(request, answer))
             except ConnectionRefusedError:
                 event = events.RequestFailed(message.correlation, refused=True)
@@ -60,6 +68,16 @@ class PeerExchange:
                     "quorum request failed", to=message.to, request=type(request).__name__, problem=str(problem)
                 )
         self._report(event)
+
+    def _tell_denied(self, message: Send) -> None:
+        now = self._clock.now()
+        if now >= self._denied_tell_at:
+            self._denied_tell_at = now + DENIED_INTERVAL_S
+            self._log.error(
+                "a node of the quorum refuses this one: name this node's principal in super.users there",
+                to=message.to,
+                request=type(message.request).__name__,
+            )
 
 
 def to_core(request: core.Request, answer: Message) -> core.Response:

@@ -5,7 +5,8 @@ copy of the tree, never to the product; a marker beside its line tells whether t
 until one of them shows a violation that the unchanged tree does not show with the same seed. A defect of the Raft
 core is first tried on the quorum's own simulation (tests/properties/raft_quorum), where nodes crash between any two
 events and a seed takes a tenth of a second. A defect of a reader of records is tried on payloads alone, garbage
-among them (tests/properties/record_payloads.py), one of the choice of what is cleaned on the simulation of one
+among them (tests/properties/record_payloads.py), one of the authorizer on histories of access control entries
+(tests/properties/access_decisions.py), one of the choice of what is cleaned on the simulation of one
 compacted log (tests/properties/cleaned_log.py); on clusters if those do not show it. A mutant that is not reached, or
 not caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
 
@@ -39,6 +40,8 @@ OWN_SIMULATIONS: Final = {
     "kraft/raft/core/": "tests.properties.raft_quorum",
     "kraft/protocol/records/judged_records.py": "tests.properties.record_payloads",
     "kraft/protocol/records/walked_records.py": "tests.properties.record_payloads",
+    "kraft/security/acl": "tests.properties.access_decisions",
+    "kraft/security/authorizer.py": "tests.properties.access_decisions",
     "kraft/storage/log_to_clean.py": "tests.properties.cleaned_log",
 }
 """Parts that have a simulation of their own, a module that takes seeds."""

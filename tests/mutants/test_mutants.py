@@ -49,6 +49,15 @@ def test_a_defect_of_a_reader_of_records_is_shown_by_payloads_alone(mutant: Muta
     assert verdict.finding.startswith("record payloads: ")
 
 
+def test_a_defect_of_the_authorizer_is_shown_by_its_decisions_alone(tmp_path: Path) -> None:
+    """Two of them; the others are like these."""
+    make_tree(None, tmp_path)
+    hunter, names = Hunter([], tmp_path), ("access-denied-in-vain", "access-outlives-its-rules")
+    for verdict in (hunter.hunt(each) for each in MUTANTS if each.name in names):
+        assert verdict.caught
+        assert verdict.finding.startswith("access: ")
+
+
 def test_cleaning_what_is_undecided_is_shown_by_the_simulation_of_one_log(tmp_path: Path) -> None:
     (mutant,) = (each for each in MUTANTS if each.name == "compaction-beyond-last-stable-offset")
     make_tree(None, tmp_path)

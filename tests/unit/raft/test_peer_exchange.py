@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 
 from kraft.common.ids import OffsetAndEpoch
+from kraft.common.logging import Loggers
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import (
     begin_quorum_epoch_response,
     end_quorum_epoch_response,
@@ -20,6 +24,7 @@ from kraft.raft.core import events
 from kraft.raft.core import messages as core
 from kraft.raft.core.effects import Send
 from kraft.raft.peer_exchange import PeerExchange
+from kraft.world.real import RealWorld
 from tests.unit.raft.builders import key_of, quiet_world, voter_of
 
 
@@ -61,6 +66,23 @@ def heard(request: core.Request, answer: Message) -> events.Event:
     trio.run(body)
     (event,) = told
     return event
+
+
+def test_a_peer_that_refuses_this_nodes_principal_is_told_of_once_in_a_while() -> None:
+    lines: list[Any] = []
+    world = RealWorld(seed=1, log_sink=lines.append)
+    refused = vote_response.VoteResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    async def body() -> None:
+        log = Loggers(world.log_sink, world.clock).get("raft")
+        exchange = PeerExchange(Answers(refused), world.clock, "CONTROLLER", 1.0, lambda event: None, log)
+        for correlation in (7, 8):
+            await exchange.run(Send(2, voter_of(2).endpoints, correlation, core.VoteRequest(1, key_of(1), 0, 0)))
+
+    trio.run(body)
+    (line,) = lines
+    assert "name this node's principal in super.users there" in line["event"]
+    assert line["to"] == 2
 
 
 FETCH = core.FetchRequest(key_of(1), 1, 0, 0)

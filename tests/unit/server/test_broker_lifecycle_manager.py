@@ -92,6 +92,7 @@ def test_it_comes_again_until_its_predecessor_is_given_up() -> None:
     ("codes", "final"),
     [
         ((ErrorCode.INCONSISTENT_CLUSTER_ID,), ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ((ErrorCode.CLUSTER_AUTHORIZATION_FAILED,), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         ((ErrorCode.DUPLICATE_BROKER_REGISTRATION,) * 100, 101),
     ],
 )
