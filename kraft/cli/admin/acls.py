@@ -1,0 +1,279 @@
+"""`kraft acls`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
+from kraft.cli.admin.output import Table, say, show, warn
+from kraft.cli.admin.running import NOT_FOUND, ask
+from kraft.client.admin import acls
+from kraft.security.acls import (
+    ANY,
+    CLUSTER_NAME,
+    KIND_NAMES,
+    OPERATION_NAMES,
+    PATTERN_NAMES,
+    PERMISSION_NAMES,
+    UNKNOWN,
+    WILDCARD,
+    AccessControlEntry,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceKind,
+)
+
+app = typer.Typer(
+    help="Access control entries: who may do what, where the nodes have an authorizer.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+Names = list[str] | None
+Topics = Annotated[Names, typer.Option("--topic", metavar="NAME", help="This topic; * for all.")]
+Groups = Annotated[Names, typer.Option("--group", metavar="NAME", help="This group; * for all.")]
+TransactionalIds = Annotated[
+    Names, typer.Option("--transactional-id", metavar="NAME", help="This transactional id; * for all.")
+]
+OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
+Pattern = Annotated[
+    str,
+    typer.Option(
+        "--resource-pattern-type",
+        metavar="TYPE",
+        help="literal, or prefixed: all whose names begin so. To list and remove also any, and match: whatever applies "
+        "to the name.",
+    ),
+]
+Principals = Annotated[Names, typer.Option("--principal", metavar="USER", help="Of this one, as User:alice.")]
+Allowed = Annotated[
+    Names, typer.Option("--allow-principal", metavar="USER", help="Who is allowed, as User:alice; User:* is everybody.")
+]
+Denied = Annotated[Names, typer.Option("--deny-principal", metavar="USER", help="Who is denied.")]
+AllowedHosts = Annotated[Names, typer.Option("--allow-host", metavar="ADDRESS", help="From where; everywhere without.")]
+DeniedHosts = Annotated[Names, typer.Option("--deny-host", metavar="ADDRESS", help="From where; everywhere without.")]
+Operations = Annotated[
+    Names, typer.Option("--operation", metavar="NAME", help="Read, Write, Create, Describe, ...; All without.")
+]
+Producer = Annotated[
+    bool, typer.Option("--producer", help="What producers need: Write, Describe, Create on topics and ids.")
+]
+Consumer = Annotated[
+    bool, typer.Option("--consumer", help="What consumers need: Read and Describe on topics, Read on groups.")
+]
+
+Resource = tuple[int, str]
+
+
+def _word(name: str) -> str:
+    """As Kafka's tool spells it: DESCRIBE_CONFIGS is DescribeConfigs."""
+    return name.title().replace("_", "")
+
+
+def _one_of(text: str, names: dict[int, str], option: str, *, but: Sequence[int] = (UNKNOWN,)) -> int:
+    """Raises typer.BadParameter (exit 2)."""
+    found = {_word(name).lower(): value for value, name in names.items() if value not in but}
+    value = found.get(text.replace("_", "").lower())
+    if value is None:
+        known = ", ".join(_word(name) for each, name in names.items() if each not in but)
+        raise typer.BadParameter(f"{text!r} is none of {known}", param_hint=option)
+    return value
+
+
+def _resources(topics: Names, groups: Names, transactional_ids: Names, on_cluster: bool) -> list[Resource]:
+    named = (
+        (ResourceKind.TOPIC, topics),
+        (ResourceKind.GROUP, groups),
+        (ResourceKind.TRANSACTIONAL_ID, transactional_ids),
+        (ResourceKind.CLUSTER, [CLUSTER_NAME] if on_cluster else ()),
+    )
+    return [(kind, name) for kind, names in named for name in names or ()]
+
+
+def _principals(names: Names) -> list[str]:
+    for name in names or ():
+        if ":" not in name:
+            raise typer.BadParameter(f"{name!r} is no principal; write User:{name}")
+    return list(names or ())
+
+
+def _needed(kind: int, producer: bool, consumer: bool, operations: Names) -> list[int]:
+    """The operations on a resource of `kind` that are asked for."""
+    if not producer and not consumer:
+        return [_one_of(text, OPERATION_NAMES, "--operation", but=(UNKNOWN, ANY)) for text in operations or ("All",)]
+    if operations:
+        raise typer.BadParameter("--producer and --consumer say which operations; leave out --operation")
+    found: list[int] = []
+    if producer and kind == ResourceKind.TOPIC:
+        found += [Operation.WRITE, Operation.DESCRIBE, Operation.CREATE]
+    if producer and kind == ResourceKind.TRANSACTIONAL_ID:
+        found += [Operation.WRITE, Operation.DESCRIBE]
+    if consumer and kind == ResourceKind.TOPIC:
+        found += [Operation.READ, Operation.DESCRIBE]
+    if consumer and kind == ResourceKind.GROUP:
+        found += [Operation.READ]
+    return list(dict.fromkeys(found))
+
+
+def _entries(
+    resources: list[Resource],
+    pattern: int,
+    operations: dict[int, list[int]],
+    allowed: tuple[list[str], Names],
+    denied: tuple[list[str], Names],
+) -> list[AccessControlEntry]:
+    """Every combination."""
+    return [
+        AccessControlEntry(kind, name, pattern, principal, host, operation, permission)
+        for kind, name in resources
+        for permission, (principals, hosts) in ((Permission.ALLOW, allowed), (Permission.DENY, denied))
+        for principal in principals
+        for host in hosts or (WILDCARD,)
+        for operation in operations[kind]
+    ]
+
+
+def _table(entries: Iterable[AccessControlEntry]) -> Table:
+    columns = ("RESOURCE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION")
+    return Table(columns, [tuple(_document(entry).values()) for entry in entries])
+
+
+def _document(entry: AccessControlEntry) -> dict[str, Any]:
+    """The words of Kafka's REST API."""
+    return {
+        "resource_type": KIND_NAMES.get(entry.resource_type, KIND_NAMES[UNKNOWN]),
+        "resource_name": entry.resource_name,
+        "pattern_type": PATTERN_NAMES.get(entry.pattern_type, PATTERN_NAMES[UNKNOWN]),
+        "principal": entry.principal,
+        "host": entry.host,
+        "operation": OPERATION_NAMES.get(entry.operation, OPERATION_NAMES[UNKNOWN]),
+        "permission": PERMISSION_NAMES.get(entry.permission_type, PERMISSION_NAMES[UNKNOWN]),
+    }
+
+
+@app.command("list", epilog="Example: kraft acls list --topic orders --resource-pattern-type match")
+def list_acls(
+    topics: Topics = None,
+    groups: Groups = None,
+    transactional_ids: TransactionalIds = None,
+    on_cluster: OnCluster = False,
+    pattern_type: Pattern = "literal",
+    principals: Principals = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Show all entries, or those of some resources or principals."""
+    resources = _resources(topics, groups, transactional_ids, on_cluster)
+    pattern = _one_of(pattern_type, PATTERN_NAMES, "--resource-pattern-type")
+    wanted = [
+        AclFilter(kind, name, pattern if resources else ANY, principal, None, ANY, ANY)
+        for kind, name in (*resources, *(() if resources else ((ANY, None),)))
+        for principal in _principals(principals) or (None,)
+    ]
+
+    async def find(cluster: Any) -> list[AccessControlEntry]:
+        return sorted({entry for each in wanted for entry in await acls.describe_acls(cluster, each)})
+
+    found = ask(bootstrap, timeout, find)
+    show({"acls": [_document(entry) for entry in found]}, [_table(found)], output)
+
+
+@app.command("add", epilog="Example: kraft acls add --allow-principal User:alice --operation Read --topic orders")
+def add_acls(
+    topics: Topics = None,
+    groups: Groups = None,
+    transactional_ids: TransactionalIds = None,
+    on_cluster: OnCluster = False,
+    pattern_type: Pattern = "literal",
+    allowed: Allowed = None,
+    allowed_hosts: AllowedHosts = None,
+    denied: Denied = None,
+    denied_hosts: DeniedHosts = None,
+    operations: Operations = None,
+    producer: Producer = False,
+    consumer: Consumer = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Allow or deny operations to principals. What there is already stays as it is."""
+    resources = _resources(topics, groups, transactional_ids, on_cluster)
+    pattern = _one_of(pattern_type, PATTERN_NAMES, "--resource-pattern-type", but=(UNKNOWN, ANY, PatternType.MATCH))
+    by_kind = {kind: _needed(kind, producer, consumer, operations) for kind, _ in resources}
+    entries = _entries(
+        resources, pattern, by_kind, (_principals(allowed), allowed_hosts), (_principals(denied), denied_hosts)
+    )
+    if not resources:
+        raise typer.BadParameter("on what? Give --topic, --group, --transactional-id or --cluster")
+    if not allowed and not denied:
+        raise typer.BadParameter("to whom? Give --allow-principal or --deny-principal")
+    if not entries:
+        raise typer.BadParameter("a producer needs --topic or --transactional-id, a consumer --topic and --group")
+    ask(bootstrap, timeout, lambda cluster: acls.create_acls(cluster, entries))
+    say({"acls": [_document(entry) for entry in entries]}, f"added: {_told(entries)}", output)
+
+
+@app.command("remove", epilog="Example: kraft acls remove --allow-principal User:alice --operation Read --topic orders")
+def remove_acls(
+    topics: Topics = None,
+    groups: Groups = None,
+    transactional_ids: TransactionalIds = None,
+    on_cluster: OnCluster = False,
+    pattern_type: Pattern = "literal",
+    allowed: Allowed = None,
+    allowed_hosts: AllowedHosts = None,
+    denied: Denied = None,
+    denied_hosts: DeniedHosts = None,
+    operations: Operations = None,
+    producer: Producer = False,
+    consumer: Consumer = False,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Remove the entries that are named: as they were added, or without a principal all entries of the resources."""
+    resources = _resources(topics, groups, transactional_ids, on_cluster)
+    pattern = _one_of(pattern_type, PATTERN_NAMES, "--resource-pattern-type")
+    if not resources:
+        raise typer.BadParameter("of what? Give --topic, --group, --transactional-id or --cluster")
+    filters: list[AclFilter]
+    if allowed or denied:
+        by_kind = {kind: _needed(kind, producer, consumer, operations) for kind, _ in resources}
+        sides = (_principals(allowed), allowed_hosts), (_principals(denied), denied_hosts)
+        filters = [AclFilter(*entry) for entry in _entries(resources, pattern, by_kind, *sides)]
+        if not filters:
+            raise typer.BadParameter("a producer needs --topic or --transactional-id, a consumer --topic and --group")
+    elif allowed_hosts or denied_hosts or operations or producer or consumer:
+        raise typer.BadParameter("whose? Give --allow-principal or --deny-principal, or the resources alone")
+    else:
+        filters = [AclFilter(kind, name, pattern, None, None, ANY, ANY) for kind, name in resources]
+    confirm(f"Remove {'the entries' if allowed or denied else 'all entries'} of {_told_resources(resources)}?", yes)
+    removed = ask(bootstrap, timeout, lambda cluster: acls.delete_acls(cluster, filters))
+    if not removed:
+        warn("there is no such entry")
+        raise typer.Exit(NOT_FOUND)
+    say({"acls": [_document(entry) for entry in removed]}, f"removed: {_told(removed)}", output)
+
+
+def _told_resources(resources: list[Resource]) -> str:
+    words = (f"{KIND_NAMES[kind].lower().replace('_', ' ')} {name}" for kind, name in resources)
+    return ", ".join(words)
+
+
+def _told(entries: Sequence[AccessControlEntry]) -> str:
+    """In words: `User:alice may Read topic orders`."""
+    return "; ".join(
+        f"{entry.principal} {'may' if entry.permission_type == Permission.ALLOW else 'must not'} "
+        f"{_word(OPERATION_NAMES[entry.operation])} {_told_resources([(entry.resource_type, entry.resource_name)])}"
+        + ("*" if entry.pattern_type == PatternType.PREFIXED else "")
+        + ("" if entry.host == WILDCARD else f" from {entry.host}")
+        for entry in entries
+    )

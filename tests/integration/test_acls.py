@@ -1,0 +1,177 @@
+"""Three nodes with an authorizer, where everybody logs in: who has no entry is refused by the exact code, and let in
+once there is one."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from jepsen.java.kafka import tool
+from kraft.cli.admin.app import main
+from kraft.testing.process_cluster import ProcessCluster
+from tests.capabilities import require_capability
+
+SECONDS_MAX = 60
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+USERS = ("node", "admin", "alice", "bob", "java")
+NODE = f"""\
+listeners=CLIENTS://127.0.0.1:0,CONTROLLER://127.0.0.1:0
+listener.security.protocol.map=CLIENTS:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT
+inter.broker.listener.name=CLIENTS
+sasl.enabled.mechanisms=PLAIN
+sasl.mechanism.inter.broker.protocol=PLAIN
+sasl.mechanism.controller.protocol=PLAIN
+listener.name.clients.plain.sasl.jaas.config={PLAIN} required username="node" password="p-node" \\
+  {" ".join(f'user_{name}="p-{name}"' for name in USERS)};
+listener.name.controller.plain.sasl.jaas.config={PLAIN} required username="node" password="p-node" user_node="p-node";
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:node;User:admin
+offsets.topic.num.partitions=1
+group.initial.rebalance.delay.ms=0
+"""
+
+
+class Guarded(NamedTuple):
+    cluster: ProcessCluster
+    directory: Path
+
+    def librdkafka(self, user: str) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": self.cluster.bootstrap,
+            "log_level": 0,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": user,
+            "sasl.password": f"p-{user}",
+        }
+
+    def command_config(self, user: str) -> str:
+        path = self.directory / f"{user}.properties"
+        path.write_text(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+            f'sasl.jaas.config={PLAIN} required username="{user}" password="p-{user}";\n'
+        )
+        return str(path)
+
+    def kraft(self, *arguments: str, user: str = "admin") -> int:
+        return main(
+            [*arguments, "--bootstrap-server", self.cluster.bootstrap, "--command-config", self.command_config(user)]
+        )
+
+    def produce(self, user: str, topic: str) -> int:
+        """The error code of one record sent, 0 for none."""
+        outcomes: list[int] = []
+        producer = Producer({**self.librdkafka(user), "acks": "all"})
+        producer.produce(topic, b"v", callback=lambda problem, _: outcomes.append(problem.code() if problem else 0))
+        assert producer.flush(SECONDS_MAX) == 0
+        return outcomes[0]
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    directory = tmp_path_factory.mktemp("acls")
+    (directory / "node.properties").write_text(NODE)
+    with ProcessCluster(directory / "nodes", "--config", str(directory / "node.properties")) as cluster:
+        found = Guarded(cluster, directory)
+        admin = AdminClient(found.librdkafka("admin"))
+        topics = [NewTopic(name, 1, 3) for name in ("orders", "prefixed-1", "java")]
+        for future in admin.create_topics(topics).values():
+            future.result(SECONDS_MAX)
+        yield found
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Nodes learn of entries one after the other."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_producer_is_refused_until_an_entry_allows_it_and_by_one_that_denies(
+    guarded: Guarded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert guarded.produce("alice", "orders") == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert "orders" not in AdminClient(guarded.librdkafka("alice")).list_topics(timeout=SECONDS_MAX).topics
+    assert guarded.kraft("acls", "add", "--allow-principal", "User:alice", "--producer", "--topic", "orders") == 0
+    assert capsys.readouterr().out == (
+        "added: User:alice may Write topic orders; User:alice may Describe topic orders; "
+        "User:alice may Create topic orders\n"
+    )
+    until(lambda: guarded.produce("alice", "orders") == 0)
+    assert guarded.kraft("acls", "add", "--deny-principal", "User:*", "--operation", "write", "--topic", "orders") == 0
+    until(lambda: guarded.produce("alice", "orders") == KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    assert guarded.produce("admin", "orders") == 0
+    capsys.readouterr()
+    assert guarded.kraft("acls", "list", "--topic", "orders", "--principal", "User:*", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "acls": [
+            {
+                "resource_type": "TOPIC",
+                "resource_name": "orders",
+                "pattern_type": "LITERAL",
+                "principal": "User:*",
+                "host": "*",
+                "operation": "WRITE",
+                "permission": "DENY",
+            }
+        ]
+    }
+    assert guarded.kraft("acls", "remove", "--topic", "orders", "--yes") == 0
+    assert "User:* must not Write topic orders" in capsys.readouterr().out
+    assert guarded.kraft("acls", "remove", "--topic", "orders", "--yes") == 3
+
+
+def test_a_consumer_is_refused_its_group_until_an_entry_allows_it(guarded: Guarded) -> None:
+    assert guarded.produce("admin", "prefixed-1") == 0
+
+    def outcome() -> int:
+        """0 for a record, else the error code that came first."""
+        consumer = Consumer({**guarded.librdkafka("bob"), "group.id": "readers", "auto.offset.reset": "earliest"})
+        try:
+            consumer.subscribe(["prefixed-1"])
+            message = consumer.poll(SECONDS_MAX)
+            assert message is not None
+            problem = message.error()
+            return 0 if problem is None else int(problem.code())
+        finally:
+            consumer.close()
+
+    allow = ("acls", "add", "--allow-principal", "User:bob", "--operation", "Read")
+    assert guarded.kraft(*allow, "--topic", "prefixed-", "--resource-pattern-type", "prefixed") == 0
+    assert outcome() == KafkaError.GROUP_AUTHORIZATION_FAILED
+    assert guarded.kraft(*allow, "--group", "readers") == 0
+    until(lambda: outcome() == 0)
+
+
+def test_who_may_not_alter_the_cluster_changes_no_entries(guarded: Guarded, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whichever node is asked hands the request on as the client's, and not as its own."""
+    arguments = ("acls", "add", "--allow-principal", "User:alice", "--cluster")
+    for address in guarded.cluster.bootstrap.split(","):
+        config = guarded.command_config("alice")
+        assert main([*arguments, "--bootstrap-server", address, "--command-config", config]) == 1
+        assert "CLUSTER_AUTHORIZATION_FAILED" in capsys.readouterr().err
+    admin = AdminClient(guarded.librdkafka("alice"))
+    with pytest.raises(KafkaException) as refused:
+        futures = admin.create_topics([NewTopic("more", 1, 1)])
+        futures["more"].result(SECONDS_MAX)
+    assert refused.value.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+@pytest.mark.java
+def test_kafkas_own_tool_adds_shows_and_removes(guarded: Guarded) -> None:
+    require_capability("java17")
+    require_capability("mvn")
+    common = ("--bootstrap-server", guarded.cluster.bootstrap, "--command-config", guarded.command_config("admin"))
+    added = tool("acls", *common, "--add", "--allow-principal", "User:java", "--producer", "--topic", "java")
+    assert "(principal=User:java, host=*, operation=WRITE, permissionType=ALLOW)" in added.stdout, added
+    until(lambda: guarded.produce("java", "java") == 0)
+    tool("acls", *common, "--remove", "--topic", "java", "--force")
+    until(lambda: guarded.produce("java", "java") == KafkaError.TOPIC_AUTHORIZATION_FAILED)
