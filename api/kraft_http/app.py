@@ -15,6 +15,7 @@ from kraft_http.routers import (
     elections,
     events,
     features,
+    group_lags,
     groups,
     lags,
     operations,
@@ -25,6 +26,8 @@ from kraft_http.routers import (
     records,
     replicas,
     topics,
+    transactions,
+    users,
 )
 from kraft_http.routers.configs import brokers as broker_configs
 from kraft_http.routers.configs import clusters as cluster_configs
@@ -45,11 +48,14 @@ ROUTERS = (
     replicas.router,
     elections.router,
     quotas.router,
+    transactions.router,
+    users.router,
     features.router,
     events.router,
     partitions.router,
     records.router,
     topics.router,
+    group_lags.router,
     lags.router,
     groups.router,
     pages.router,

@@ -95,10 +95,13 @@ class Page:
         self.size = page_size
         self.after = _decode_token(page_token) if page_token is not None else None
 
-    def cut(self, items: Sequence[T], key: Callable[[T], str], url: URL) -> tuple[list[T], CollectionMetadata]:
+    def cut(
+        self, items: Sequence[T], key: Callable[[T], str], url: URL, *, descending: bool = False
+    ) -> tuple[list[T], CollectionMetadata]:
         """The page of `items`, which are sorted by `key`, and the collection's metadata. Elements that come or go
         between two pages shift nothing."""
-        rest = [item for item in items if self.after is None or key(item) > self.after]
+        after = self.after
+        rest = [item for item in items if after is None or (key(item) < after if descending else key(item) > after)]
         page = rest if self.size is None else rest[: self.size]
         following = None
         if len(page) < len(rest):

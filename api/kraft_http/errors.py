@@ -177,7 +177,9 @@ def install(app: FastAPI) -> None:
 async def _kafka_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, KafkaProblem)
     status, error_code = answer_for(error)
-    kafka_error = KafkaErrorBody(name=error.name, code=error.code, retriable=is_retriable(error.code))
+    # Kafka lets clients retry for a topic that is missing: their metadata may be old. This answer is from the image.
+    retriable = is_retriable(error.code) and status != 404
+    kafka_error = KafkaErrorBody(name=error.name, code=error.code, retriable=retriable)
     return error_response(
         request, status, error.sentence, error_code, kafka_error=kafka_error, hint=_HINTS.get(error.code)
     )

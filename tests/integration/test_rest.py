@@ -124,6 +124,25 @@ def test_errors_have_the_status_code_and_body_of_rest_v3_and_of_problem_details(
     assert asked.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/topics/missing", None),
+        ("DELETE", "/topics/missing", None),
+        ("PATCH", "/topics/missing", {"partitions_count": 3}),
+        ("GET", "/topics/missing/configs", None),
+        ("PUT", "/topics/missing/configs/retention.ms", {"value": "1"}),
+        ("GET", "/topics/missing/records", None),
+    ],
+)
+def test_an_error_names_the_topic_that_is_missing(
+    http: httpx.Client, base: str, method: str, path: str, body: Any
+) -> None:
+    problem = http.request(method, base + path, json=body).json()
+    assert (problem["status"], problem["detail"]) == (404, "topic missing does not exist")
+    assert problem["kafka_error"]["retriable"] is False
+
+
 def test_another_cluster_is_not_here(http: httpx.Client) -> None:
     assert http.get("/v3/clusters/other/topics").json()["error_code"] == 404
 
@@ -314,8 +333,35 @@ def test_groups_members_commits_and_lag(node: RunningNode, http: httpx.Client, b
         assert metric(http, "kafka_consumergroup_lag", consumergroup=group_id, topic="lagging", partition="1") == 3
         assert metric(http, "kafka_consumergroup_lag_sum", consumergroup=group_id, topic="lagging") == 3
         assert http.delete(here).status_code == 409
+        listed = http.get(f"{base}/consumer-groups/-/lag-summary", params={"q": "readers", "topic": "lagging"}).json()
+        [line] = listed["data"]
+        assert (line["consumer_group_id"], line["state"], line["members_count"]) == (group_id, "STABLE", 1)
+        assert (line["total_lag"], line["max_lag"], line["max_lag_partition_id"], line["topics"]) == (
+            3,
+            3,
+            1,
+            ["lagging"],
+        )
+        other = http.get(f"{base}/consumer-groups/-/lag-summary", params={"q": "readers", "topic": "other"}).json()
+        assert other["data"] == []
+        refused = http.post(f"{here}/offsets:reset", json={"to": "latest", "validate_only": False})
+        assert refused.status_code == 409
+        assert "1 members" in refused.json()["detail"]
     finally:
         consumer.close()
+    previewed = http.post(f"{here}/offsets:reset", json={"to": "shift", "value": -4}).json()
+    assert previewed["validate_only"] is True
+    assert [(move["current_offset"], move["new_offset"]) for move in previewed["data"]] == [(5, 1), (2, 0)]
+    assert [each["offset"] for each in http.get(f"{here}/offsets").json()["data"]] == [5, 2]
+    moved = http.post(f"{here}/offsets:reset", json={"to": "shift", "value": -4, "validate_only": False})
+    assert moved.status_code == 200, moved.text
+    assert [each["offset"] for each in http.get(f"{here}/offsets").json()["data"]] == [1, 0]
+    one = {"to": "latest", "topics": [{"topic_name": "lagging", "partitions": [1]}], "validate_only": False}
+    assert http.post(f"{here}/offsets:reset", json=one).status_code == 200
+    assert [each["offset"] for each in http.get(f"{here}/offsets").json()["data"]] == [1, 5]
+    missing = http.post(f"{here}/offsets:reset", json={"to": "latest", "topics": [{"topic_name": "missing"}]})
+    assert (missing.status_code, missing.json()["detail"]) == (404, "topic missing does not exist")
+    assert http.post(f"{here}/offsets:reset", json={"to": "offset"}).status_code == 400
     assert http.delete(here).status_code == 204
     assert http.get(here).status_code == 404
 
@@ -338,6 +384,25 @@ def test_lists_come_in_pages_when_asked(http: httpx.Client, base: str) -> None:
         url = answer["metadata"]["next"]
     assert pages == [["page-0", "page-1"], ["page-2", "page-3"], ["page-4"]]
     assert http.get(f"{base}/topics?page_token=%21").status_code == 400
+    make_topic(http, base, "page-wide", partitions_count=3)
+    url, pages = f"{base}/topics?page_size=4&q=page-&sort=-partitions_count", []
+    while url is not None:
+        answer = http.get(url)
+        assert answer.headers["x-total-count"] == "6"
+        pages.append([topic["topic_name"] for topic in answer.json()["data"]])
+        url = answer.json()["metadata"]["next"]
+    assert pages == [["page-wide", "page-4", "page-3", "page-2"], ["page-1", "page-0"]]
+    assert http.get(f"{base}/topics?sort=colour").status_code == 400
+
+
+def test_transactions_and_users_are_listed(node: RunningNode, http: httpx.Client) -> None:
+    producer = Producer({"bootstrap.servers": node.kafka, "transactional.id": "listed"})
+    producer.init_transactions(30)
+    listed = http.get("/v1/transactions", params={"q": "listed", "page_size": 1}).json()
+    [found] = listed["data"]
+    assert (found["transactional_id"], found["coordinator_id"], found["topics"]) == ("listed", 1, [])
+    assert listed["metadata"]["next"] is None
+    assert http.get("/v1/users").json() == {"data": []}
 
 
 def test_health_probes_and_metrics(http: httpx.Client, node: RunningNode) -> None:

@@ -19,12 +19,19 @@ AT_ONCE_MAX: Final = 16
 """Brokers that one HTTP request asks at a time."""
 
 
+_MISSING: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.GROUP_ID_NOT_FOUND)
+"""Codes whose sentence in Kafka speaks of the broker that was asked. An answer names what is missing instead."""
+
+
 class KafkaProblem(Exception):
     """A Kafka error code with a sentence. `subject` says what it was about, for the answer's detail."""
 
     def __init__(self, code: int, message: str | None = None, subject: str = "") -> None:
-        sentence = message or message_of(code)
-        super().__init__(f"{subject}: {sentence}" if subject else sentence)
+        if subject and not message and code in _MISSING:
+            sentence = f"{subject} does not exist"
+        else:
+            sentence = f"{subject}: {message or message_of(code)}" if subject else message or message_of(code)
+        super().__init__(sentence)
         self.code = code
         self.name = name_of(code)
         self.sentence = str(self)
@@ -83,3 +90,8 @@ async def of_each(ask: Callable[[K], Awaitable[T]], items: Iterable[K]) -> list[
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
     return [task.result() for task in tasks]
+
+
+async def give_way() -> None:
+    """Let other requests have a turn, in the middle of a long computation."""
+    await asyncio.sleep(0)

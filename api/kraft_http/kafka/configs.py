@@ -43,7 +43,7 @@ async def describe_configs(
 ) -> list[DescribeConfigsResourceResult]:
     """By name. Raises KafkaProblem."""
     [result] = await _describe(kafka, [target], names, target.node_id)
-    raise_for(result.error_code, result.error_message, f"{target.name}")
+    _raise_for_target(target, result.error_code, result.error_message)
     return sorted(result.configs, key=lambda config: config.name)
 
 
@@ -106,4 +106,11 @@ async def alter_configs(
     response = await kafka.ask(
         ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request, IncrementalAlterConfigsResponse, target.node_id
     )
-    raise_for(response.responses[0].error_code, response.responses[0].error_message)
+    _raise_for_target(target, response.responses[0].error_code, response.responses[0].error_message)
+
+
+def _raise_for_target(target: ConfigTarget, code: int, message: str | None) -> None:
+    """Raise KafkaProblem unless `code` is NONE. A topic that does not exist is named."""
+    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise KafkaProblem(code, subject=f"topic {target.name}")
+    raise_for(code, message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft.common.errors import ProtocolError
@@ -20,14 +20,22 @@ from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequ
 from kraft.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from kraft.protocol.messages.list_groups_request import ListGroupsRequest
 from kraft.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from kraft.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseGroup
 from kraft_http.kafka.client import Kafka, KafkaProblem, of_each, raise_for
 from kraft_http.kafka.cluster import describe_brokers
 from kraft_http.kafka.offsets import LATEST, Partition, leaders_of, list_offsets
 from kraft_http.kafka.topics import describe_topics
 
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_HAS_MEMBERS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH)
+"""What a coordinator answers to a commit from outside for a group that has members."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +233,19 @@ async def fetch_commits(kafka: Kafka, group: Group) -> list[Commit]:
     )
     answer = response.groups[0]
     raise_for(answer.error_code, subject=f"offsets of group {group.group_id}")
+    return _commits(answer)
+
+
+async def fetch_commits_of(kafka: Kafka, group_ids: Sequence[str], coordinator_id: int) -> dict[str, list[Commit]]:
+    """What several groups of one coordinator have committed, in one request. Groups that fail are left out."""
+    asked = [OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids]
+    response = await kafka.ask(
+        ApiKey.OFFSET_FETCH, 9, OffsetFetchRequest(groups=asked), OffsetFetchResponse, coordinator_id
+    )
+    return {answer.group_id: _commits(answer) for answer in response.groups if answer.error_code == ErrorCode.NONE}
+
+
+def _commits(answer: OffsetFetchResponseGroup) -> list[Commit]:
     commits = [
         Commit(
             topic=topic.name,
@@ -238,6 +259,26 @@ async def fetch_commits(kafka: Kafka, group: Group) -> list[Commit]:
         if found.error_code == ErrorCode.NONE and found.committed_offset >= 0
     ]
     return sorted(commits, key=lambda commit: (commit.topic, commit.partition))
+
+
+async def commit_offsets(kafka: Kafka, group: Group, offsets: Mapping[Partition, int]) -> None:
+    """Commit for a group without members. Raises KafkaProblem with NON_EMPTY_GROUP when one has joined meanwhile, and
+    for the first partition that is refused."""
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        topics.setdefault(topic, []).append(
+            OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+        )
+    request = OffsetCommitRequest(
+        group_id=group.group_id,
+        topics=[OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+    )
+    response = await kafka.ask(ApiKey.OFFSET_COMMIT, 9, request, OffsetCommitResponse, group.coordinator_id)
+    for answer in response.topics:
+        for found in answer.partitions:
+            if found.error_code in _HAS_MEMBERS:
+                raise KafkaProblem(ErrorCode.NON_EMPTY_GROUP, subject=f"group {group.group_id}")
+            raise_for(found.error_code, subject=f"{answer.name}-{found.partition_index}")
 
 
 async def compute_lags(kafka: Kafka, group: Group, commits: Sequence[Commit]) -> list[Lag]:

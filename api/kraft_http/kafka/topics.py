@@ -93,11 +93,14 @@ async def create_topic(
 async def delete_topic(kafka: Kafka, name: str) -> None:
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=TIMEOUT_MS)
     response = await kafka.ask(ApiKey.DELETE_TOPICS, 6, request, DeleteTopicsResponse)
-    raise_for(response.responses[0].error_code, response.responses[0].error_message, f"topic {name}")
+    raise_for(response.responses[0].error_code, subject=f"topic {name}")
 
 
 async def create_partitions(kafka: Kafka, name: str, count: int, *, validate_only: bool = False) -> None:
     topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
     request = CreatePartitionsRequest(topics=[topic], timeout_ms=TIMEOUT_MS, validate_only=validate_only)
     response = await kafka.ask(ApiKey.CREATE_PARTITIONS, 3, request, CreatePartitionsResponse)
-    raise_for(response.results[0].error_code, response.results[0].error_message)
+    result = response.results[0]
+    if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise KafkaProblem(result.error_code, subject=f"topic {name}")
+    raise_for(result.error_code, result.error_message)

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated, Literal, Self
 
-from kraft_http.models.common import Collection, Relationship, Resource
+from pydantic import BaseModel, Field, model_validator
+
+from kraft_http.models.common import (
+    INT64_MAX,
+    Body,
+    Collection,
+    CollectionMetadata,
+    PartitionId,
+    Relationship,
+    Resource,
+    TopicName,
+)
 
 
 class ConsumerGroupData(Resource):
@@ -89,3 +100,65 @@ class ConsumerGroupLagSummaryData(Resource):
     total_lag: int
     max_lag_consumer: Relationship
     max_lag_partition: Relationship
+
+
+class GroupLagData(BaseModel):
+    """A group in one line of a list."""
+
+    consumer_group_id: str
+    state: str
+    type: str
+    members_count: int
+    coordinator_id: int
+    topics: list[str] = Field(description="Topics that it has commits for, at most 100 of them.")
+    topics_count: int
+    total_lag: int | None = Field(description="null where the group has no commit whose lag can be told.")
+    max_lag: int | None
+    max_lag_topic_name: str | None
+    max_lag_partition_id: int | None
+
+
+class GroupLagList(BaseModel):
+    kind: str
+    metadata: CollectionMetadata
+    data: list[GroupLagData]
+
+
+class ResetTopic(Body):
+    topic_name: TopicName
+    partitions: list[PartitionId] | None = Field(default=None, max_length=10_000, description="Left out: all.")
+
+
+class ResetOffsetsBody(Body):
+    """Where a group without members goes on. `offset`, `timestamp` (ms) and `shift` need a `value`."""
+
+    to: Literal["earliest", "latest", "offset", "timestamp", "shift"]
+    value: Annotated[int, Field(ge=-INT64_MAX, le=INT64_MAX)] | None = None
+    topics: list[ResetTopic] | None = Field(
+        default=None, min_length=1, max_length=1_000, description="Left out: every partition that it has a commit for."
+    )
+    validate_only: bool = Field(default=True, description="Only tell what would change. Nothing is written.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        needs_value = self.to in ("offset", "timestamp", "shift")
+        if needs_value != (self.value is not None):
+            raise ValueError(f"{self.to} {'needs a' if needs_value else 'takes no'} value")
+        if self.to in ("offset", "timestamp") and self.value is not None and self.value < 0:
+            raise ValueError(f"{self.to} cannot be negative")
+        return self
+
+
+class OffsetResetData(BaseModel):
+    topic_name: str
+    partition_id: int
+    current_offset: int | None = Field(description="null where nothing is committed.")
+    new_offset: int
+    log_start_offset: int
+    log_end_offset: int
+
+
+class OffsetResetList(BaseModel):
+    consumer_group_id: str
+    validate_only: bool
+    data: list[OffsetResetData]

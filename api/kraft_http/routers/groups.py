@@ -35,7 +35,7 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Co
 
 ConsumerIdPath = Annotated[str, Path(description="A member's id.")]
 
-_STATES = {
+STATES = {
     "PreparingRebalance": "PREPARING_REBALANCE",
     "CompletingRebalance": "COMPLETING_REBALANCE",
     "Assigning": "ASSIGNING",
@@ -57,7 +57,7 @@ async def list_consumer_groups(
         (group.group_id, coordinator_id)
         for group, coordinator_id in await list_groups(cluster.kafka)
         if (q is None or q in group.group_id)
-        and (state is None or state.upper() == _STATES.get(group.group_state, "UNKNOWN"))
+        and (state is None or state.upper() == STATES.get(group.group_state, "UNKNOWN"))
     ]
     shown, metadata = page.cut(listed, lambda group: group[0], cluster.url)
 
@@ -153,7 +153,7 @@ def group_data(cluster: ClusterContext, group: Group) -> ConsumerGroupData:
         consumer_group_id=group.group_id,
         is_simple=group.type == "classic" and not group.protocol_type,
         partition_assignor=group.assignor,
-        state=_STATES.get(group.state, "UNKNOWN"),
+        state=STATES.get(group.state, "UNKNOWN"),
         type=group.type.upper(),
         is_mixed_consumer_group=False,
         coordinator=Relationship(related=links.to("brokers", group.coordinator_id)),

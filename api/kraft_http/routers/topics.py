@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query, Response
 
@@ -18,22 +19,44 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["Topics"])
 
 BROKERS_DEFAULT = -1
 
+TopicOrder = Literal[
+    "name", "-name", "partitions_count", "-partitions_count", "replication_factor", "-replication_factor"
+]
+
+
+def _replication_factor(topic: MetadataResponseTopic) -> int:
+    return len(topic.partitions[0].replica_nodes) if topic.partitions else 0
+
+
+_TOPIC_KEYS: Final[dict[str, Callable[[MetadataResponseTopic], str]]] = {
+    "name": lambda topic: topic.name or "",
+    "partitions_count": lambda topic: f"{len(topic.partitions):010d} {topic.name}",
+    "replication_factor": lambda topic: f"{_replication_factor(topic):010d} {topic.name}",
+}
+"""Texts that sort as the numbers do: page tokens hold them. The name tells equal ones apart."""
+
 
 @router.get("", summary="List topics", responses=documented(404))
 async def list_topics(
     cluster: Cluster,
     page: PageQuery,
+    response: Response,
     q: Annotated[str | None, Query(description="Only topics whose name contains this.")] = None,
     include_internal: Annotated[
         bool, Query(description="Whether topics such as __consumer_offsets are listed.")
     ] = True,
+    sort: Annotated[TopicOrder, Query(description="What to sort by; a minus turns the order round.")] = "name",
 ) -> TopicDataList:
+    """The header X-Total-Count says how many topics there are on all pages."""
     topics = [
         topic
         for topic in await describe_topics(cluster.kafka)
         if (q is None or q in (topic.name or "")) and (include_internal or not topic.is_internal)
     ]
-    shown, metadata = page.cut(topics, lambda topic: topic.name or "", cluster.url)
+    key, descending = _TOPIC_KEYS[sort.removeprefix("-")], sort.startswith("-")
+    topics.sort(key=key, reverse=descending)
+    shown, metadata = page.cut(topics, key, cluster.url, descending=descending)
+    response.headers["X-Total-Count"] = str(len(topics))
     return TopicDataList(kind="KafkaTopicList", metadata=metadata, data=[topic_data(cluster, topic) for topic in shown])
 
 
@@ -109,8 +132,9 @@ async def remove_topic(cluster: Cluster, topic_name: TopicNamePath) -> Response:
 
 def topic_data(cluster: ClusterContext, topic: MetadataResponseTopic, partitions_count: int | None = None) -> TopicData:
     count = len(topic.partitions) if partitions_count is None else partitions_count
-    factor = len(topic.partitions[0].replica_nodes) if topic.partitions else 0
-    return _topic_data(cluster, topic.name or "", topic.topic_id, factor, count, internal=topic.is_internal)
+    return _topic_data(
+        cluster, topic.name or "", topic.topic_id, _replication_factor(topic), count, internal=topic.is_internal
+    )
 
 
 def _topic_data(

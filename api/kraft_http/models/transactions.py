@@ -1,0 +1,39 @@
+"""Transactions and users."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from kraft_http.models.common import CollectionMetadata
+
+
+class TransactionPartitions(BaseModel):
+    topic_name: str
+    partitions: list[int]
+
+
+class TransactionData(BaseModel):
+    transactional_id: str
+    coordinator_id: int
+    state: str = Field(examples=["Ongoing", "CompleteCommit"])
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    start_time_ms: int = Field(description="-1 when no transaction is open.")
+    topics: list[TransactionPartitions]
+
+
+class TransactionList(BaseModel):
+    metadata: CollectionMetadata
+    data: list[TransactionData]
+
+
+class UserCredentials(BaseModel):
+    user: str
+    mechanisms: dict[str, int] = Field(
+        description="Iterations by mechanism. Salt and keys are never told.", examples=[{"SCRAM-SHA-256": 4096}]
+    )
+
+
+class UserList(BaseModel):
+    data: list[UserCredentials]
