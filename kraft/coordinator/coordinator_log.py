@@ -21,6 +21,8 @@ class LoadedBatch(Protocol):
     """A record batch as the loader reads it; `kraft.protocol.records.record_batch.RecordBatch` is one."""
 
     @property
+    def base_offset(self) -> int: ...
+    @property
     def next_offset(self) -> int: ...
     @property
     def is_control(self) -> bool: ...
@@ -33,6 +35,8 @@ class LoadedBatch(Protocol):
     @property
     def producer_epoch(self) -> int: ...
     def records(self) -> Iterable[LoadedRecord]: ...
+    def payload(self) -> bytes | memoryview:
+        """The encoded records, decompressed."""
 
 
 class CoordinatorLog(Protocol):

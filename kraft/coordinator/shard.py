@@ -96,7 +96,8 @@ class Draft(Protocol[S_co]):
 
 
 class CoordinatorShard(Protocol[S]):
-    """A state machine over one log partition."""
+    """A state machine over one log partition, which is compacted: whoever replays it may leave out a record that a
+    later one of the same key supersedes."""
 
     def empty(self) -> S: ...
     def replay(self, state: S, key: bytes, value: bytes | None, producer: Producer | None = None) -> S:

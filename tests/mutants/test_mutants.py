@@ -58,12 +58,19 @@ def test_a_defect_of_the_authorizer_is_shown_by_its_decisions_alone(tmp_path: Pa
         assert verdict.finding.startswith("access: ")
 
 
-def test_cleaning_what_is_undecided_is_shown_by_the_simulation_of_one_log(tmp_path: Path) -> None:
-    (mutant,) = (each for each in MUTANTS if each.name == "compaction-beyond-last-stable-offset")
+@pytest.mark.parametrize(
+    ("name", "finding"),
+    [
+        ("compaction-beyond-last-stable-offset", "cleaned log: "),
+        ("pending-offset-loaded-over-newer", "coordinator load: "),
+    ],
+)
+def test_a_defect_of_a_part_is_shown_by_the_law_of_that_part(name: str, finding: str, tmp_path: Path) -> None:
+    (mutant,) = (each for each in MUTANTS if each.name == name)
     make_tree(None, tmp_path)
     verdict = Hunter([], tmp_path).hunt(mutant)
     assert verdict.caught
-    assert verdict.finding.startswith("cleaned log: ")
+    assert verdict.finding.startswith(finding)
 
 
 def test_a_patch_that_does_not_apply_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

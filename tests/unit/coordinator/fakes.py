@@ -18,6 +18,7 @@ from kraft.common.ids import TopicPartition
 from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import control_key
+from kraft.protocol.records.record import append_record
 from kraft.storage.verification import Verification
 
 
@@ -103,6 +104,12 @@ class MemoryBatch:
 
     def records(self) -> tuple[MemoryRecord, ...]:
         return self.entries
+
+    def payload(self) -> bytes:
+        out = bytearray()
+        for index, entry in enumerate(self.entries):
+            append_record(out, index, 0, entry.key, entry.value, ())
+        return bytes(out)
 
 
 class MemoryLog:

@@ -1,0 +1,92 @@
+"""What a coordinator's log comes to: of each key the last record that counts, chosen by its raw bytes.
+
+Most records of a busy coordinator are superseded by a later one of the same key, and are never decoded. What stays is
+what decides the state, in the order of the log:
+
+- the last value of a key, written outside of transactions or in one that was committed; which is the last is a matter
+  of when it was written, not of its marker. A committed one is replayed as if it had been written outside;
+- the last tombstone of a key, since it also takes away what was pending before it;
+- values of transactions that are still open;
+- of aborted values the last, where no later value of its key counts: it may have made a group exist.
+
+Where a state goes on from that of an earlier stretch of the log, every marker stays: it may end a transaction that
+began there. tests/properties/test_coordinator_load.py holds this against the replay of every record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kraft.coordinator.shard import Marker, Producer
+
+KEPT_MAX = 100_000
+"""Records that are held at once, of some hundred bytes each. When there are more, their state is made first."""
+
+
+class UndecidedRecord(NamedTuple):
+    """A value that a producer wrote in a transaction, which was aborted where `is_aborted`, and else is open. `record`
+    is the record as it lies in its batch."""
+
+    record: bytes
+    producer: Producer
+    is_aborted: bool
+
+
+Kept = bytes | UndecidedRecord | Marker
+"""Bytes are those of a record that counts."""
+
+
+class LatestRecords:
+    """Of one stretch of the log, which is given in order."""
+
+    __slots__ = ("_aborted", "_continues", "_kept", "_open", "_tombstones", "_values")
+
+    def __init__(self, *, continues: bool) -> None:
+        self._continues = continues
+        self._kept: dict[int, Kept] = {}
+        """By offset, in order."""
+        self._values: dict[bytes, int] = {}
+        self._tombstones: dict[bytes, int] = {}
+        self._aborted: dict[bytes, int] = {}
+        self._open: dict[int, dict[bytes, int]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._kept) >= KEPT_MAX
+
+    def in_order(self) -> Iterator[Kept]:
+        """What is to be replayed. Nothing may be added meanwhile."""
+        return iter(self._kept.values())
+
+    def add(self, offset: int, key: bytes, has_value: bool, record: bytes, producer: Producer | None) -> None:
+        """The next record."""
+        if has_value and producer is not None:
+            latest = self._open.setdefault(producer.producer_id, {})
+            self._kept[offset] = UndecidedRecord(record, producer, False)
+        else:
+            latest = self._values if has_value else self._tombstones
+            self._kept[offset] = record
+            if has_value and key in self._aborted:
+                del self._kept[self._aborted.pop(key)]
+        superseded = latest.get(key)
+        if superseded is not None:
+            del self._kept[superseded]
+        latest[key] = offset
+
+    def end_transaction(self, offset: int, marker: Marker) -> None:
+        """The marker at `offset`."""
+        for key, written in self._open.pop(marker.producer_id, {}).items():
+            if self._values.get(key, -1) > written:
+                del self._kept[written]
+                continue
+            value = self._kept[written]
+            assert isinstance(value, UndecidedRecord), value
+            self._kept[written] = value.record if marker.committed else value._replace(is_aborted=True)
+            latest = self._values if marker.committed else self._aborted
+            superseded = latest.get(key)
+            if superseded is not None:
+                del self._kept[superseded]
+            latest[key] = written
+        if self._continues:
+            self._kept[offset] = marker

@@ -1,0 +1,142 @@
+"""Logs of a group coordinator, and whether what the latest records come to is what all records come to: wherever the
+high watermark stands, and wherever the state is made in between.
+
+`python -m tests.properties.coordinator_load --these SEED...` runs seeds, and says in a line of JSON what came of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from typing import Any
+from unittest.mock import patch
+
+import trio
+
+from jepsen.simulate import check_trees
+from kraft.common.ids import TopicPartition
+from kraft.coordinator import latest_records
+from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.group_records import (
+    empty_group_metadata,
+    group_metadata_key,
+    group_metadata_value,
+    offset_commit_key,
+    offset_commit_value,
+)
+from kraft.coordinator.group.group_shard import GroupShard
+from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
+from kraft.coordinator.records.group_metadata_value import MemberMetadata
+from kraft.coordinator.shard import LogRecord, Marker, Producer
+from kraft.coordinator.shard_loader import load
+from kraft.protocol.records.control_record import ControlRecordType, control_key
+from tests.unit.coordinator.fakes import MemoryLog
+
+LOGS_A_SEED = 60
+PARTITION = TopicPartition("__consumer_offsets", 0)
+GROUPS = ("a", "b")
+PLACES = (TopicPartition("t", 0), TopicPartition("t", 1))
+
+
+def some_record(draw: random.Random) -> LogRecord:
+    """A commit, a group, or a tombstone of one of them."""
+    group_id = draw.choice(GROUPS)
+    if draw.randrange(5):
+        key = offset_commit_key(group_id, draw.choice(PLACES))
+        value = offset_commit_value(OffsetAndMetadata(draw.randrange(1000), 1, "", 5))
+    else:
+        key, value = group_metadata_key(group_id), some_group(draw)
+    return key, value if draw.randrange(5) else None
+
+
+def some_group(draw: random.Random) -> bytes:
+    value = empty_group_metadata(draw.randrange(10))
+    for name in draw.sample("xyz", draw.randrange(3)):
+        member = MemberMetadata(member_id=name, client_id="c", client_host="h", rebalance_timeout=1)
+        member.session_timeout, member.assignment = draw.randrange(1, 4), name.encode()
+        value.members.append(member)
+        value.generation, value.protocol_type, value.protocol, value.leader = 1, "consumer", "range", name
+    return group_metadata_value(value)
+
+
+async def write_log(draw: random.Random) -> MemoryLog:
+    """Batches outside of transactions, batches of two producers in transactions, and their markers."""
+    log = MemoryLog()
+    for _ in range(draw.randrange(1, 25)):
+        producer_id = draw.choice((0, 0, 1, 2))
+        producer = Producer(producer_id, 0) if producer_id else None
+        if producer is not None and draw.randrange(2):
+            await log.append_marker(PARTITION, 1, Marker(producer_id, 0, 0, draw.random() < 0.6, 1), 0)
+            continue
+        log.open_transactions.add((PARTITION, producer_id))
+        await log.append(PARTITION, 1, [some_record(draw) for _ in range(draw.randrange(1, 5))], 0, producer)
+    return log
+
+
+def replayed(shard: GroupShard, log: MemoryLog, end_offset: int) -> GroupShardState:
+    """The state after every record, one after the other."""
+    state = shard.empty()
+    for batch in log.batches[PARTITION]:
+        if batch.next_offset > end_offset:
+            break
+        if batch.is_control:
+            committed = batch.entries[0].key == control_key(ControlRecordType.COMMIT)
+            state = shard.replay_marker(state, Marker(batch.producer_id, 0, 0, committed, 0))
+            continue
+        for entry in batch.entries:
+            assert entry.key is not None
+            state = shard.replay(state, entry.key, entry.value, batch.producer)
+    return state
+
+
+def shown(state: GroupShardState) -> Any:
+    """All of a state but `previous_state`, which the next change of a group sets before anybody looks at it."""
+    groups = {}
+    for group_id, group in state.groups.items():
+        fields = {name: getattr(group, name) for name in group.__slots__ if name != "previous_state"}
+        groups[group_id] = {
+            name: list(value.items()) if isinstance(value, dict) else value for name, value in fields.items()
+        }
+    return groups, state.offsets, state.pending
+
+
+def disagreement(draw: random.Random) -> str:
+    """Where the loaded state of one log differs from that of every record; empty where it does not."""
+
+    async def body() -> str:
+        log, shard = await write_log(draw), GroupShard(GroupCoordinatorConfig())
+        end = log.end_offset(PARTITION)
+        log.watermarks[PARTITION] = draw.choice([0, *(batch.next_offset for batch in log.batches[PARTITION])])
+        loaded = await load(shard, log, PARTITION)
+        assert loaded.end_offset == end
+        for offset, state in ((end, loaded.state), (log.watermarks[PARTITION], loaded.committed_state)):
+            expected = replayed(shard, log, offset)
+            if shown(state) != shown(expected):
+                return f"of {log.batches[PARTITION]} up to {offset}: {shown(expected)} loaded as {shown(state)}"
+        return ""
+
+    with patch.object(latest_records, "KEPT_MAX", draw.choice((1, 2, 5, 100_000))):
+        return trio.run(body)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="coordinator_load", description=__doc__)
+    parser.add_argument("--these", type=int, nargs="+", required=True, help="seeds")
+    parser.add_argument("--stop", action="store_true", help="the first violation is the last seed")
+    arguments = parser.parse_args()
+    check_trees()
+    for seed in arguments.these:
+        draw = random.Random(seed)
+        violation = next(filter(None, (disagreement(draw) for _ in range(LOGS_A_SEED))), "")
+        verdict = "violation" if violation else "ok"
+        violations = [f"coordinator load: {violation}"] if violation else []
+        print(json.dumps({"seed": seed, "verdict": verdict, "violations": violations}), flush=True)
+        if violation and arguments.stop:
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
