@@ -175,10 +175,14 @@ def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[
     chunk: list[LogRecord] = []
     size = 0
     for records in operations:
-        needed = sum(_size(record) for record in records)
+        needed = sum(map(_size, records))
         if chunk and size + needed > room:
             yield chunk
             chunk, size = [], 0
+        if size + needed <= room:
+            chunk += records
+            size += needed
+            continue
         for record in records:
             if chunk and size + _size(record) > room:
                 yield chunk

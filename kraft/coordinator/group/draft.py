@@ -1,12 +1,12 @@
 """A group operation's work in progress: the shard state being changed, and what must follow from the change.
 
-Durable changes are written (`write_group`, `write_offset` and their tombstones), which replays the record on the
+Durable changes are written (`write_group`, `write_offsets` and their tombstones), which replays the record on the
 draft at once. Changes to what only lives in memory are made on `edit(group_id)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from kraft.coordinator.group import group_records
 from kraft.coordinator.group.classic_group import ClassicGroup, ClassicMember
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.pending_offsets import GroupPending
-from kraft.coordinator.group.replay import overwrite_pending, replay_group, replay_offset, set_offsets
+from kraft.coordinator.group.replay import replay_group, replay_offset, set_offsets
 from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue
 from kraft.coordinator.shard import LogRecord, Moment, Producer, TimerKey, Token
@@ -141,25 +141,28 @@ class GroupDraft:
         if group_id in self._groups:
             self._groups = self._groups.delete(group_id)
 
-    def write_offset(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata) -> None:
-        """Write an OffsetCommit record; in a transaction it counts once that is committed. A group that does not exist
-        comes to be as a simple one: offsets without members."""
-        self.records.append(
-            (group_records.offset_commit_key(group_id, partition), group_records.offset_commit_value(committed))
-        )
+    def write_offsets(self, group_id: str, commits: Sequence[tuple[TopicPartition, OffsetAndMetadata]]) -> None:
+        """Write an OffsetCommit record for each; in a transaction they count once that is committed. A group that does
+        not exist comes to be as a simple one: offsets without members."""
+        encoder = group_records.OffsetCommitEncoder(group_id)
+        self.records += [encoder.encode(partition, committed) for partition, committed in commits]
         if self.producer is not None:
-            self._pending = self._pending.add(group_id, partition, self.producer.producer_id, committed)
-        else:
-            self._replay_offset(group_id, partition, committed)
-        if group_id not in self._groups:
+            for partition, committed in commits:
+                self._pending = self._pending.add(group_id, partition, self.producer.producer_id, committed)
+        elif commits:
+            offsets = self.offsets(group_id).mutate()
+            for partition, committed in commits:
+                offsets[partition] = committed
+            self._offsets = self._offsets.set(group_id, offsets.finish())
+            if self.pending(group_id):
+                for partition, _ in commits:
+                    self._pending = self._pending.supersede(group_id, partition)
+        if commits and group_id not in self._groups:
             self._groups = self._groups.set(group_id, ClassicGroup(group_id))
 
     def delete_offset(self, group_id: str, partition: TopicPartition) -> None:
         """Write a tombstone: the offset is forgotten, and what open transactions have committed for the partition."""
         self.records.append((group_records.offset_commit_key(group_id, partition), None))
-        self._replay_offset(group_id, partition, None)
-
-    def _replay_offset(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> None:
-        offsets = replay_offset(self.offsets(group_id), partition, committed)
+        offsets = replay_offset(self.offsets(group_id), partition, None)
         self._offsets = set_offsets(self._offsets, group_id, offsets)
-        self._pending = overwrite_pending(self._pending, group_id, partition, committed)
+        self._pending = self._pending.drop(group_id, partition)

@@ -18,6 +18,7 @@ from kraft.coordinator.records.group_metadata_value import GroupMetadataValue, M
 from kraft.coordinator.records.legacy_offset_commit_value import LegacyOffsetCommitValue
 from kraft.coordinator.records.offset_commit_key import OffsetCommitKey
 from kraft.coordinator.records.offset_commit_value import OffsetCommitValue
+from kraft.coordinator.shard import LogRecord
 
 LEGACY_OFFSET_COMMIT = 0
 OFFSET_COMMIT = 1
@@ -28,6 +29,9 @@ OFFSET_COMMIT_WITH_EXPIRY_VALUE_VERSION = 1
 GROUP_METADATA_VALUE_VERSION = 3
 
 _I16 = struct.Struct(">h")
+_I32 = struct.Struct(">i")
+_VALUE_START = struct.Struct(">hqi")
+"""Version, offset and leader epoch, by which a value of version 4 begins."""
 
 
 def offset_commit_key(group_id: str, partition: TopicPartition) -> bytes:
@@ -53,6 +57,32 @@ def offset_commit_value(committed: OffsetAndMetadata) -> bytes:
         topic_id=committed.topic_id,
     )
     return _I16.pack(version) + value.encode(version)
+
+
+class OffsetCommitEncoder:
+    """Encodes the commits of one group as `offset_commit_key` and `offset_commit_value` do. What a record has in
+    common with the one before it is copied: the topic in its key, all behind offset and leader epoch in its value."""
+
+    __slots__ = ("_group_id", "_rest", "_topic", "_topic_bytes", "_value_end")
+
+    def __init__(self, group_id: str) -> None:
+        self._group_id = group_id
+        self._topic: str | None = None
+        self._topic_bytes = b""
+        self._rest: tuple[object, ...] = ()
+        self._value_end = b""
+
+    def encode(self, partition: TopicPartition, committed: OffsetAndMetadata) -> LogRecord:
+        if partition.topic != self._topic:
+            self._topic, self._topic_bytes = partition.topic, offset_commit_key(self._group_id, partition)[: -_I32.size]
+        if committed[2:] != self._rest:
+            self._rest, self._value_end = committed[2:], offset_commit_value(committed)[_VALUE_START.size :]
+        if committed.expire_timestamp_ms == NO_TIMESTAMP:
+            head = _VALUE_START.pack(OFFSET_COMMIT_VALUE_VERSION, committed.offset, committed.leader_epoch)
+            value = head + self._value_end
+        else:
+            value = offset_commit_value(committed)
+        return self._topic_bytes + _I32.pack(partition.partition), value
 
 
 def group_metadata_key(group_id: str) -> bytes:

@@ -40,7 +40,9 @@ def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version:
         NO_TIMESTAMP if retention_ms == NO_TIMESTAMP else min(draft.wall_ms + retention_ms, TIMESTAMP_MAX_MS)
     )
     response = OffsetCommitResponse()
+    commits: list[tuple[TopicPartition, OffsetAndMetadata]] = []
     for topic in request.topics:
+        topic_id = bytes(topic.topic_id)
         answer = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         response.topics.append(answer)
         for partition in topic.partitions:
@@ -55,12 +57,13 @@ def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version:
                     metadata,
                     draft.wall_ms,
                     expire_timestamp_ms,
-                    bytes(topic.topic_id),
+                    topic_id,
                 )
-                draft.write_offset(request.group_id, TopicPartition(topic.name, partition.partition_index), committed)
+                commits.append((TopicPartition(topic.name, partition.partition_index), committed))
             answer.partitions.append(
                 OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
             )
+    draft.write_offsets(request.group_id, commits)
     return response
 
 
@@ -93,5 +96,7 @@ def _validate(draft: GroupDraft, request: OffsetCommitRequest, api_version: int)
 def metadata_is_too_long(draft: GroupDraft, text: str) -> bool:
     """Whether the metadata of an offset is longer than offset.metadata.max.bytes, as Java counts, which is what that
     has always limited."""
-    length = len(text) + sum(1 for character in text if character > "\uffff")
-    return length > draft.config.offset_metadata_max_bytes
+    bytes_max = draft.config.offset_metadata_max_bytes
+    if 2 * len(text) <= bytes_max:
+        return False
+    return len(text) + sum(1 for character in text if character > "\uffff") > bytes_max

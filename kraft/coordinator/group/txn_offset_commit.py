@@ -35,6 +35,7 @@ def commit_transactional_offsets(
     is refused; its topics have been checked against the metadata by then."""
     _validate(draft, request)
     codes: dict[TopicPartition, int] = {}
+    commits: list[tuple[TopicPartition, OffsetAndMetadata]] = []
     for topic in request.topics:
         topic_id = topics.topic_id(topic.name) or ZERO_UUID
         for partition in topic.partitions:
@@ -44,17 +45,15 @@ def commit_transactional_offsets(
                 codes[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 continue
             codes[key] = ErrorCode.NONE
-            draft.write_offset(
-                request.group_id,
-                key,
-                OffsetAndMetadata(
-                    partition.committed_offset,
-                    partition.committed_leader_epoch,
-                    metadata,
-                    draft.wall_ms,
-                    topic_id=topic_id,
-                ),
+            committed = OffsetAndMetadata(
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                metadata,
+                draft.wall_ms,
+                topic_id=topic_id,
             )
+            commits.append((key, committed))
+    draft.write_offsets(request.group_id, commits)
     return codes
 
 

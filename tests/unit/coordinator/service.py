@@ -146,7 +146,7 @@ def write_offsets(count: int, metadata: str) -> Callable[[Any], str]:
 
     def operation(draft: Any) -> str:
         for index in range(count):
-            draft.write_offset("g", TopicPartition("t", index), OffsetAndMetadata(1, -1, metadata, 0))
+            draft.write_offsets("g", [(TopicPartition("t", index), OffsetAndMetadata(1, -1, metadata, 0))])
         return "written"
 
     return operation

@@ -4,6 +4,8 @@ same bytes."""
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kraft.common.errors import ProtocolError
 from kraft.common.ids import TopicPartition
@@ -49,6 +51,30 @@ def test_an_offset_commit_with_a_retention_of_its_own_is_version_1():
     committed = group_records.decode_offset_commit_value(EXPIRING_VALUE, group_records.OFFSET_COMMIT)
     assert committed.expire_timestamp_ms - committed.commit_timestamp_ms == 99_999_999
     assert group_records.offset_commit_value(committed) == EXPIRING_VALUE
+
+
+texts = st.text(max_size=5)
+commits = st.tuples(
+    st.builds(TopicPartition, st.sampled_from("tu") | texts, st.integers(0, 2**31 - 1)),
+    st.builds(
+        OffsetAndMetadata,
+        st.integers(-(2**63), 2**63 - 1),
+        st.integers(-(2**31), 2**31 - 1),
+        st.just("") | texts,
+        st.integers(0, 2),
+        st.just(-1) | st.integers(-1, 9),
+        st.sampled_from((bytes(16), b"i" * 16)),
+    ),
+)
+
+
+@given(texts, st.lists(commits, max_size=8))
+def test_commits_that_are_encoded_one_after_the_other_are_what_each_is_alone(group_id, written):
+    encoder = group_records.OffsetCommitEncoder(group_id)
+    for partition, committed in written:
+        key, value = encoder.encode(partition, committed)
+        assert key == group_records.offset_commit_key(group_id, partition)
+        assert value == group_records.offset_commit_value(committed)
 
 
 def test_a_group(shard):

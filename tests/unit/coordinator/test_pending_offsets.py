@@ -58,7 +58,7 @@ class Shard:
     def commit(self, group_id: str, index: int, offset: int, producer_id: int | None = None) -> None:
         committed = OffsetAndMetadata(offset, -1, "", self.wall_ms, topic_id=ZERO_UUID)
         self.run(
-            lambda draft: draft.write_offset(group_id, TopicPartition("t", index), committed),
+            lambda draft: draft.write_offsets(group_id, [(TopicPartition("t", index), committed)]),
             None if producer_id is None else Producer(producer_id, 0),
         )
 

@@ -111,7 +111,9 @@ def test_two_topics_of_one_name_may_be_gone_at_once():
     for partition, topic_id in enumerate((b"1" * 16, b"2" * 16, b"3" * 16, bytes(16))):
         committed = OffsetAndMetadata(7, -1, "", 0, topic_id=topic_id)
         host.run(
-            lambda draft, index=partition, value=committed: draft.write_offset("g", TopicPartition("t", index), value)
+            lambda draft, index=partition, value=committed: draft.write_offsets(
+                "g", [(TopicPartition("t", index), value)]
+            )
         )
     host.walk(forgetting([("t", b"1" * 16), ("t", b"2" * 16)]))
     assert [key.partition for key in host.offsets("g")] == [2]

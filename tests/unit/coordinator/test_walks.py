@@ -29,8 +29,8 @@ def commit_many(draft):
     """Simple groups with one offset each, and one group that has as many."""
     for number in range(MANY):
         committed = OffsetAndMetadata(number, -1, "", draft.wall_ms, topic_id=DELETED[0][1])
-        draft.write_offset(f"group-{number}", TopicPartition("t", 0), committed)
-        draft.write_offset("large", TopicPartition("t", number), committed)
+        draft.write_offsets(f"group-{number}", [(TopicPartition("t", 0), committed)])
+        draft.write_offsets("large", [(TopicPartition("t", number), committed)])
 
 
 async def filled(service: Service) -> TopicPartition:
