@@ -42,7 +42,8 @@ def integer(value: object) -> int:
 
 
 def offsets_of_json(value: Any) -> dict[TopicPartition, int]:
-    """The inverse of `offsets_to_json`. Raises TypeError, AttributeError or ValueError for another shape."""
+    """The inverse of `offsets_to_json`; a query's start beside the offsets (`with_beginning`) is passed over. Raises
+    TypeError, AttributeError or ValueError for another shape."""
     return {
         TopicPartition(topic, int(p)): integer(offset)
         for topic, by_partition in value.items()
@@ -91,3 +92,33 @@ def choice(given: Mapping[str, str], name: str, allowed: tuple[str, ...], defaul
 
 def or_else(value: int | None, default: int) -> int:
     return default if value is None else value
+
+
+BEGINNING = "0"
+"""Stands before the number of a partition, where an offset is the query's start: `"07"` beside `"7"`."""
+
+
+def with_beginning(end: Mapping[TopicPartition, int], beginning: Mapping[TopicPartition, int]) -> dict[str, Any]:
+    """The end of a query's first micro-batch, and where the query begins: `{"t":{"00":5,"0":9}}`.
+
+    Spark's Python API gives a source no place of its own in the checkpoint. It keeps the end of each micro-batch there
+    before anything is read, so the start travels with the first of them. Numbers of partitions are read as numbers,
+    and of two values for one number the later counts: the official connector reads this as the end alone.
+    """
+    shaped: dict[str, dict[str, int]] = {}
+    for partition in sorted(beginning):
+        shaped.setdefault(partition.topic, {})[f"{BEGINNING}{partition.partition}"] = beginning[partition]
+    for topic, by_partition in offsets_to_json(end).items():
+        shaped.setdefault(topic, {}).update(by_partition)
+    return shaped
+
+
+def beginning_of(value: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int] | None:
+    """The query's start that `with_beginning` put beside an end; None if there is none."""
+    found = {
+        TopicPartition(topic, int(p)): integer(offset)
+        for topic, by_partition in value.items()
+        for p, offset in by_partition.items()
+        if len(p) > 1 and p.startswith(BEGINNING)
+    }
+    return found or None

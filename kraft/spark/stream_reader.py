@@ -27,7 +27,7 @@ from pyspark.sql.streaming.datasource import (
 from kraft.spark.batch_reader import fetch
 from kraft.spark.client_config import consumer_config
 from kraft.spark.errors import CONTINUE, SourceError, show_offsets, show_partitions
-from kraft.spark.option_values import offsets_of_json, offsets_to_json
+from kraft.spark.option_values import beginning_of, offsets_of_json, offsets_to_json, with_beginning
 from kraft.spark.options import SourceOptions
 from kraft.spark.ranges import OffsetRange, gone_back, group_ranges, rate_limit, split_ranges
 from kraft.spark.worker_socket import ForWorkers
@@ -80,21 +80,30 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next micro-batch. That of the first one carries the query's start: so Spark keeps it."""
         begin = offsets_of_json(start)
         self.tell_group(begin)
+        end = self.end_of_batch(begin, limit)
+        if end == begin and beginning_of(start) is not None:
+            return start  # Nothing is new: another text would be taken for another offset.
+        if self.initial is not None and start == offsets_to_json(self.initial):
+            return with_beginning(end, self.initial)
+        return offsets_to_json(end)
+
+    def end_of_batch(self, begin: Offsets, limit: ReadLimit) -> Offsets:
         if self.frozen is not None and gone_back(begin, self.frozen):
             # Frozen by what a leader said that is behind, unless it says so still.
             self.frozen = self.offsets.latest(begin)
         latest = self.frozen if self.frozen is not None else self.offsets.latest(begin)
         self.known_latest = latest
         if isinstance(limit, ReadAllAvailable):
-            return offsets_to_json(latest)
+            return latest
         least = limit.min_rows if isinstance(limit, ReadMinRows) else self.options.offsets_per_trigger_min
         if least is not None and self.frozen is None and self.must_wait(least, begin, latest):
-            return start
+            return begin
         if isinstance(limit, ReadMaxRows):
             latest = rate_limit(limit.max_rows, begin, latest, self.offsets.earliest)
-        return offsets_to_json(latest)
+        return latest
 
     def tell_group(self, done: Offsets) -> None:
         """Where a batch begins, all before it is done: a group may be told, so that its lag can be seen. (Spark
@@ -121,6 +130,9 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         begin, until = offsets_of_json(start), offsets_of_json(end)
+        if beginning_of(start) is None and (beginning := beginning_of(end)) is not None:
+            # The first batch. When a restarted query tries it again, Spark has asked for another start.
+            begin = beginning
         if self.frozen is not None:
             self.check_frozen(self.frozen, until)
         ranges = self.offsets.resolved_ranges(begin, until)

@@ -169,6 +169,17 @@ def test_work_is_split_into_as_many_tasks_as_the_official_connector_makes(
     assert ours.rdd.getNumPartitions() == official.rdd.getNumPartitions()
 
 
+def test_a_table_over_a_topic_is_read_by_sql(spark: SparkSession, cluster: Cluster, numbers: str) -> None:
+    spark.sql(
+        f"""CREATE TABLE numbers_by_sql USING kraft
+        OPTIONS (`kafka.bootstrap.servers` '{cluster.bootstrap}', subscribe '{numbers}')"""
+    )
+    try:
+        assert spark.sql("SELECT count(*), max(offset) FROM numbers_by_sql").collect() == [(20, 9)]
+    finally:
+        spark.sql("DROP TABLE numbers_by_sql")
+
+
 def test_no_task_reads_more_records_than_it_may(spark: SparkSession, cluster: Cluster, numbers: str) -> None:
     frame = read(spark, cluster, "kraft", subscribe=numbers, maxRecordsPerPartition="3")
     sizes = [row["count"] for row in frame.groupBy(spark_partition_id()).count().collect()]
@@ -292,6 +303,26 @@ def test_a_stream_goes_on_where_its_checkpoint_ends(
     assert second.all == [(0, 10), (0, 11), (1, 10), (1, 11)]
 
 
+def test_a_stream_from_the_end_keeps_its_start_though_its_first_batch_fails(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Also the official connector goes on from a checkpoint that has the first batch alone."""
+    topic = cluster.create("from-the-end", 2)
+    number_rows(cluster, topic, 10, 2)
+
+    def fail(_: DataFrame, number: int) -> None:
+        raise RuntimeError(f"batch {number} fails")
+
+    with pytest.raises(Exception, match="batch 0 fails"):
+        run_stream(spark, cluster, "kraft", topic, tmp_path / "kraft", fail, startingOffsets="latest")
+    run_stream(spark, cluster, "kraft", topic, tmp_path / "kafka", Batches(), startingOffsets="latest")
+    number_rows(cluster, topic, 4, 2, first=10)
+    for source in SOURCES:
+        seen = Batches()
+        run_stream(spark, cluster, source, topic, tmp_path / source, seen, startingOffsets="latest")
+        assert seen.all == [(0, 5), (0, 6), (1, 5), (1, 6)], source
+
+
 def test_a_partition_that_is_added_is_read_from_its_start(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -395,6 +426,8 @@ def test_a_stream_writes_into_a_topic(
     query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     assert query.awaitTermination(120)
     assert sorted(int(row[1]) for row in plain_rows(cluster, topic, 1)) == list(range(20))
+    if source == "kraft":
+        assert [json.loads(kept.read_text()) for kept in (tmp_path / "kraft-sink").iterdir()] == [{"0": 0}]
 
 
 def test_a_sink_refuses_what_it_cannot_write(spark: SparkSession, cluster: Cluster) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from kraft.common.ids import TopicPartition
 from kraft.spark.errors import SourceError
+from kraft.spark.option_values import offsets_of_json
 from kraft.spark.options import stream_options
 
 datasource = pytest.importorskip("pyspark.sql.streaming.datasource")
@@ -134,6 +135,31 @@ def test_where_a_query_begins_stays_the_same_while_producers_go_on() -> None:
     ends = [{T0: 5, T1: 5}, {T0: 9, T1: 9}]
     made._offsets.resolve = lambda limit, starting: ends.pop(0)
     assert [made.initialOffset(), made.initialOffset()] == [offset(5, 5)] * 2
+
+
+def test_a_query_whose_first_batch_failed_goes_on_from_its_first_start() -> None:
+    """Spark keeps the end of a micro-batch and asks a restarted query for its start anew."""
+    first = reader({T0: 9, T1: 5})
+    first._offsets.resolve = lambda limit, starting: {T0: 5, T1: 5}
+    start = first.initialOffset()
+    kept = json.loads(json.dumps(first.latestOffset(start, first.getDefaultReadLimit())))
+    assert offsets_of_json(kept) == {T0: 9, T1: 5}
+    later = reader({T0: 20, T1: 20})
+    later._offsets.resolve = lambda limit, starting: {T0: 20, T1: 20}
+    read: list[Any] = []
+    later._offsets.resolved_ranges = lambda begin, until: read.append((begin, until)) or []
+    later.partitions(later.initialOffset(), kept)
+    assert read == [({T0: 5, T1: 5}, {T0: 9, T1: 5})]
+    assert later.latestOffset(kept, later.getDefaultReadLimit()) == offset(20, 20)
+
+
+def test_a_first_batch_after_which_nothing_came_is_not_followed_by_an_empty_one() -> None:
+    made = reader({T0: 9, T1: 5})
+    made._offsets.resolve = lambda limit, starting: {T0: 9, T1: 5}
+    kept = made.latestOffset(made.initialOffset(), made.getDefaultReadLimit())
+    assert made.latestOffset(kept, made.getDefaultReadLimit()) == kept
+    made._offsets.now = {T0: 10, T1: 5}
+    assert made.latestOffset(kept, made.getDefaultReadLimit()) == offset(10, 5)
 
 
 def test_an_end_frozen_below_what_was_read_is_asked_for_again() -> None:
