@@ -10,6 +10,7 @@ What it asks of a query: a task of a batch, tried again, has the same rows in th
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from kraft.protocol.error_codes import ErrorCode
@@ -20,7 +21,7 @@ from kraft.spark.errors import SourceError, not_repeatable
 from kraft.spark.pending_rows import Batch, PartitionRows, first_of_each
 from kraft.spark.seen_rows import SeenRows
 from kraft.spark.wire import RETRY_SECONDS, WireCluster, WireConnection, WireError
-from kraft.spark.written_log import ProducerState, producer_states, read_back
+from kraft.spark.written_log import ProducerState, producer_states, producers_since, read_back
 
 BATCH_BYTES = 512 << 10
 ROUND_BYTES = 2 << 20
@@ -38,7 +39,16 @@ ACKS_ALL = -1
 class TopicWriter:
     """One task's part of one micro-batch in one topic."""
 
-    def __init__(self, cluster: WireCluster, topic: str, identity: BatchIdentity, codec: int) -> None:
+    def __init__(
+        self,
+        cluster: WireCluster,
+        topic: str,
+        identity: BatchIdentity,
+        codec: int,
+        ends_before: Mapping[int, int] | None = None,
+    ) -> None:
+        """`ends_before`: where each partition ended before any attempt of this batch; None where nobody knows."""
+        self.ends_before = ends_before
         self.cluster = cluster
         self.topic = topic
         self.identity = identity
@@ -76,6 +86,12 @@ class TopicWriter:
         while True:
             states = producer_states(self.cluster, self.topic, range(self.count_partitions(deadline)), deadline)
             candidates, used = counts_by_id(self.identity, len(states)), set()
+            if self.ends_before is not None:
+                for partition, producers in states.items():
+                    # A leader that knows none of them may have forgotten one: the log has what it wrote.
+                    if not producers.keys() & candidates.keys():
+                        begun = self.ends_before.get(partition, 0)
+                        producers |= producers_since(self.cluster, self.topic, partition, candidates, begun, deadline)
             for producers in states.values():
                 for producer_id in producers.keys() & candidates.keys():
                     self.check_epoch(producers[producer_id].epoch)

@@ -4,7 +4,7 @@ writers of their topics."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,15 @@ def place_rows(
 class OnceWriter:
     """One task of one micro-batch, into any number of topics."""
 
-    def __init__(self, cluster: WireCluster, identity: BatchIdentity, codec: int) -> None:
+    def __init__(
+        self,
+        cluster: WireCluster,
+        identity: BatchIdentity,
+        codec: int,
+        ends_before: Mapping[int, int] | None = None,
+    ) -> None:
+        """`ends_before`: where each partition of the one topic ended before any attempt of this batch, if known."""
+        self.ends_before = ends_before
         self.cluster = cluster
         self.identity = identity
         self.codec = codec
@@ -63,7 +71,7 @@ class OnceWriter:
 
     def topic(self, name: str) -> TopicWriter:
         if name not in self.topics:
-            self.topics[name] = TopicWriter(self.cluster, name, self.identity, self.codec)
+            self.topics[name] = TopicWriter(self.cluster, name, self.identity, self.codec, self.ends_before)
             self.topics[name].open()
             self.placements[name] = Placement(self.identity)
         return self.topics[name]

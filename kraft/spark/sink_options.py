@@ -54,7 +54,7 @@ ONCE_KEYS = frozenset(
 @dataclass(frozen=True)
 class SinkOptions:
     """A checked sink. `topic` is the option, or None if the column says. `once_id` tells several writes of one
-    micro-batch apart."""
+    micro-batch apart. `checkpoint` is the query's, if the option says it."""
 
     topic: str | None
     config: dict[str, Setting]
@@ -64,6 +64,7 @@ class SinkOptions:
     once_id: str
     codec: int
     keep_timestamp: bool
+    checkpoint: str | None = None
 
 
 def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: bool) -> SinkOptions:
@@ -92,6 +93,7 @@ def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: b
         once_id=given.get("exactlyonceid", ""),
         codec=codec_of(kafka) if exactly_once else 0,
         keep_timestamp=keep_timestamp,
+        checkpoint=given.get("checkpointlocation") or None,
     )
 
 

@@ -291,6 +291,10 @@ class WireCluster:
                 self.stale(topic, connection if isinstance(problem, OSError) else None)
                 time.sleep(RETRY_SECONDS)
 
+    def ends(self, topic: str, deadline: float) -> dict[int, int]:
+        """High watermark of each partition. Waits out elections until `deadline` (monotonic)."""
+        return {each: self.offset(topic, each, LATEST, deadline) for each in sorted(self.partitions(topic, fresh=True))}
+
     def bounds(self, topic: str, partition: int, deadline: float) -> tuple[int, int]:
         """Log start and high watermark. Waits out elections until `deadline` (monotonic)."""
         low, high = (self.offset(topic, partition, which, deadline) for which in (EARLIEST, LATEST))

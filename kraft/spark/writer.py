@@ -8,6 +8,7 @@ Columns: `value` (string or binary, required), `key`, `topic` (or the option `to
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import repeat
@@ -25,8 +26,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from confluent_kafka import KafkaError, Message, Producer
 
+    from kraft.spark.batch_begun import BatchBegun
+    from kraft.spark.wire import WireCluster
+
 FLUSH_WAIT_S = 1.0
 UNASSIGNED = -1
+LOOK_SECONDS_MAX = 60.0
+"""So long the driver waits for leaders to say where a topic ends."""
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 """Local properties that Spark sets while a micro-batch runs, also within foreachBatch."""
 
@@ -163,13 +169,53 @@ def timestamps_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[int | No
     return (None if each is None else each // 1000 for each in microseconds)
 
 
-def write_once(sink: SinkOptions, identity: BatchIdentity, batches: Iterator[pa.RecordBatch]) -> Written:
+def begin_batch(sink: SinkOptions) -> BatchBegun | None:
+    """On the driver, before the tasks of a micro-batch run: where its one topic ends. None where the topics are not
+    known before the rows are, or the checkpoint is not."""
+    from kraft.spark.batch_begun import begun
+    from kraft.spark.wire import POOL as WIRES
+
+    if not sink.exactly_once or sink.topic is None or sink.checkpoint is None:
+        return None
+    topic, cluster = sink.topic, WIRES.get(sink.bootstrap)
+    try:
+        return begun(sink.checkpoint, topic, sink.once_id, lambda: ends_of(cluster, topic))
+    except BaseException:
+        WIRES.discard([cluster])
+        raise
+
+
+def ends_of(cluster: WireCluster, topic: str) -> dict[int, int]:
+    """Where the topic's partitions end; nothing if there is no such topic yet."""
+    from kraft.spark.wire import UNKNOWN_TOPIC, WireError
+
+    try:
+        return cluster.ends(topic, time.monotonic() + LOOK_SECONDS_MAX)
+    except WireError as problem:
+        if problem.code not in UNKNOWN_TOPIC:
+            raise
+        return {}
+
+
+def ends_before(begun: BatchBegun | None, identity: BatchIdentity) -> Mapping[int, int] | None:
+    """From where a task has to look for what its earlier attempts wrote. None if there were none, or if nobody
+    knows."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    is_first = begun is not None and begun.is_new and context is not None and context.attemptNumber() == 0
+    return None if begun is None or begun.batch != identity.batch or is_first else begun.ends
+
+
+def write_once(
+    sink: SinkOptions, identity: BatchIdentity, batches: Iterator[pa.RecordBatch], begun: BatchBegun | None = None
+) -> Written:
     """Write every row of one task of a micro-batch, unless an attempt before has."""
     from kraft.spark.once_writer import OnceWriter
     from kraft.spark.wire import POOL as WIRES
 
     cluster, count = WIRES.get(sink.bootstrap), 0
-    writer = OnceWriter(cluster, identity, sink.codec)
+    writer = OnceWriter(cluster, identity, sink.codec, ends_before(begun, identity))
     try:
         for batch in batches:
             writer.write(list(rows_of(sink, batch)))
@@ -197,9 +243,12 @@ def identity_of_task(sink: SinkOptions) -> BatchIdentity:
     return BatchIdentity(query, int(batch), context.partitionId(), sink.once_id)
 
 
-def write_task(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
+def write_task(sink: SinkOptions, batches: Iterator[pa.RecordBatch], begun: BatchBegun | None = None) -> Written:
     """All rows of one task, once or at least once, as the options say."""
-    written = write_once(sink, identity_of_task(sink), batches) if sink.exactly_once else write_batches(sink, batches)
+    if sink.exactly_once:
+        written = write_once(sink, identity_of_task(sink), batches, begun)
+    else:
+        written = write_batches(sink, batches)
     freeze_imports()
     return written
 
@@ -215,13 +264,14 @@ class KafkaBatchWriter(ForWorkers, DataSourceArrowWriter):
 
 
 class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
-    """`df.writeStream.format("kraft")`."""
+    """`df.writeStream.format("kraft")`. Spark makes one on the driver for each micro-batch."""
 
     def __init__(self, sink: SinkOptions) -> None:
         self.sink = sink
+        self.begun = begin_batch(sink)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return write_task(self.sink, iterator)
+        return write_task(self.sink, iterator, self.begun)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing: the tasks' records are acknowledged already."""

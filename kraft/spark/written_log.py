@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from kraft.common.ids import DEBUGGING_REPLICA
@@ -64,6 +64,30 @@ def producer_states(
                 raise
             cluster.stale(topic, connection if isinstance(problem, OSError) else None)
             time.sleep(RETRY_SECONDS)
+
+
+def producers_since(
+    cluster: WireCluster, topic: str, partition: int, wanted: Container[int], begun: int, deadline: float
+) -> dict[int, ProducerState]:
+    """What the log itself tells of producers that the leader may have forgotten: the newest epoch of each in `wanted`
+    that has records at or behind offset `begun`, and its last sequence.
+
+    Waits until all that the leader has is committed. Raises TimeoutError when that does not come about by `deadline`.
+    """
+    found: dict[int, ProducerState] = {}
+    while True:
+        low, _ = cluster.bounds(topic, partition, deadline)
+        end, _ = log_end(cluster, topic, partition, deadline)
+        try:
+            for batch in committed(cluster, topic, partition, max(low, begun), end, deadline):
+                if batch.producer_id in wanted and batch.next_offset > begun:
+                    state = ProducerState(batch.producer_epoch, batch.last_sequence)
+                    found[batch.producer_id] = max(state, found.get(batch.producer_id, state))
+        except LogStartMoved:
+            if time.monotonic() > deadline:
+                raise
+            continue
+        return found
 
 
 def read_back(

@@ -64,7 +64,8 @@ class FakePartition:
 
     def append(self, batch: RecordBatch) -> int:
         """An error code."""
-        epoch, last = self.state.get(batch.producer_id, (batch.producer_epoch, -1))
+        # A producer that is not known may begin with any sequence.
+        epoch, last = self.state.get(batch.producer_id, (batch.producer_epoch, batch.base_sequence - 1))
         if batch.producer_epoch < epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if batch.base_sequence != (last + 1 if batch.producer_epoch == epoch else 0):
@@ -81,6 +82,10 @@ class FakePartition:
 
     def values(self) -> list[bytes | None]:
         return [record.value for chunk in self.log for batch in batches(chunk) for record in batch.records()]
+
+    def forget_producers(self) -> None:
+        """As a leader does a day after their last records, by the records' timestamps."""
+        self.state.clear()
 
     def delete(self) -> None:
         """As retention does: what producers wrote last stays known."""
