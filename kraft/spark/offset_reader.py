@@ -4,7 +4,6 @@ ListOffsets round for all partitions."""
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from kraft.common.ids import TopicPartition
 from kraft.spark.client_config import admin_config
 from kraft.spark.errors import DataLoss, SourceError, show_offsets, show_partitions
+from kraft.spark.java_pattern import java_pattern
 from kraft.spark.options import (
     EARLIEST,
     LATEST,
@@ -69,7 +69,7 @@ class KafkaOffsetReader:
             return (
                 frozenset(self.describe(sorted({each.topic for each in selection.partitions}))) & selection.partitions
             )
-        pattern = re.compile(selection.pattern)
+        pattern = java_pattern(selection.pattern)
         names = sorted(name for name in self.admin.list_topics(timeout=self.timeout_s).topics if pattern.search(name))
         return frozenset(self.describe(names, internal=False))
 

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 
 from kraft.common.ids import TopicPartition
 from kraft.spark.errors import show_partitions
-from kraft.spark.option_values import choice, flag, number, or_else, parse_offsets, parse_partitions
+from kraft.spark.java_pattern import java_pattern
+from kraft.spark.option_values import (
+    choice,
+    flag,
+    number,
+    or_else,
+    parse_offsets,
+    parse_partitions,
+)
 
 log = logging.getLogger(__name__)
 
@@ -18,6 +26,8 @@ EARLIEST = -2
 LATEST = -1
 KAFKA_PREFIX = "kafka."
 STRATEGIES = ("subscribe", "subscribepattern", "assign")
+OF_TABLE = ("path", "provider", "owner")
+"""What Spark says of a table beside its options; it says those twice, the second time as `option.<name>`."""
 STRATEGY_NAMES = "subscribe, subscribePattern, assign"
 
 
@@ -189,7 +199,7 @@ def lower(options: Mapping[str, str]) -> dict[str, str]:
     """Options under lower-case names. Says which ones mean nothing to this source."""
     given = {name.lower(): value for name, value in options.items()}
     for name in given:
-        if name not in SOURCE_KEYS and not name.startswith(KAFKA_PREFIX) and name not in ("path", "topic"):
+        if name not in (*SOURCE_KEYS, *OF_TABLE, "topic") and not name.startswith((KAFKA_PREFIX, "option.")):
             log.warning("option %s is not one of this source's and has no effect", name)
     return given
 
@@ -295,6 +305,7 @@ def selection_of(given: Mapping[str, str]) -> Selection:
             raise ValueError(
                 f"Pattern to subscribe is empty as specified value for option 'subscribePattern' is '{value}'"
             )
+        java_pattern(value.strip())  # A mistake is told before anything runs.
         return SubscribePattern(value.strip())
     if not value.strip().startswith("{"):
         raise ValueError(f"No topicpartitions to assign as specified value for option 'assign' is '{value}'")
