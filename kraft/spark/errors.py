@@ -17,9 +17,10 @@ CONTINUE = (
     "If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false."
 )
 REMEDY = (
-    "The rows of a micro-batch must come out the same, in the same order, when a task is tried again; after a "
-    "shuffle, sort them within partitions "
-    "(sortWithinPartitions on all columns), or set the sink option exactlyOnce to false."
+    "To go on, set the sink option onDifference to atLeastOnce: what differs is then written behind what an earlier "
+    "attempt wrote. To write each row once, a task that is tried again needs the same rows in the same order: no "
+    "uuid(), rand() or current time in a row. After a shuffle, write within foreachBatch: "
+    "frame.sortWithinPartitions(<all columns>).write.format('kraft') with the option exactlyOnce=true."
 )
 
 

@@ -46,9 +46,13 @@ class TopicWriter:
         identity: BatchIdentity,
         codec: int,
         ends_before: Mapping[int, int] | None = None,
+        *,
+        may_differ: bool = False,
     ) -> None:
-        """`ends_before`: where each partition ended before any attempt of this batch; None where nobody knows."""
+        """`ends_before`: where each partition ended before any attempt of this batch; None where nobody knows.
+        `may_differ`: rows that differ from an earlier attempt's are written as well, not refused."""
         self.ends_before = ends_before
+        self.may_differ = may_differ
         self.cluster = cluster
         self.topic = topic
         self.identity = identity
@@ -76,9 +80,8 @@ class TopicWriter:
             state = producers.get(self.producer_id)
             written = state.last_sequence + 1 if state is not None and state.epoch == self.identity.epoch else 0
             name = f"{self.topic}-{partition}"
-            self.parts[partition] = PartitionRows(
-                name, written, self.seen(partition, written, deadline) if written else SeenRows(0)
-            )
+            seen = self.seen(partition, written, deadline) if written else SeenRows(0)
+            self.parts[partition] = PartitionRows(name, written, seen, may_differ=self.may_differ)
 
     def look(self, deadline: float) -> tuple[dict[int, dict[int, ProducerState]], set[int]]:
         """What leaders know of each partition's producers, and the number of partitions that attempts of this task
@@ -97,6 +100,8 @@ class TopicWriter:
                     self.check_epoch(producers[producer_id].epoch)
                     if producers[producer_id].epoch == self.identity.epoch:
                         used.add(candidates[producer_id])
+            if len(used) > 1 and self.may_differ:
+                used = {max(used)}
             if len(used) > 1:
                 raise spread_twice(self.topic, used)
             if max(used, default=0) <= len(states):
@@ -131,7 +136,7 @@ class TopicWriter:
         deadline = time.monotonic() + DELIVERY_SECONDS_MAX
         if self.count_partitions(deadline) != self.opened_count:
             _, used = self.look(deadline)
-            if used - {self.partition_count}:
+            if used - {self.partition_count} and not self.may_differ:
                 raise spread_twice(self.topic, used | {self.partition_count})
 
     def check_epoch(self, epoch: int) -> None:
@@ -181,7 +186,7 @@ class TopicWriter:
         if self.has_sent:
             self.check_alone()
         for partition, part in sorted(self.parts.items()):
-            if part.count < part.written:
+            if part.count < part.written and not self.may_differ:
                 raise not_repeatable(
                     f"{part.count} rows for {self.topic}-{partition}, where an earlier attempt had {part.written}"
                 )

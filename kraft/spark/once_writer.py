@@ -59,9 +59,13 @@ class OnceWriter:
         identity: BatchIdentity,
         codec: int,
         ends_before: Mapping[int, int] | None = None,
+        *,
+        may_differ: bool = False,
     ) -> None:
-        """`ends_before`: where each partition of the one topic ended before any attempt of this batch, if known."""
+        """`ends_before`: where each partition of the one topic ended before any attempt of this batch, if known.
+        `may_differ`: whether rows that differ from an earlier attempt's are written as well."""
         self.ends_before = ends_before
+        self.may_differ = may_differ
         self.cluster = cluster
         self.identity = identity
         self.codec = codec
@@ -71,7 +75,9 @@ class OnceWriter:
 
     def topic(self, name: str) -> TopicWriter:
         if name not in self.topics:
-            self.topics[name] = TopicWriter(self.cluster, name, self.identity, self.codec, self.ends_before)
+            self.topics[name] = TopicWriter(
+                self.cluster, name, self.identity, self.codec, self.ends_before, may_differ=self.may_differ
+            )
             self.topics[name].open()
             self.placements[name] = Placement(self.identity)
         return self.topics[name]

@@ -3,11 +3,14 @@ and taken batch by batch."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 
 from kraft.spark.batch_encoder import Row
 from kraft.spark.errors import not_repeatable
 from kraft.spark.seen_rows import SeenRows
+
+log = logging.getLogger(__name__)
 
 
 class Batch:
@@ -38,7 +41,9 @@ class PartitionRows:
     """The rows of this attempt for one partition (`name`), numbered from 0. The first `written` are in the log
     already, as `seen` says where it still can."""
 
-    def __init__(self, name: str, written: int, seen: SeenRows) -> None:
+    def __init__(self, name: str, written: int, seen: SeenRows, *, may_differ: bool = False) -> None:
+        """`may_differ`: rows that differ are written behind those that the log holds."""
+        self.may_differ = may_differ
         self.name = name
         self.count = 0
         self.written = written
@@ -49,6 +54,15 @@ class PartitionRows:
     def add(self, row: Row) -> bool:
         """Whether the row is to be written. Raises SourceError when the log holds another in its place."""
         number = self.count
+        if number < self.written and self.may_differ and self.seen.differs(number, row.content):
+            log.warning(
+                "row %d for %s differs from what an earlier attempt wrote: rows from here on are written behind its "
+                "%d rows",
+                number,
+                self.name,
+                self.written,
+            )
+            number = self.count = self.written
         self.count += 1
         if number >= self.written:
             self.pending.append(row)

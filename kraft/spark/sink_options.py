@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kraft.protocol.records.compression import CODEC_NAMES
 from kraft.spark.client_config import producer_config
-from kraft.spark.option_values import flag
+from kraft.spark.option_values import choice, flag
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -54,7 +54,8 @@ ONCE_KEYS = frozenset(
 @dataclass(frozen=True)
 class SinkOptions:
     """A checked sink. `topic` is the option, or None if the column says. `once_id` tells several writes of one
-    micro-batch apart. `checkpoint` is the query's, if the option says it."""
+    micro-batch apart. `checkpoint` is the query's, if the option says it.
+    `may_differ`: a batch that comes out otherwise when it is tried again is written at least once, not refused."""
 
     topic: str | None
     config: dict[str, Setting]
@@ -65,6 +66,7 @@ class SinkOptions:
     codec: int
     keep_timestamp: bool
     checkpoint: str | None = None
+    may_differ: bool = False
 
 
 def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: bool) -> SinkOptions:
@@ -93,6 +95,7 @@ def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: b
         once_id=given.get("exactlyonceid", ""),
         codec=codec_of(kafka) if exactly_once else 0,
         keep_timestamp=keep_timestamp,
+        may_differ=choice(given, "onDifference", ("fail", "atleastonce"), "fail") == "atleastonce",
         checkpoint=given.get("checkpointlocation") or None,
     )
 

@@ -215,7 +215,7 @@ def write_once(
     from kraft.spark.wire import POOL as WIRES
 
     cluster, count = WIRES.get(sink.bootstrap), 0
-    writer = OnceWriter(cluster, identity, sink.codec, ends_before(begun, identity))
+    writer = OnceWriter(cluster, identity, sink.codec, ends_before(begun, identity), may_differ=sink.may_differ)
     try:
         for batch in batches:
             writer.write(list(rows_of(sink, batch)))

@@ -312,3 +312,23 @@ def test_keyless_rows_of_a_topic_go_where_they_went_however_topics_were_mixed(mo
     again.finish()
     assert sum(len(each.values()) for each in cluster.topics["a"]) == 1200
     assert written_log.TAIL_OFFSETS > 1200
+
+
+def test_rows_that_differ_are_written_behind_the_others_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = FakeCluster(monkeypatch, a=1)
+    first = attempt()
+    first.write(rows("a", *numbers(10)))
+    first.finish()
+    other = [*numbers(4), b"x", b"y"]
+    with pytest.raises(SourceError, match=r"row 4 for a-0 differs.* set the sink option onDifference to atLeastOnce"):
+        attempt().write(rows("a", *other))
+    again = OnceWriter(WireCluster("h:1"), IDENTITY, 0, may_differ=True)
+    again.write(rows("a", *other))
+    again.finish()
+    assert cluster.topics["a"][0].values() == [*numbers(10), b"x", b"y"]
+    fewer = OnceWriter(WireCluster("h:1"), IDENTITY, 0, may_differ=True)
+    fewer.write(rows("a", *numbers(3)))
+    fewer.finish()
+    assert cluster.topics["a"][0].end == 12
