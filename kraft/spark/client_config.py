@@ -7,6 +7,7 @@ is worse than one that does not start.
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 from collections.abc import Mapping
@@ -49,6 +50,19 @@ JAVA_ONLY = frozenset(
         "socket.connection.setup.timeout.max.ms",
     }
 )
+KNOWN = JAVA_ONLY | {
+    *RENAMED,
+    "sasl.jaas.config",
+    "partitioner.class",
+    "buffer.memory",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "isolation.level",
+}
+"""Those that are translated, or told about in another way."""
+NO_PROPERTY = "kraft.no.such.property"
 JAAS = re.compile(r"^\s*([\w.]+)\s+required\s+(.*?);?\s*$", re.DOTALL)
 JAAS_SETTING = re.compile(r"(\w+)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;]+)")
 ADMIN_DEFAULTS = {"socket.nagle.disable": "true", "log_level": "4"}
@@ -97,10 +111,12 @@ def producer_config(kafka: Mapping[str, str]) -> dict[str, str | int | float | b
 
 
 def translate(kafka: Mapping[str, str]) -> dict[str, str]:
-    """The given properties under librdkafka's names. Unknown ones pass through: librdkafka names them when it
-    refuses them."""
+    """The given properties under librdkafka's names. What no client knows has no effect, as with the Java client."""
     config: dict[str, str] = {}
     for name, value in kafka.items():
+        if not is_known(name):
+            log.warning("kafka.%s is not known to any client and has no effect", name)
+            continue
         if name in JAVA_ONLY or name.startswith(("metrics.", "spark.")):
             log.info("kafka.%s only concerns the Java client and has no effect here", name)
         elif name == "sasl.jaas.config":
@@ -120,6 +136,21 @@ def translate(kafka: Mapping[str, str]) -> dict[str, str]:
         else:
             config[RENAMED.get(name, name)] = value
     return config
+
+
+@functools.lru_cache(maxsize=256)
+def is_known(name: str) -> bool:
+    """Whether the Java client or librdkafka has a property of this name."""
+    if name in KNOWN or name.startswith(("metrics.", "spark.")):
+        return True
+    from confluent_kafka import KafkaException, Producer
+
+    try:
+        # Never becomes a client: the second property is not known in any case, and the first is looked at first.
+        Producer({name: "", NO_PROPERTY: ""})
+    except KafkaException as problem:
+        return f'No such configuration property: "{name}"' not in problem.args[0].str()
+    return True
 
 
 def store(name: str, path: str, kafka: Mapping[str, str]) -> dict[str, str]:

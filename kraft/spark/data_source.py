@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from kraft.spark.stream_reader import KafkaStreamReader
     from kraft.spark.writer import KafkaBatchWriter, KafkaStreamWriter
 
+OPTIONS_OF_TABLE = (
+    "Spark's Python API hands the options of a table in the catalog to nobody who reads it. Use CREATE TEMPORARY VIEW "
+    "<name> USING kraft OPTIONS (...), or say the options in the query: SELECT ... FROM <table> WITH (...)"
+)
+"""Said where a read comes without any option."""
+
 
 class KraftDataSource(DataSource):
     """Kafka topics without jars. Options and rows are those of Spark's own Kafka connector."""
@@ -38,6 +44,8 @@ class KraftDataSource(DataSource):
         from kraft.spark.batch_reader import KafkaBatchReader, KafkaFilteringBatchReader
         from kraft.spark.pushdown import is_pushing_down
 
+        if not self.options:
+            raise ValueError(OPTIONS_OF_TABLE)
         options = batch_options(self.options)
         self.require_fixed(schema, options.include_headers)
         return (KafkaFilteringBatchReader if is_pushing_down() else KafkaBatchReader)(options)

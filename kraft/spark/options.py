@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraft.common.ids import TopicPartition
+from kraft.spark.client_config import is_known
 from kraft.spark.errors import show_partitions
 from kraft.spark.java_pattern import java_pattern
 from kraft.spark.option_values import (
@@ -259,7 +260,7 @@ def librdkafka_for(kafka: Mapping[str, str]) -> str | None:
         (
             name
             for name, value in sorted(kafka.items())
-            if name not in DIRECT_TUNING and plain.get(name) != value.strip().lower()
+            if name not in DIRECT_TUNING and plain.get(name) != value.strip().lower() and is_known(name)
         ),
         None,
     )

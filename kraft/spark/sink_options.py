@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kraft.protocol.records.compression import CODEC_NAMES
-from kraft.spark.client_config import producer_config
+from kraft.spark.client_config import is_known, producer_config
 from kraft.spark.option_values import choice, flag
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def check_columns(types: Mapping[str, str], topic: str | None, keep_timestamp: b
 def check_exactly_once(kafka: Mapping[str, str]) -> None:
     """What the built-in producer cannot honour is refused by name: neither dropped nor a reason to write less than
     exactly once."""
-    if strange := sorted(kafka.keys() - ONCE_KEYS):
+    if strange := [name for name in sorted(kafka.keys() - ONCE_KEYS) if is_known(name)]:
         raise ValueError(
             f"kafka.{strange[0]} cannot be honoured while the sink writes exactly once; set the option "
             "exactlyOnce to false, or leave it out"

@@ -169,6 +169,14 @@ def test_work_is_split_into_as_many_tasks_as_the_official_connector_makes(
     assert ours.rdd.getNumPartitions() == official.rdd.getNumPartitions()
 
 
+def test_sql_reads_a_topic_through_a_view(spark: SparkSession, cluster: Cluster, numbers: str) -> None:
+    spark.sql(
+        f"""CREATE TEMPORARY VIEW numbers_by_sql USING kraft
+        OPTIONS (`kafka.bootstrap.servers` '{cluster.bootstrap}', subscribe '{numbers}')"""
+    )
+    assert spark.sql("SELECT count(*), max(offset) FROM numbers_by_sql").collect() == [(20, 9)]
+
+
 def test_no_task_reads_more_records_than_it_may(spark: SparkSession, cluster: Cluster, numbers: str) -> None:
     frame = read(spark, cluster, "kraft", subscribe=numbers, maxRecordsPerPartition="3")
     sizes = [row["count"] for row in frame.groupBy(spark_partition_id()).count().collect()]

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -101,6 +102,7 @@ def ingest(
     from kraft.spark.jobs.ingest import ingest as job
 
     parse_bootstrap(bootstrap)
+    require_there(path)
     wanted = Ingest(
         path=path,
         topic=topic,
@@ -138,6 +140,8 @@ def archive(
     from kraft.spark.jobs.reading import Reading
 
     parse_bootstrap(bootstrap)
+    if Path(directory).exists() and not Path(directory).is_dir():
+        raise typer.BadParameter(f"{directory} is a file", param_hint="DIRECTORY")
     reading = Reading(committed=committed, skip_lost=skip_lost, replace_names=replace_names)
     wanted = Archive(topic=topic, directory=directory, bootstrap=bootstrap, records_per_batch=records, reading=reading)
     show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
@@ -228,6 +232,8 @@ def verify(
         raise typer.BadParameter(
             "give --with-topic or --at for a topic, or --with-archive", param_hint="--with-topic / --with-archive"
         )
+    if directory is not None:
+        require_there(directory)
     wanted = Verify(
         topic=topic,
         bootstrap=bootstrap,
@@ -241,6 +247,13 @@ def verify(
     show(summary, verdict_tables(summary), output)
     if not summary["agree"]:
         raise typer.Exit(FAILED)
+
+
+def require_there(path: str) -> None:
+    """What a job reads is looked for before Spark is started, which takes seconds. Leaves with 3 if it is not there."""
+    if not Path(path).exists():
+        sys.stderr.write(f"kraft: {path} does not exist\n")
+        raise typer.Exit(NOT_FOUND)
 
 
 def run(

@@ -93,3 +93,22 @@ def test_an_error_of_ours_crosses_to_another_process_as_text() -> None:
     assert str(arrived) == str(loss)
     assert "[KAFKA_DATA_LOSS.PARTITIONS_DELETED]" in str(arrived)
     assert "failOnDataLoss to false" in str(arrived)
+
+
+def test_what_no_client_knows_has_no_effect_as_with_the_java_client(caplog: pytest.LogCaptureFixture) -> None:
+    assert translate({"no.such.thing": "1", "client.rack": "r", "linger.ms": "x"}) == {
+        "client.rack": "r",
+        "linger.ms": "x",
+    }
+    assert "kafka.no.such.thing is not known to any client and has no effect" in caplog.text
+
+
+def test_what_no_client_knows_neither_changes_the_reader_nor_stops_the_sink() -> None:
+    from kraft.spark.options import batch_options
+    from kraft.spark.sink_options import check_exactly_once
+
+    given = {"kafka.bootstrap.servers": "h:1", "subscribe": "t", "kafka.no.such.thing": "1"}
+    assert batch_options(given).direct
+    check_exactly_once({"no.such.thing": "1"})
+    with pytest.raises(ValueError, match=r"kafka\.transactional\.id cannot be honoured"):
+        check_exactly_once({"transactional.id": "1"})

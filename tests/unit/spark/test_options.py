@@ -166,3 +166,10 @@ def test_times_are_read_as_spark_reads_them(text: str, expected: int) -> None:
 def test_a_time_without_sense_is_refused() -> None:
     with pytest.raises(ValueError, match="soon"):
         parse_duration_ms("soon")
+
+
+def test_a_table_of_the_catalog_whose_options_spark_keeps_is_told_by_what_to_do() -> None:
+    """What Spark 4.2 does with CREATE TABLE ... USING kraft OPTIONS (...), then SELECT."""
+    data_source = pytest.importorskip("kraft.spark.data_source")
+    with pytest.raises(ValueError, match="CREATE TEMPORARY VIEW"):
+        data_source.KraftDataSource({}).reader(None)

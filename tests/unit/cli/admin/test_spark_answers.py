@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kraft.cli.admin.app import main
 from kraft.cli.admin.output import show
 from kraft.cli.admin.spark import Sayer, verdict_tables
 from kraft.spark.jobs.running import Notice, Progress
@@ -56,3 +57,24 @@ def test_warnings_are_said_in_any_case_and_the_rest_unless_quiet(capsys: pytest.
         for each in told:
             sayer.say(each)
         assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["ingest", "no-such-place", "--topic", "t"], 3, "no-such-place does not exist"),
+        (["verify", "t", "--with-archive", "no-such-place"], 3, "no-such-place does not exist"),
+        (["archive", "t", __file__], 2, "is a file"),
+    ],
+)
+def test_a_path_of_no_use_is_told_before_spark_starts(
+    arguments: list[str],
+    code: int,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("kraft.cli.admin.spark.run", lambda *_: pytest.fail("Spark is started"))
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main(["spark", *arguments]) == code
+    assert told in capsys.readouterr().err
