@@ -8,7 +8,7 @@ for its replicas holds up no verification.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
@@ -20,8 +20,19 @@ from kraft.world.ports import World
 if TYPE_CHECKING:
     from kraft.protocol.schema import Message
 
+CONNECT_SECONDS_MAX: Final = 10.0
+"""As Apache Kafka's socket.connection.setup.timeout.ms: a machine that is gone answers nothing at all."""
+
 BrokerEndpoint = Callable[[int], tuple[str, int] | None]
 """Host and port of a broker's inter-broker listener; None where they are not known."""
+
+
+class _Address(NamedTuple):
+    """Where one broker listens; another one may have listened there before."""
+
+    broker_id: int
+    host: str
+    port: int
 
 
 class BrokerChannel:
@@ -33,7 +44,7 @@ class BrokerChannel:
         self._client_id = client_id
         self._endpoint = endpoint
         self._timeout_s = timeout_s
-        self._connections: dict[tuple[str, int], ClientConnection] = {}
+        self._connections: dict[_Address, ClientConnection] = {}
 
     async def send(self, broker_id: int, request: Message, *, timeout_s: float | None = None) -> Any:
         """The broker's answer. Raises ApiError BROKER_NOT_AVAILABLE where its address is not known, Disconnected,
@@ -45,17 +56,24 @@ class BrokerChannel:
         endpoint = self._endpoint(broker_id)
         if endpoint is None:
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"no address of broker {broker_id} is known")
+        address = _Address(broker_id, *endpoint)
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         deadline = self._world.clock.now() + timeout_s
         connection: ClientConnection | None = None
         try:
-            connection = await self._connect(endpoint, timeout_s)
+            connection = await self._connect(address, min(timeout_s, CONNECT_SECONDS_MAX))
             return await connection.call(request, timeout=max(0.0, deadline - self._world.clock.now()))
         except (Disconnected, TimeoutError, trio.Cancelled):
             # What does not answer may lead nowhere any more: half-open.
             if connection is not None:
-                self._forget(endpoint, connection)
+                self._forget(address, connection)
             raise
+
+    def disconnect(self, broker_id: int) -> None:
+        """Close what leads to a broker that is not in service any more, or has begun anew: it may be half-open, and
+        whoever waits for an answer is told Disconnected now, and not when the time is over."""
+        for address in [address for address in self._connections if address.broker_id == broker_id]:
+            self._connections.pop(address).close()
 
     def close(self) -> None:
         """Close every connection. Whoever waits for an answer is told Disconnected."""
@@ -63,18 +81,20 @@ class BrokerChannel:
             connection.close()
         self._connections.clear()
 
-    async def _connect(self, endpoint: tuple[str, int], timeout_s: float) -> ClientConnection:
-        connection = self._connections.get(endpoint)
+    async def _connect(self, address: _Address, timeout_s: float) -> ClientConnection:
+        connection = self._connections.get(address)
         if connection is None or not connection.is_open:
-            opened = await open_connection(self._world, *endpoint, client_id=self._client_id, timeout=timeout_s)
-            connection = self._connections.get(endpoint)
+            opened = await open_connection(
+                self._world, address.host, address.port, client_id=self._client_id, timeout=timeout_s
+            )
+            connection = self._connections.get(address)
             if connection is not None and connection.is_open:
                 opened.close()  # Somebody else was faster; one connection for each address.
                 return connection
-            connection = self._connections[endpoint] = opened
+            connection = self._connections[address] = opened
         return connection
 
-    def _forget(self, endpoint: tuple[str, int], broken: ClientConnection) -> None:
+    def _forget(self, address: _Address, broken: ClientConnection) -> None:
         broken.close()
-        if self._connections.get(endpoint) is broken:
-            del self._connections[endpoint]
+        if self._connections.get(address) is broken:
+            del self._connections[address]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
-from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
+from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.publisher import MetadataUpdate
@@ -19,6 +19,7 @@ from kraft.world.turns import TURN_PARTITIONS
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
+    from kraft.server.broker_transactions import BrokerTransactions
 
 
 class BrokerMetadataPublisher:
@@ -29,19 +30,20 @@ class BrokerMetadataPublisher:
         metadata: MetadataCache,
         replicas: ReplicaManager,
         groups: GroupCoordinator,
-        transactions: TransactionCoordinator,
+        transactions: BrokerTransactions,
         published: Callable[[], None],
         log: Logger,
     ) -> None:
         self._metadata = metadata
         self._replicas = replicas
         self._groups = groups
+        self._transactions = transactions
         self._published = published
         self._log = log
         self._first = True
         self._leaderships = (
             CoordinatorLeadership(OFFSETS_TOPIC, groups),
-            CoordinatorLeadership(TRANSACTION_STATE_TOPIC, transactions),
+            CoordinatorLeadership(TRANSACTION_STATE_TOPIC, transactions.coordinator),
         )
         for leadership in self._leaderships:
             replicas.add_listener(leadership)
@@ -60,6 +62,7 @@ class BrokerMetadataPublisher:
                 [(topic.name, topic_id) for topic_id, topic in update.changes.topics.deleted.items()]
             )
         if update.changes.brokers:
+            self._transactions.brokers_changed(update.changes.brokers)
             yield from self._replicas.brokers_changed(update.changes.brokers)
         self._published()
 

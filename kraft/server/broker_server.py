@@ -121,7 +121,7 @@ class BrokerServer(ReplicaListener):
             self.metadata,
             self.replicas,
             self.groups,
-            self.transactions.coordinator,
+            self.transactions,
             self._published,
             loggers.get("metadata"),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import trio
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kraft.coordinator.transaction_coordinator import ProducerIds
     from kraft.handlers.metadata_cache import MetadataCache
     from kraft.handlers.services import BrokerServices
+    from kraft.metadata.image.cluster_image import BrokerRegistration
     from kraft.replication.replica_manager import ReplicaManager
     from kraft.world.ports import World
 
@@ -44,6 +45,7 @@ class BrokerTransactions:
         loggers: Loggers,
     ) -> None:
         self._world, self._config, self._metadata = world, config, metadata
+        self._channels: list[BrokerChannel] = []
         self.partitions = AddPartitionsToTxnManager(
             config.node_id,
             lambda request: add_partitions(request, services()),
@@ -76,6 +78,15 @@ class BrokerTransactions:
             transaction_nursery.start_soon(self.markers.run)
             transaction_nursery.start_soon(self.coordinator.run)
 
+    def brokers_changed(self, changed: Mapping[int, BrokerRegistration | None]) -> None:
+        """`changed` are registrations as they were before the newest image: what leads to brokers that are gone,
+        fenced or started anew leads nowhere."""
+        for broker_id, before in changed.items():
+            now = self._metadata.image.cluster.brokers.get(broker_id)
+            if now is None or now.fenced or before is None or before.epoch != now.epoch:
+                for channel in self._channels:
+                    channel.disconnect(broker_id)
+
     def _partition_count(self) -> int:
         topic = self._metadata.image.topics.by_name(TRANSACTION_STATE_TOPIC)
         if topic is None:
@@ -94,12 +105,14 @@ class BrokerTransactions:
 
     def _channel(self, purpose: str) -> BrokerChannel:
         config = self._config
-        return BrokerChannel(
+        channel = BrokerChannel(
             self._world,
             f"broker-{config.node_id}-{purpose}",
             lambda broker: self._metadata.endpoint_of(broker, config.inter_broker_listener_name),
             config.seconds("request.timeout.ms"),
         )
+        self._channels.append(channel)
+        return channel
 
 
 def _transaction_config(config: NodeConfig) -> TransactionConfig:
