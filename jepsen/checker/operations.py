@@ -118,6 +118,18 @@ class Commit(Keyed):
 
 
 @dataclass(slots=True, kw_only=True)
+class Transaction(Operation):
+    """One transaction of a producer: the values of its sends, and the offset that it commits for a group, unless that
+    is -1. Each of its sends, and its commit, has its outcome: FAIL where nobody ever asked to commit it."""
+
+    OP: ClassVar[str] = "transaction"
+    transactional_id: str
+    values: list[str] = field(default_factory=list)
+    group: str = ""
+    offset: int = -1
+
+
+@dataclass(slots=True, kw_only=True)
 class Committed(Keyed):
     """OffsetFetch of one partition; -1 is "none"."""
 
@@ -173,6 +185,8 @@ class FinalRead(Keyed):
     records: list[tuple[int, str, int]] = field(default_factory=list)
     keys: list[str] | None = None
     compacted: bool = False
+    transactional: bool = False
+    """Whether only records of committed transactions were read: markers, and what was aborted, leave holes."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -298,6 +312,7 @@ KINDS: Final[dict[str, type[Operation]]] = {
         ListOffset,
         DeleteRecords,
         Commit,
+        Transaction,
         Committed,
         Assigned,
         TopicChange,

@@ -29,13 +29,17 @@ from jepsen.simulation.members import Member
 from jepsen.simulation.observer import DATA_LEADER, ROLES, Observer
 from jepsen.simulation.pipelines import PipeliningProducer
 from jepsen.simulation.producers import Producer
-from jepsen.simulation.readers import Reader
+from jepsen.simulation.readers import CommittedReader, Reader
 from jepsen.simulation.run import SimulatedRun
 from jepsen.simulation.scene import Scene
 from jepsen.simulation.session import RoamingSession
 from jepsen.simulation.session_readers import SessionReader
 from jepsen.simulation.topic_makers import TopicMaker, create_topic, see_topics
 from jepsen.simulation.topic_remaker import Surroundings, TopicRemaker
+from jepsen.simulation.transactors import FeatureRaiser, Transactor, cluster_of, set_level
+from kraft.client.admin.features import SAFE_DOWNGRADE
+from kraft.client.cluster import Cluster
+from kraft.common.errors import KraftError
 from kraft.world.simulated import Universe
 
 EVENTS: Final = "events"
@@ -47,6 +51,7 @@ ALL_TOPICS: Final = {"min.insync.replicas": "2", "internal.segment.bytes": "2000
 TOPICS: Final = {
     EVENTS: (2, ALL_TOPICS),
     TRIMMED[0]: (1, ALL_TOPICS),
+    "paid": (2, ALL_TOPICS),
     COMPACTED[0]: (
         1,
         {**ALL_TOPICS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "2000"},
@@ -58,7 +63,11 @@ REPLICAS: Final = 3
 PIPED_REPLICAS_MAX: Final = 5
 PIPED_IN_SYNC_MAX: Final = 3
 SESSION_READER: Final = "session-reader"
-OBSERVED: Final[tuple[Partition, ...]] = (*PLACES, *PIPED)
+PAID: Final[tuple[Partition, ...]] = (("paid", 0), ("paid", 1))
+"""Of a topic to which only transactions write."""
+TRANSACTORS: Final = 2
+FEATURE_RAISED_SECONDS_MAX: Final = 40.0
+OBSERVED: Final[tuple[Partition, ...]] = (*PLACES, *PIPED, *PAID)
 SESSION_READ: Final[tuple[Partition, ...]] = (*PIPED, *MOVED)
 VOTERS: Final = 3
 GROUP: Final = "group"
@@ -91,6 +100,8 @@ Client = (
     | Mover
     | Deleter
     | VoterChanger
+    | Transactor
+    | FeatureRaiser
 )
 
 
@@ -107,6 +118,10 @@ class ClusterRun(SimulatedRun):
         piped = self.universe.stream("piped")
         self.piped_replicas = piped.randint(1, min(PIPED_REPLICAS_MAX, len(self.layout.brokers)))
         self.piped_in_sync = piped.randint(1, min(PIPED_IN_SYNC_MAX, self.piped_replicas))
+        transactions = self.universe.stream("transactions")
+        self.transaction_level = transactions.choice((0, 1, 2, 2))
+        self.feature_raised_seconds = transactions.uniform(0.0, FEATURE_RAISED_SECONDS_MAX)
+        self.transactors: list[Transactor] = []
         self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, OBSERVED)
         directories = partial(self.layout.directories, two_disks=self.two_disks)
         self.scene = Scene(self.universe, self.layout.nodes, self.stop_node, directories, self.observer.is_spare)
@@ -140,6 +155,10 @@ class ClusterRun(SimulatedRun):
     def session(self, name: str) -> RoamingSession:
         hosts = [f"node-{broker}" for broker in self.layout.brokers]
         return RoamingSession(self.universe.world_for(CLIENTS), hosts, layouts.PORT, name)
+
+    def cluster(self, name: str) -> Cluster:
+        hosts = [f"node-{broker}" for broker in self.layout.brokers]
+        return cluster_of(self.universe.world_for(CLIENTS), hosts, layouts.PORT, name)
 
     async def main(self, universe: Universe) -> None:
         async with trio.open_nursery() as node_nursery:
@@ -240,6 +259,8 @@ class ClusterRun(SimulatedRun):
             await session.pause(0.5)
         while not await find_coordinator(session, GROUP):
             await session.pause(0.5)
+        if self.transaction_level < 2:
+            await set_level(self.cluster("features"), self.transaction_level, SAFE_DOWNGRADE)
         session.close()
 
     def _start_clients(self, nursery: trio.Nursery) -> tuple[list[Client], list[Member]]:
@@ -287,6 +308,7 @@ class ClusterRun(SimulatedRun):
             Deleter(self.session("deleter"), recorder, TRIMMED),
             Mover(self.session(f"{NAME} mover"), (WIRE,), self.layout.brokers),
         ]
+        clients += self._transaction_clients()
         if self.layout.dynamic:
             clients.append(VoterChanger(self.session("voters"), self.layout))
         members = [Member(self.session(f"member-{number}"), recorder, GROUP, MOVED[0], number) for number in range(2)]
@@ -294,6 +316,17 @@ class ClusterRun(SimulatedRun):
             nursery.start_soon(self.client, client.run)
         nursery.start_soon(self.client, partial(self.remaker.run, nursery))
         return clients, members
+
+    def _transaction_clients(self) -> list[Client]:
+        recorder = self.recorder
+        self.transactors = [
+            Transactor(self.cluster(f"transactor-{number}"), recorder, PAID, f"paid-{number}", MOVED[0])
+            for number in range(TRANSACTORS)
+        ]
+        readers = [
+            CommittedReader(self.session(f"committed-{number}"), recorder, place) for number, place in enumerate(PAID)
+        ]
+        return [*self.transactors, *readers, FeatureRaiser(self.cluster("raiser"), self.feature_raised_seconds)]
 
     async def _observe(self) -> None:
         while True:
@@ -329,7 +362,11 @@ class ClusterRun(SimulatedRun):
         )
 
     async def _read_everything(self) -> None:
-        for place in OBSERVED:
+        for transactor in self.transactors:
+            await self._end_what_is_open(transactor)
+        for place in PAID:
+            await CommittedReader(self.session(f"final {place[0]}-{place[1]}"), self.recorder, place).read_all()
+        for place in (*PLACES, *PIPED):
             await Reader(self.session(f"final {place[0]}-{place[1]}"), self.recorder, place).read_all(
                 compacted=place == COMPACTED
             )
@@ -337,11 +374,18 @@ class ClusterRun(SimulatedRun):
             {(commit.group, commit.place) for commit in self.recorder.history.of(Commit) if commit.place in PLACES}
         ):
             session = self.session(f"final {group}")
-            while not await committed(session, self.recorder, group, place):
+            while not await committed(session, self.recorder, group, place, stable=True):
                 await find_coordinator(session, group)
                 await session.pause(0.5)
         await see_topics(self.session("final topics"), self.recorder)
         await self._read_last()
+
+    async def _end_what_is_open(self, transactor: Transactor) -> None:
+        while True:
+            try:
+                return await transactor.end_what_is_open()
+            except KraftError:
+                await self.universe.sleep(0.5)
 
     async def _read_last(self) -> None:
         """The topic that was made anew: which one is there, what it holds, and what its group has committed of it."""

@@ -95,8 +95,11 @@ async def commit(
     return False
 
 
-async def committed(session: Session, recorder: Recorder, group: str, place: Partition) -> bool:
-    """Ask the coordinator what it has; False if it does not answer."""
+async def committed(
+    session: Session, recorder: Recorder, group: str, place: Partition, *, stable: bool = False
+) -> bool:
+    """Ask the coordinator what it has; False if it does not answer. With `stable` it does not while a transaction is
+    about to change it."""
     topic, index = place
     read = recorder.add(
         Committed(process=session.name, began=recorder.now(), topic=topic, partition=index, group=group)
@@ -105,9 +108,11 @@ async def committed(session: Session, recorder: Recorder, group: str, place: Par
     new = OffsetFetchRequestTopics(name=topic, partition_indexes=[index])
     by_group = session.chance.random() < 0.5
     if by_group:
-        request, versions = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[new])]), (8, 9)
+        groups = [OffsetFetchRequestGroup(group_id=group, topics=[new])]
+        request, versions = OffsetFetchRequest(groups=groups, require_stable=stable), (8, 9)
     else:
-        request, versions = OffsetFetchRequest(group_id=group, topics=[old]), (1, 7)
+        request = OffsetFetchRequest(group_id=group, topics=[old], require_stable=stable)
+        versions = (7, 7) if stable else (1, 7)
     try:
         response = await session.call(request, *versions)
     except Unanswered:
@@ -120,7 +125,7 @@ async def committed(session: Session, recorder: Recorder, group: str, place: Par
     )
     if code != ErrorCode.NONE:
         read.error = name_of(code)
-        if code not in TRY_AGAIN:
+        if code not in TRY_AGAIN and not (stable and code == ErrorCode.UNSTABLE_OFFSET_COMMIT):
             raise Refused("OffsetFetch", code)
         return False
     read.offset = answer.topics[0].partitions[0].committed_offset

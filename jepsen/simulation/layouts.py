@@ -24,6 +24,8 @@ SHORT: Final = {
     "replica.socket.timeout.ms": "5000",
     "group.initial.rebalance.delay.ms": "100",
     "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "request.timeout.ms": "3000",
     "log.cleaner.backoff.ms": "1000",
     "log.segment.delete.delay.ms": "1000",
     "metadata.log.max.record.bytes.between.snapshots": "4000",

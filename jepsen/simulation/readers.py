@@ -10,6 +10,8 @@ import trio
 from jepsen.checker.operations import OK, FinalRead, ListOffset, Partition, Poll
 from jepsen.simulation.recorder import Recorder
 from jepsen.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
+from kraft.client.admin.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from kraft.client.fetched import visible_batches
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -25,9 +27,11 @@ ASK_RATE = 0.2
 REWIND_RATE = 0.01
 
 
-def fetch_request(topic: FetchTopic) -> FetchRequest:
+def fetch_request(topic: FetchTopic, isolation: int = READ_UNCOMMITTED) -> FetchRequest:
     """What waits half a second for the first byte."""
-    return FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+    return FetchRequest(
+        max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[topic], isolation_level=isolation
+    )
 
 
 class Reader:
@@ -192,3 +196,62 @@ class Reader:
         nothing of the kind."""
         await self._session.pause(0.1)
         self._position += 1
+
+
+class CommittedReader(Reader):
+    """Reads what transactions have committed, of a partition to which nothing else is sent."""
+
+    isolation = READ_COMMITTED
+
+    async def _fetch(self, wanted: FetchPartition) -> Any:
+        low, high = (EPOCH_IN_FETCH, FETCH_VERSIONS[1]) if wanted.current_leader_epoch >= 0 else FETCH_VERSIONS
+        topic = FetchTopic(topic=self._wire[0], partitions=[wanted])
+        return await self._call(fetch_request(topic, READ_COMMITTED), low, high)
+
+    def _take(self, poll: Poll, answer: Any, epoch: int) -> None:
+        """Where it ends for readers of committed records says nothing of acknowledgements: markers follow a commit."""
+        poll.outcome = OK
+        for batch, is_visible in visible_batches(answer.records or b"", answer.aborted_transactions):
+            if is_visible:
+                poll.records += [
+                    (record.offset, bytes(record.value or b"").decode(), batch.partition_leader_epoch)
+                    for record in batch.records()
+                    if record.offset >= self._position
+                ]
+            self._position = max(self._position, batch.last_offset + 1)
+        self._moved = False
+
+    async def read_all(self, *, compacted: bool = False) -> FinalRead:
+        """As soon as no transaction is open."""
+        assert not compacted
+        topic, index = self._place
+        while (end := await self._end(READ_COMMITTED)) is None or end != await self._end(READ_UNCOMMITTED):
+            await self._session.pause(0.3)
+        final = FinalRead(
+            process=self._session.name,
+            began=self._recorder.now(),
+            topic=topic,
+            partition=index,
+            end=end,
+            transactional=True,
+        )
+        self._position, self._moved = 0, True
+        while self._position < end:
+            final.records += await self.poll()
+        final.ok(self._recorder.now())
+        return self._recorder.add(final)
+
+    async def _end(self, isolation: int) -> int | None:
+        try:
+            await self._session.aim(self._wire)
+            wanted = ListOffsetsPartition(partition_index=self._place[1], timestamp=LATEST)
+            request = ListOffsetsRequest(
+                replica_id=-1,
+                isolation_level=isolation,
+                topics=[ListOffsetsTopic(name=self._wire[0], partitions=[wanted])],
+            )
+            response = await self._call(request, 2, 9)
+        except Unanswered:
+            return None
+        answer = response.topics[0].partitions[0]
+        return int(answer.offset) if answer.error_code == ErrorCode.NONE else None

@@ -14,6 +14,7 @@ from jepsen.checker.errors import is_definite
 from jepsen.checker.history import History, read_lines, write_lines
 from jepsen.checker.operations import (
     FAIL,
+    INFO,
     OK,
     Assigned,
     Commit,
@@ -34,6 +35,7 @@ from jepsen.checker.operations import (
     Stuck,
     TopicChange,
     TopicSeen,
+    Transaction,
     Unexpected,
 )
 
@@ -128,6 +130,25 @@ def content(node: str, **more: Any) -> ReplicaContent:
         began=90,
         **{"start": 0, "end": 6, "batches": "b", "epochs": "e", "producers": "p", **more},
     )
+
+
+def final_of_transactions(end: int, *found: tuple[int, str]) -> FinalRead:
+    rows = [(offset, value, 1) for offset, value in found]
+    return FinalRead(process="f", start=0, end=end, records=rows, transactional=True, **at(100))
+
+
+def transaction(outcome: str, *values: str, offset: int = -1) -> list[Operation]:
+    """A transaction, its sends one after the other from the offset that ends their values, and its commit."""
+    told: dict[str, Any] = {"began": 1.0, "ended": 2.0, "outcome": outcome}
+    found: list[Operation] = [
+        Transaction(process="a", transactional_id="a", values=list(values), group="a", offset=offset, **told)
+    ]
+    for value in values:
+        place = int(value.rpartition(":")[2])
+        found.append(Send(process="a", topic="t", partition=0, values=[value], offset=place, **told))
+    if offset >= 0:
+        found.append(Commit(process="a", topic="t", partition=0, group="a", offset=offset, **told))
+    return found
 
 
 def keyed(*pairs: tuple[str, str]) -> FinalRead:
@@ -266,6 +287,19 @@ PLANTED: dict[str, list[list[Operation]]] = {
     "25 compaction": [
         [send("a", 0, 1, 0, 1, keys=["k"]), send("a", 1, 1, 1, 3, keys=["k"]), keyed(("k", "a:0"))],
         [send("a", 0, 1, 0, 1, keys=["k"]), keyed()],
+    ],
+    "26 half a transaction": [
+        [*transaction(outcome, "a:0", "a:1"), final_of_transactions(2, (0, "a:0"))] for outcome in (OK, INFO)
+    ],
+    "27 offset apart from records": [
+        [
+            Phase(process="harness", name="healed", began=3),
+            *transaction(OK, "a:0", offset=1),
+            *transaction(outcome, "a:1", offset=2),
+            final(*values, transactional=True),
+            Committed(process="f", group="a", offset=told, **at(5)),
+        ]
+        for outcome, values, told in ((INFO, ("a:0", "a:1"), 1), (INFO, ("a:0",), 2))
     ],
     "W1 one leader": [
         [replica("1", leads=True), replica("2", leads=True)],
@@ -432,6 +466,13 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         *(QuorumState(process="1", epoch=4, voted=1, began=began) for began in (2, 5)),
         QuorumState(process="1", epoch=3, voted=2, saved=True, life=1, began=6),
         QuorumState(process="1", epoch=4, voted=3, saved=True, life=1, began=7),
+    ],
+    "a transaction that was aborted, and markers": lambda: [
+        Phase(process="harness", name="healed", began=3),
+        *transaction(FAIL, "a:0", "a:1", offset=1),
+        *transaction(OK, "a:3", offset=2),
+        final_of_transactions(5, (3, "a:3")),
+        Committed(process="f", group="a", offset=2, **at(5)),
     ],
     "a commit of unknown fate that arrives late": lambda: [
         Commit(process="c", group="g", offset=1, **{**at(1), "outcome": "info"}),

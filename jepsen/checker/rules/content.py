@@ -100,11 +100,11 @@ def unseen_writes(analysis: Analysis) -> Iterator[str]:
 
 
 def holes(analysis: Analysis) -> Iterator[str]:
-    """4b: after healing, every offset from the start to the end holds a record. (There are no control records:
-    nobody sends transactions.)"""
+    """4b: after healing, every offset from the start to the end holds a record, where nobody sends transactions (their
+    markers are no records)."""
     for partition in analysis.plain():
         final = partition.final
-        if final is None:
+        if final is None or final.transactional:
             continue
         missing = [
             offset

@@ -1,0 +1,44 @@
+"""Transactions: rules 26 and 27. What readers of committed records may see of each send is judged by the rules of
+sends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jepsen.checker.analysis import Analysis
+from jepsen.checker.operations import OK, Committed, Transaction
+
+
+def half_transactions(analysis: Analysis) -> Iterator[str]:
+    """26: in the end all records of a transaction are there for readers of committed records, or none, whatever its
+    producer was told."""
+    seen = _visible(analysis)
+    for transaction in analysis.history.of(Transaction):
+        found = [value for value in transaction.values if value in seen]
+        if found and len(found) < len(transaction.values):
+            missing = next(value for value in transaction.values if value not in seen)
+            yield f"of a transaction of {transaction.transactional_id} there is {found[0]}, and {missing} is not"
+
+
+def offsets_apart(analysis: Analysis) -> Iterator[str]:
+    """27: in the end a group is where the last transaction left it whose records are there."""
+    seen = _visible(analysis)
+    owed: dict[str, int] = {}
+    for transaction in analysis.history.of(Transaction):
+        if transaction.group:
+            owed.setdefault(transaction.group, -1)
+            if transaction.offset >= 0 and any(value in seen for value in transaction.values):
+                owed[transaction.group] = transaction.offset
+    last = {read.group: read for read in analysis.history.of(Committed) if read.outcome == OK and read.group in owed}
+    for group, read in sorted(last.items()):
+        if analysis.healed_at is not None and read.began > analysis.healed_at and read.offset != owed[group]:
+            yield f"{group} is at {read.offset} in the end, and its last transaction moved it to {owed[group]}"
+
+
+def _visible(analysis: Analysis) -> set[str]:
+    return {
+        value
+        for partition in analysis.partitions.values()
+        if partition.final is not None and partition.final.transactional
+        for value in partition.final_log.values()
+    }
