@@ -122,6 +122,8 @@ class TopicWriter:
             except (OSError, WireError) as problem:
                 final = isinstance(problem, WireError) and not problem.is_retriable
                 unknown = isinstance(problem, WireError) and problem.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if unknown:
+                    self.cluster.create(self.topic)
                 if final or time.monotonic() > (min(deadline, began + UNKNOWN_TOPIC_SECONDS) if unknown else deadline):
                     raise
                 time.sleep(RETRY_SECONDS)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kraft.protocol.records.compression import CODEC_NAMES
 from kraft.spark.client_config import is_known, producer_config
 from kraft.spark.option_values import choice, flag
+from kraft.spark.wire_security import PLAINTEXT, SECURITY_KEYS, WireSecurity, security_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -42,7 +43,7 @@ ONCE_KEYS = frozenset(
         "request.timeout.ms",
         "delivery.timeout.ms",
         "max.block.ms",
-        "security.protocol",
+        *SECURITY_KEYS,
         "max.request.size",
         "send.buffer.bytes",
         "receive.buffer.bytes",
@@ -67,6 +68,8 @@ class SinkOptions:
     keep_timestamp: bool
     checkpoint: str | None = None
     may_differ: bool = False
+    security: WireSecurity = PLAINTEXT
+    """Of the built-in producer, which writes exactly once."""
 
 
 def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: bool) -> SinkOptions:
@@ -88,7 +91,8 @@ def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: b
         check_exactly_once(kafka)
     return SinkOptions(
         topic=topic,
-        config=producer_config(kafka),
+        config={} if exactly_once else producer_config(kafka),
+        security=security_of(kafka) if exactly_once else PLAINTEXT,
         columns=tuple(schema.fieldNames()),
         bootstrap=kafka["bootstrap.servers"],
         exactly_once=exactly_once,
@@ -124,11 +128,6 @@ def check_exactly_once(kafka: Mapping[str, str]) -> None:
         raise ValueError(
             f"kafka.{strange[0]} cannot be honoured while the sink writes exactly once; set the option "
             "exactlyOnce to false, or leave it out"
-        )
-    if kafka.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
-        raise ValueError(
-            "exactly-once writing supports security.protocol PLAINTEXT only; set the option exactlyOnce to "
-            "false to write at least once"
         )
     if kafka.get("acks", "all").strip() not in ("all", "-1"):
         raise ValueError(

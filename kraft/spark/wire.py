@@ -9,6 +9,7 @@ that read tell the epoch, so that a leader that was deposed and does not know it
 
 from __future__ import annotations
 
+import math
 import socket
 import struct
 import time
@@ -23,9 +24,12 @@ from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.primitives import skip_tagged_fields
+from kraft.security.sasl.errors import SaslRefused
 from kraft.spark.leadership import Leader, TopicLeaders, Views, leaders_of, merged
 from kraft.spark.node_turns import NodeTurns
 from kraft.spark.options import EARLIEST, LATEST
+from kraft.spark.wire_security import PLAINTEXT, WireSecurity, context_of, log_in
+from kraft.world.ports import Login
 
 
 class ClusterView:
@@ -66,6 +70,8 @@ CONNECT_SECONDS_MAX = 10.0
 RECEIVE_BUFFER_BYTES = 4 << 20
 FRAME_BYTES_MAX = 1 << 30
 RETRY_SECONDS = 0.1
+LIFETIME_SHARE = 0.8
+"""Of the time that a node takes a login for: then another connection takes its place."""
 UNKNOWN_TOPIC = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 STALE = frozenset(
     (
@@ -100,9 +106,10 @@ class WireConnection:
     """One socket. Requests may be sent ahead, by several users: each takes the answer to its own. Raises OSError
     when it breaks; it is of no more use then."""
 
-    def __init__(self, address: tuple[str, int], client_id: str, timeout_s: float) -> None:
-        self.socket = socket.create_connection(address, min(timeout_s, CONNECT_SECONDS_MAX))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(
+        self, address: tuple[str, int], client_id: str, timeout_s: float, security: WireSecurity = PLAINTEXT
+    ) -> None:
+        self.socket = connected(address, min(timeout_s, CONNECT_SECONDS_MAX), security)
         self.socket.settimeout(timeout_s)
         self.client_id = client_id
         # correlation id, key, version: what was sent and is not answered yet
@@ -114,13 +121,29 @@ class WireConnection:
             answer = self.call(
                 ApiVersionsRequest(client_software_name="kraft-spark", client_software_version="1"), version=3
             )
+            self.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+            self.ends_s = self.log_in(security.login)
         except BaseException:
             self.close()
             raise
-        self.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
 
     def close(self) -> None:
         self.socket.close()
+
+    def log_in(self, login: Login | None) -> float:
+        """Until when (monotonic, in seconds) the node takes the login. Raises WireError, OSError."""
+        if login is None:
+            return math.inf
+        try:
+            lifetime_ms = log_in(self.call, login)
+        except SaslRefused as problem:
+            raise WireError(ErrorCode.SASL_AUTHENTICATION_FAILED, f"login as {login.username}: {problem}") from problem
+        return time.monotonic() + LIFETIME_SHARE * lifetime_ms / 1000 if lifetime_ms else math.inf
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the node is about to end it, and nobody waits for an answer."""
+        return time.monotonic() >= self.ends_s and not self.waiting and not self.arrived
 
     def version_of(self, key: int) -> int:
         ours, theirs = api_keys.request_class(key).VALID_VERSIONS, self.versions.get(key)
@@ -178,7 +201,14 @@ class WireConnection:
 class WireCluster:
     """Connections to the nodes of a cluster and who leads what. Not shared between threads."""
 
-    def __init__(self, bootstrap: str, client_id: str = "kraft-spark", timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        client_id: str = "kraft-spark",
+        timeout_s: float = 30.0,
+        security: WireSecurity = PLAINTEXT,
+    ) -> None:
+        self.security = security
         self.bootstrap = [address_of(each) for each in bootstrap.split(",") if each.strip()]
         self.client_id = client_id
         self.timeout_s = timeout_s
@@ -192,8 +222,10 @@ class WireCluster:
         self.connections.clear()
 
     def connection(self, address: tuple[str, int]) -> WireConnection:
+        if address in self.connections and self.connections[address].is_over:
+            self.forget(address)
         if address not in self.connections:
-            self.connections[address] = WireConnection(address, self.client_id, self.timeout_s)
+            self.connections[address] = WireConnection(address, self.client_id, self.timeout_s, self.security)
         return self.connections[address]
 
     def forget(self, address: tuple[str, int]) -> None:
@@ -204,7 +236,7 @@ class WireCluster:
     def call_at(self, address: tuple[str, int], request: Any) -> Any:
         """Ask one node. A connection that was open already may have died unseen: then once more over a new one.
         Raises OSError."""
-        if address in self.connections:
+        if address in self.connections and not self.connections[address].is_over:
             try:
                 return self.connections[address].call(request)
             except OSError:
@@ -241,6 +273,10 @@ class WireCluster:
                 raise WireError(found.error_code, f"topic {topic}")
             self.view.current.add(topic)
         return {partition: leader.node for partition, leader in self.view.topics[topic].partitions.items()}
+
+    def create(self, topic: str) -> None:
+        """Have a topic made, where nodes do so for whoever asks. Raises ConnectionError."""
+        self.any_call(metadata_request(topic, create=True))
 
     def views(self, topic: str, partition: int) -> Views:
         """Ask every node who leads a partition. Whatever is newer than what was known is learnt."""
@@ -321,12 +357,12 @@ class WirePool:
     """One cluster by address for each Python worker: connections outlive a task."""
 
     def __init__(self) -> None:
-        self.clusters: dict[tuple[str, str], WireCluster] = {}
+        self.clusters: dict[tuple[str, str, WireSecurity], WireCluster] = {}
 
-    def get(self, bootstrap: str, client_id: str = "kraft-spark") -> WireCluster:
-        key = (bootstrap, client_id)
+    def get(self, bootstrap: str, client_id: str = "kraft-spark", security: WireSecurity = PLAINTEXT) -> WireCluster:
+        key = (bootstrap, client_id, security)
         if key not in self.clusters:
-            self.clusters[key] = WireCluster(bootstrap, client_id)
+            self.clusters[key] = WireCluster(bootstrap, client_id, security=security)
         return self.clusters[key]
 
     def discard(self, clusters: Iterable[WireCluster]) -> None:
@@ -340,6 +376,19 @@ class WirePool:
 POOL = WirePool()
 
 
+def connected(address: tuple[str, int], timeout_s: float, security: WireSecurity) -> socket.socket:
+    """Raises OSError, also for a certificate that is not accepted."""
+    opened = socket.create_connection(address, timeout_s)
+    try:
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if security.tls is None:
+            return opened
+        return context_of(security.tls).wrap_socket(opened, server_hostname=address[0])
+    except BaseException:
+        opened.close()
+        raise
+
+
 def address_of(text: str) -> tuple[str, int]:
     """`host:port`, also `[v6]:port` and the Java client's `PLAINTEXT://host:port`. Raises ValueError."""
     host, _, port = text.strip().rpartition("://")[2].rpartition(":")
@@ -348,5 +397,6 @@ def address_of(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def metadata_request(topic: str) -> MetadataRequest:
-    return MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+def metadata_request(topic: str, *, create: bool = False) -> MetadataRequest:
+    """`create`: a topic that is not there may be made (auto.create.topics.enable)."""
+    return MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=create)

@@ -177,7 +177,7 @@ def begin_batch(sink: SinkOptions) -> BatchBegun | None:
 
     if not sink.exactly_once or sink.topic is None or sink.checkpoint is None:
         return None
-    topic, cluster = sink.topic, WIRES.get(sink.bootstrap)
+    topic, cluster = sink.topic, WIRES.get(sink.bootstrap, security=sink.security)
     try:
         return begun(sink.checkpoint, topic, sink.once_id, lambda: ends_of(cluster, topic))
     except BaseException:
@@ -214,7 +214,7 @@ def write_once(
     from kraft.spark.once_writer import OnceWriter
     from kraft.spark.wire import POOL as WIRES
 
-    cluster, count = WIRES.get(sink.bootstrap), 0
+    cluster, count = WIRES.get(sink.bootstrap, security=sink.security), 0
     writer = OnceWriter(cluster, identity, sink.codec, ends_before(begun, identity), may_differ=sink.may_differ)
     try:
         for batch in batches:

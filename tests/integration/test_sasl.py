@@ -141,8 +141,8 @@ def test_kraft_logs_in_by_kafkas_client_keys(secured: Secured, capsys: pytest.Ca
     assert "guess" not in said
 
 
-def put_scram(secured: Secured, mechanism: str) -> None:
-    change = UserScramCredentialUpsertion("alice", ScramCredentialInfo(SCRAM_IDS[mechanism], 4096), b"a;secret")
+def put_scram(secured: Secured, mechanism: str, user: str = "alice") -> None:
+    change = UserScramCredentialUpsertion(user, ScramCredentialInfo(SCRAM_IDS[mechanism], 4096), b"a;secret")
     admin = AdminClient(secured.librdkafka())
     for future in admin.alter_user_scram_credentials([change]).values():
         future.result(SECONDS_MAX)
@@ -206,3 +206,48 @@ def test_sessions_are_renewed(secured: Secured) -> None:
         assert producer.flush(SECONDS_MAX) == 0
         time.sleep(0.5)
     assert failures == []
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_the_sink_of_spark_logs_in_and_has_its_topic_made(secured: Secured, mechanism: str) -> None:
+    from kraft.protocol.error_codes import ErrorCode
+    from kraft.spark.batch_identity import BatchIdentity
+    from kraft.spark.once_writer import OnceWriter
+    from kraft.spark.wire import WireCluster, WireError
+    from kraft.spark.wire_security import security_of
+
+    user, topic = ("alice" if mechanism == "PLAIN" else "spark"), f"made-for-{mechanism}"
+    if mechanism != "PLAIN":
+        put_scram(secured, mechanism, user)
+
+    def cluster(password: str) -> WireCluster:
+        module = PLAIN if mechanism == "PLAIN" else SCRAM
+        kafka = {
+            "security.protocol": secured.protocol,
+            "sasl.mechanism": mechanism,
+            "sasl.jaas.config": f'{module} required username="{user}" password="{password}";',
+            "ssl.truststore.location": str(secured.directory / "ca.pem"),
+        }
+        return WireCluster(secured.cluster.bootstrap, security=security_of(kafka))
+
+    def written(password: str) -> tuple[tuple[str, int, int], ...]:
+        wires = cluster(password)
+        try:
+            writer = OnceWriter(wires, BatchIdentity("query", 0, 0), 0)
+            writer.write([(topic, None, b"%d" % number, 0, None, None) for number in range(10)])
+            return writer.finish()
+        finally:
+            wires.close()
+
+    until = time.monotonic() + SECONDS_MAX
+    while True:  # A new password reaches one node after the other.
+        try:
+            assert written("a;secret") == ((topic, 0, 10),)
+            break
+        except WireError as problem:
+            if problem.code != ErrorCode.SASL_AUTHENTICATION_FAILED or time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+    assert written("a;secret") == (), "it was there already"
+    with pytest.raises(WireError, match=f"login as {user}: .*SASL_AUTHENTICATION_FAILED"):
+        written("guess")

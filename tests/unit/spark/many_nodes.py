@@ -71,6 +71,7 @@ class FakeConnection:
         self.answers: list[Any] = []
         self.dead = False
         self.sends_left = 1 << 30
+        self.is_over = False
 
     def close(self) -> None:
         self.dead = True

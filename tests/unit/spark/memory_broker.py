@@ -115,6 +115,7 @@ class MemoryBroker:
         self.asked: list[str] = []
         self.refuse: dict[tuple[str, int], int] = {}
         self.message_bytes_max = 1 << 20
+        self.makes_topics = False
         self.produced: Counter[str] = Counter()
 
     def answer(self, request: Any) -> Any:
@@ -139,6 +140,9 @@ class MemoryBroker:
         )
 
     def on_metadata(self, request: Any) -> Any:
+        if self.makes_topics and request.allow_auto_topic_creation:
+            for each in request.topics:
+                self.topics.setdefault(each.name, [FakePartition()])
         brokers = [MetadataResponseBroker(node_id=number, host=host, port=1) for number, host in self.listed.items()]
         return MetadataResponse(brokers=brokers, topics=[self.described(each.name) for each in request.topics])
 

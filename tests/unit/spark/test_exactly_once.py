@@ -332,3 +332,12 @@ def test_rows_that_differ_are_written_behind_the_others_where_that_is_asked_for(
     fewer.write(rows("a", *numbers(3)))
     fewer.finish()
     assert cluster.topics["a"][0].end == 12
+
+
+def test_a_topic_that_is_not_there_is_made_by_nodes_that_do_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(monkeypatch)
+    cluster.makes_topics = True
+    writer = attempt()
+    writer.write(rows("a", *numbers(5)))
+    writer.finish()
+    assert cluster.topics["a"][0].values() == numbers(5)
