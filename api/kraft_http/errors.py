@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode, is_retriable
 from kraft_http.kafka.client import KafkaProblem, UnencodableRequest
 from kraft_http.links import restore_slashes
@@ -167,6 +168,7 @@ def answer_for(problem: KafkaProblem) -> Answer:
 def install(app: FastAPI) -> None:
     """Make every error leave `app` in this shape."""
     app.add_exception_handler(KafkaProblem, _kafka_problem)
+    app.add_exception_handler(ApiError, _refused)
     app.add_exception_handler(ApiProblem, _api_problem)
     app.add_exception_handler(UnencodableRequest, _unencodable)
     app.add_exception_handler(RequestValidationError, _invalid_request)
@@ -183,6 +185,12 @@ async def _kafka_problem(request: Request, error: Exception) -> JSONResponse:
     return error_response(
         request, status, error.sentence, error_code, kafka_error=kafka_error, hint=_HINTS.get(error.code)
     )
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    """What `AdminPort` itself does not tell: the HTTP admin's principal may not know it."""
+    assert isinstance(error, ApiError)
+    return await _kafka_problem(request, KafkaProblem(error.code, error.message))
 
 
 async def _api_problem(request: Request, error: Exception) -> JSONResponse:

@@ -167,7 +167,9 @@ class AdminPort(Protocol):
     def now_ms(self) -> int:
         """The node's wall clock."""
 
-    async def cluster_facts(self) -> ClusterFacts: ...
+    async def cluster_facts(self) -> ClusterFacts:
+        """As all facts and events: raises ApiError CLUSTER_AUTHORIZATION_FAILED where `kraft.admin.principal` may not
+        describe the cluster."""
 
     async def cluster_health(self) -> ClusterHealth:
         """The verdict, with what the active controller and the other live nodes tell. It takes a few seconds at most

@@ -80,11 +80,11 @@ class Authorizer:
 class Access:
     """What one principal may do from one host, by one version of the rules."""
 
-    __slots__ = ("_answers", "_authorizer", "_is_super", "_some", "host", "principal", "rules")
+    __slots__ = ("_answers", "_authorizer", "_some", "host", "is_super", "principal", "rules")
 
     def __init__(self, authorizer: Authorizer, rules: AclRules | None, principal: str, host: str) -> None:
         self._authorizer = authorizer
-        self._is_super = principal in authorizer.super_users
+        self.is_super = principal in authorizer.super_users
         self._answers: dict[tuple[int, int, str], bool] = {}
         self._some: dict[tuple[int, int], bool] = {}
         self.rules = rules
@@ -120,7 +120,7 @@ class Access:
         return answer
 
     def _decide(self, operation: int, kind: int, name: str) -> bool:
-        if self._is_super:
+        if self.is_super:
             return True
         decision = self._loaded().decide(self.principal, self.host, operation, kind, name)
         if decision.has_rules:

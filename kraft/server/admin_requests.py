@@ -10,6 +10,7 @@ import trio
 from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.errors import ApiError, ProtocolError
+from kraft.common.ids import ANONYMOUS
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.errors import code_of
 from kraft.handlers.registry import Registry
@@ -35,12 +36,18 @@ class LocalRequests:
     """Requests to this node's own broker, without a socket."""
 
     def __init__(
-        self, dispatcher: RequestDispatcher, registry: Registry, listener: Endpoint, threads: Threads, log: Logger
+        self,
+        dispatcher: RequestDispatcher,
+        registry: Registry,
+        listener: Endpoint,
+        threads: Threads,
+        log: Logger,
+        principal: str = ANONYMOUS,
     ) -> None:
-        """Answers that name addresses (Metadata, FindCoordinator) name those of `listener`."""
+        """Answers that name addresses (Metadata, FindCoordinator) name those of `listener`. `principal` is who asks."""
         self._dispatcher = dispatcher
         self._registry = registry
-        self._peer = Peer("127.0.0.1", listener.name, (listener.host, listener.port))
+        self._peer = Peer("127.0.0.1", listener.name, (listener.host, listener.port), principal)
         self._cold_reads = ColdReads(threads)
         self._log = log
         self._correlation_id = 0

@@ -17,6 +17,7 @@ from kraft_http.ports import Check, ClusterFacts, EventFacts, EventPage, NodeIde
 from kraft_http.waits import WaitingElections
 
 from kraft.common.version import VERSION
+from kraft.server.admin_access import access_of_admin
 from kraft.server.admin_requests import LocalRequests
 from kraft.server.asyncio_bridge import AsyncioBridge
 from kraft.server.broker_lifecycle_manager import BrokerState
@@ -41,9 +42,15 @@ class AdminService:
         if node.broker is not None:
             listener, log = node.config.broker_listeners[0], node.loggers.get("http_admin")
             self._local = LocalRequests(
-                node.broker.dispatcher, node.broker.services.registry, listener, node.world.threads, log
+                node.broker.dispatcher,
+                node.broker.services.registry,
+                listener,
+                node.world.threads,
+                log,
+                node.config.text("kraft.admin.principal"),
             )
         self._remote = node.remote
+        self._access = access_of_admin(node)
         self._metrics = NodeMetrics(node, self._remote)
         config = node.config
         self._identity = NodeIdentity(
@@ -70,24 +77,46 @@ class AdminService:
     async def _call(self, api_key: int, version: int, request: Message, node_id: int | None) -> Any:
         if self._local is not None and node_id in (None, self._node.config.node_id):
             return await self._local.call(api_key, version, request)
-        return await self._remote.call(version, request, node_id)
+        if self._access is None:
+            return await self._remote.call(version, request, node_id)
+        return await self._access.send(
+            api_key, version, request, lambda allowed: self._remote.call(version, allowed, node_id)
+        )
+
+    def _check_describe(self) -> None:
+        """Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
+        if self._access is not None:
+            self._access.check_describe()
 
     async def cluster_facts(self) -> ClusterFacts:
-        return await self._run(gather_facts, self._node)
+        return await self._run(self._facts)
+
+    async def _facts(self) -> ClusterFacts:
+        self._check_describe()
+        return await gather_facts(self._node)
 
     async def cluster_health(self) -> ClusterHealth:
         return await self._run(self._node.status.cluster_health)
 
     async def waiting_elections(self, topic: str | None) -> WaitingElections:
-        return WaitingElections.model_validate(await self._run(self._node.status.waiting_elections, topic))
+        return WaitingElections.model_validate(await self._run(self._waiting_elections, topic))
+
+    async def _waiting_elections(self, topic: str | None) -> Any:
+        self._check_describe()
+        return await self._node.status.waiting_elections(topic)
 
     async def unclean_elections(self, topic: str | None) -> Sequence[UncleanElectionFacts]:
-        return await self._run(gather_unclean_elections, self._node.shared.loader.image, topic)
+        return await self._run(self._unclean_elections, topic)
+
+    async def _unclean_elections(self, topic: str | None) -> Sequence[UncleanElectionFacts]:
+        self._check_describe()
+        return await gather_unclean_elections(self._node.shared.loader.image, topic)
 
     async def events(self, after_id: int, wait_seconds: float) -> EventPage:
         return await self._run(self._events, after_id, wait_seconds)
 
     async def _events(self, after_id: int, wait_seconds: float) -> EventPage:
+        self._check_describe()
         journal, clock = self._node.events, self._node.world.clock
         found = journal.since(after_id)
         if not found.events and not found.missed and wait_seconds > 0:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +35,7 @@ listener.name.clients.plain.sasl.jaas.config={PLAIN} required username="node" pa
 listener.name.controller.plain.sasl.jaas.config={PLAIN} required username="node" password="p-node" user_node="p-node";
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:node;User:admin
+kraft.admin.principal=User:web
 offsets.topic.num.partitions=1
 group.initial.rebalance.delay.ms=0
 """
@@ -78,10 +81,10 @@ class Guarded(NamedTuple):
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     directory = tmp_path_factory.mktemp("acls")
     (directory / "node.properties").write_text(NODE)
-    with ProcessCluster(directory / "nodes", "--config", str(directory / "node.properties")) as cluster:
+    with ProcessCluster(directory / "nodes", "--config", str(directory / "node.properties"), admin=True) as cluster:
         found = Guarded(cluster, directory)
         admin = AdminClient(found.librdkafka("admin"))
-        topics = [NewTopic(name, 1, 3) for name in ("orders", "prefixed-1", "java")]
+        topics = [NewTopic(name, 1, 3) for name in ("orders", "prefixed-1", "java", "web")]
         for future in admin.create_topics(topics).values():
             future.result(SECONDS_MAX)
         yield found
@@ -163,6 +166,46 @@ def test_who_may_not_alter_the_cluster_changes_no_entries(guarded: Guarded, caps
         futures = admin.create_topics([NewTopic("more", 1, 1)])
         futures["more"].result(SECONDS_MAX)
     assert refused.value.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_the_http_admin_may_do_what_its_principal_may_on_every_node(guarded: Guarded) -> None:
+    """One node leads the topic. The others hand the records on, as a node that may do everything."""
+    admins = [node.admin_url for node in guarded.cluster.nodes.values()]
+    cluster_id = AdminClient(guarded.librdkafka("admin")).list_topics(timeout=SECONDS_MAX).cluster_id
+
+    def status(url: str, body: str | None = None) -> int:
+        request = urllib.request.Request(
+            url, data=body.encode() if body else None, headers={"Content-Type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
+                document = json.loads(answer.read())
+                code = int(document.get("error_code", answer.status))  # Each record answers for itself.
+                return code // 100 if code >= 1000 else code
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code
+
+    def outcomes() -> list[tuple[int, int, int]]:
+        """Of facts, of records sent, and of a request that the controller decides, at each node."""
+        body = '{"partition_id": 0, "value": {"type": "STRING", "data": "v"}}'
+        return [
+            (
+                status(f"{url}/v1/events"),
+                status(f"{url}/v3/clusters/{cluster_id}/topics/web/records", body),
+                status(f"{url}/v3/clusters/{cluster_id}/topics", '{"topic_name": "orders"}'),
+            )
+            for url in admins
+        ]
+
+    assert outcomes() == [(403, 403, 403)] * 3
+    allow = ("acls", "add", "--allow-principal", "User:web")
+    assert guarded.kraft(*allow, "--operation", "Describe", "--cluster", "--topic", "web") == 0
+    until(lambda: all(status(f"{url}/v3/clusters/{cluster_id}/topics/web") == 200 for url in admins))
+    assert outcomes() == [(200, 403, 403)] * 3
+    assert guarded.kraft(*allow, "--producer", "--topic", "web") == 0
+    until(lambda: outcomes() == [(200, 200, 403)] * 3)
+    assert [status(f"{url}/v1/cluster/health") for url in admins] == [200] * 3
 
 
 @pytest.mark.java

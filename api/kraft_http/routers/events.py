@@ -11,6 +11,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from kraft.common.errors import ApiError
 from kraft_http.deps import Port
 from kraft_http.errors import ApiProblem, documented
 from kraft_http.models.common import INT64_MAX
@@ -55,6 +56,7 @@ async def get_events(
     streams: list[int] = request.app.state.event_streams
     if len(streams) >= STREAMS_MAX:
         raise ApiProblem(503, f"{STREAMS_MAX} streams of events are open already.")
+    await port.events(start, 0)  # Whoever may not see them is told before a stream begins.
     return _CountedStream(_stream(port, start), streams)
 
 
@@ -95,8 +97,8 @@ async def _stream(port: AdminPort, start: int) -> AsyncIterator[str]:
             if not page.events:
                 yield ": nothing new\n\n"
             start = page.last_id
-    except ConnectionError:
-        return  # The node stops, and with it this stream; the client tries again.
+    except (ConnectionError, ApiError):
+        return  # The node stops, or events may not be seen any more. The client tries again, and is told.
 
 
 def event_data(event: EventFacts) -> EventData:

@@ -127,6 +127,9 @@ def _check_authorizer(config: NodeConfig) -> list[str]:
         for user in sorted(super_users(config.text(name)))
         if ":" not in user
     ]
+    name = "kraft.admin.principal"
+    if ":" not in config.text(name):
+        problems.append(f"{_origin(config, name)}: {name} must be a principal, as User:http-admin")
     if not authorizer:
         problems += [
             f"{_origin(config, name)}: {name} has no effect without an authorizer; "

@@ -215,6 +215,7 @@ def test_the_environment_is_read_as_kafkas_image_reads_it() -> None:
         ("broker.id=9", "broker.id 9 and node.id 1 differ"),
         ("listener.name.plaintext.nonsense=1", "unknown key listener.name.plaintext.nonsense"),
         ("authorizer.class.name=kafka.security.authorizer.AclAuthorizer", "cannot be loaded; built in is org.apache"),
+        ("kraft.admin.principal=admin", "kraft.admin.principal must be a principal, as User:http-admin"),
         ("super.users=User:a;b", "super.users: 'b' is no principal; write User:b"),
         ("super.users=User:a", "super.users has no effect without an authorizer"),
         ("allow.everyone.if.no.acl.found=true", "has no effect without an authorizer"),

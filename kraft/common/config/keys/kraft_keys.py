@@ -48,6 +48,16 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "Where the HTTP admin listens, as host:port, or off. Port 0 picks one.",
     ),
     key(
+        "kraft.admin.principal",
+        STRING,
+        "User:ANONYMOUS",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        ANYTHING,
+        "As whom the HTTP admin asks where there is an authorizer: whoever reaches it may do what this principal may.",
+    ),
+    key(
         "kraft.admin.read.only",
         BOOLEAN,
         "false",

@@ -1,0 +1,103 @@
+"""What the HTTP admin may do where there is an authorizer: it asks as one principal, `kraft.admin.principal`.
+
+Requests to this node's broker ask the authorizer there. Those to other brokers would arrive as this node's own, and a
+node is a super user: they are authorized here, by the same declarations beside the handlers, before they leave.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from kraft.common.errors import ApiError
+from kraft.handlers.permissions import ANYBODY, ASKED_BY_CONTROLLER, ASKS_INSIDE
+from kraft.handlers.registry import RequestContext
+from kraft.network.reply import Peer
+from kraft.protocol.api_keys import ApiKey, name_of
+from kraft.protocol.error_codes import ErrorCode
+from kraft.security.acls import Operation, ResourceKind
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices, NodeServices
+    from kraft.security.authorizer import Access, Authorizer
+    from kraft.server.node import Node
+
+LOCAL_HOST = "127.0.0.1"
+"""From where the HTTP admin asks, as far as entries with a host are concerned."""
+
+Send = Callable[[Any], Awaitable[Any]]
+_RECORDS = {ApiKey.PRODUCE: Operation.WRITE, ApiKey.FETCH: Operation.READ}
+
+
+class AdminAccess:
+    """One for a node's HTTP admin. `broker` is None on a node without that role."""
+
+    def __init__(self, authorizer: Authorizer, broker: BrokerServices | None, peer: Peer) -> None:
+        self._authorizer = authorizer
+        self._broker = broker
+        self._peer = peer
+
+    def check_describe(self) -> None:
+        """For facts of the whole cluster. Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
+        if not self._access().allows(Operation.DESCRIBE, ResourceKind.CLUSTER):
+            raise self._refusal("Describe on the cluster")
+
+    async def send(self, api_key: int, version: int, request: Any, send: Send) -> Any:
+        """What another broker answers to that of the request which is allowed. Raises ApiError for a request that is
+        refused as a whole; one whose permission only its receiver can tell is a super user's."""
+        access = self._access()
+        if access.is_super:
+            return await send(request)
+        handler = None if self._broker is None else self._broker.registry.get(api_key)
+        if handler is None or handler.unguarded.permission in (ASKED_BY_CONTROLLER, ASKS_INSIDE):
+            self._check_records(api_key, request, access)
+            return await send(request)
+        if handler.unguarded.permission is ANYBODY:
+            return await send(request)
+        relay = copy.copy(handler.unguarded)
+
+        async def serve(allowed: Any, context: RequestContext, services: Any) -> Any:
+            return await send(allowed)
+
+        relay.serve_function = serve
+        context = RequestContext(self._peer, api_key, version, 0, None)
+        return await relay.permission.serve(request, context, self._broker, access, relay)
+
+    def _access(self) -> Access:
+        return self._authorizer.access_of(RequestContext(self._peer, 0, 0, 0, None))
+
+    def _check_records(self, api_key: int, request: Any, access: Access) -> None:
+        """Produce and Fetch of topics by name. Raises ApiError TOPIC_AUTHORIZATION_FAILED, or for any other API
+        CLUSTER_AUTHORIZATION_FAILED."""
+        operation = _RECORDS.get(api_key)
+        if operation is None:
+            raise self._refusal(f"{name_of(api_key)} by way of this node; ask a node with the broker role")
+        topics = request.topic_data if api_key == ApiKey.PRODUCE else request.topics
+        for topic in topics:
+            name = (topic.name if api_key == ApiKey.PRODUCE else topic.topic) or self._name(topic.topic_id)
+            if name is None or not access.allows(operation, ResourceKind.TOPIC, name):
+                raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+    def _name(self, topic_id: bytes) -> str | None:
+        return None if self._broker is None else self._broker.replicas.topic_names.get(topic_id)
+
+    def _refusal(self, what: str) -> ApiError:
+        return ApiError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            f"{self._peer.principal}, as whom the HTTP admin asks (kraft.admin.principal), may not {what}",
+        )
+
+
+def access_of_admin(node: Node) -> AdminAccess | None:
+    """None where the node has no authorizer."""
+    broker = None if node.broker is None else node.broker.services
+    services: NodeServices | None = broker
+    if services is None and node.controller is not None:
+        services = node.controller.services
+    authorizer = None if services is None else services.authorizer
+    if authorizer is None:
+        return None
+    listener = node.config.listeners[0]
+    peer = Peer(LOCAL_HOST, listener.name, (listener.host, listener.port), node.config.text("kraft.admin.principal"))
+    return AdminAccess(authorizer, broker, peer)
