@@ -1,18 +1,25 @@
-"""Compaction: how long after the last write a compacted topic is clean, and what that costs."""
+"""`python -m tests.bench.compaction`: how long after the last write a compacted topic is clean, and what that costs,
+beside Apache Kafka. The other system is stopped meanwhile (SIGSTOP)."""
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import os
 import random
+import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.bench import report
+from tests.bench.measure import Figures, alone, in_turn
+from tests.bench.probe import until_acknowledged
 from tests.bench.process_usage import TICKS, rss_mb
-from tests.bench.systems import System
+from tests.bench.systems import KINDS, KafkaSystem, KraftSystem, System
 
 RECORDS = 1_000_000
 KEYS = 100_000
@@ -21,6 +28,13 @@ SEGMENT_BYTES = 16 << 20
 SETTLED_S = 22.0
 """Nothing has been cleaned for so long: longer than log.cleaner.backoff.ms."""
 POLL_S = 0.1
+CODECS = {"plain": "none", "lz4": "lz4"}
+AIMS: report.Aims = {}
+for _name in CODECS:
+    AIMS[f"{_name}_seconds"] = (f"{_name}: last cleaning after the last write, s", 1.0, "ratio", False)
+    AIMS[f"{_name}_cpu_s"] = (f"{_name}: CPU of the node, s, produce and cleaning", 1.0, "ratio", False)
+    AIMS[f"{_name}_peak_mb"] = (f"{_name}: most memory, MB, with the cleaning's process", 150.0, "value", False)
+    AIMS[f"{_name}_mb"] = (f"{_name}: the log at the end, MB", None, "ratio", False)
 
 
 class Usage(threading.Thread):
@@ -113,7 +127,7 @@ def segments(directory: Path) -> dict[str, int]:
 
 def compact(system: System, directory: Path, topic: str, codec: str, records: int, keys: int) -> dict[str, float]:
     """Write a compacted topic and wait until its cleaning is over: `seconds` from the last write to the last
-    cleaning, `cpu_s` of the node for all of it, `peak_mb`, `records_left`-like `mb` of the log at the end."""
+    cleaning, `cpu_s` of the node for all of it, `peak_mb`, and `mb` of the log at the end."""
     bootstrap = f"127.0.0.1:{system.port}"
     config = {"cleanup.policy": "compact", "segment.bytes": str(SEGMENT_BYTES)}
     admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -136,3 +150,51 @@ def compact(system: System, directory: Path, topic: str, codec: str, records: in
         "peak_mb": usage.peak_mb,
         "mb": sum(known.values()) / 1e6,
     }
+
+
+def data_directory(system: KafkaSystem | KraftSystem) -> Path:
+    return system.node.data_directory if isinstance(system, KafkaSystem) else system.directory
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.compaction", description=__doc__)
+    parser.add_argument("--systems", default="kraft,kafka", help="the first is compared with the second")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help=f"some of {','.join(CODECS)}")
+    parser.add_argument("--directory", default=None, help="where the data goes (default: the temporary directory)")
+    parser.add_argument("--out", default="docs/benchmarks", help="where the page and the JSON go")
+    options = parser.parse_args(arguments)
+    names, figures = options.systems.split(","), Figures()
+    with tempfile.TemporaryDirectory(prefix="kraft-bench-", dir=options.directory) as directory:
+        systems = {name: KINDS[name](Path(directory) / name) for name in names}
+
+        def measure(system: System, number: int) -> None:
+            with alone(system, list(systems.values())):
+                for name in options.only.split(",") if options.only else CODECS:
+                    place = data_directory(systems[system.name])
+                    found = compact(system, place, f"{name}-{number}", CODECS[name], RECORDS, KEYS)
+                    for figure, value in found.items():
+                        figures.add(f"{name}_{figure}", system, value)
+
+        try:
+            for system in systems.values():
+                system.prepare()
+                system.launch()
+                until_acknowledged(system, "beside", create=True)
+            in_turn(list(systems.values()), options.rounds, measure)
+        finally:
+            for system in systems.values():
+                system.kill()
+    heading = (
+        f"{RECORDS:,} records of {VALUE_BYTES} B on one partition, {KEYS:,} keys, segments of "
+        f"{SEGMENT_BYTES >> 20} MiB, log.cleaner.backoff.ms as it is; rounds in turn, medians of {options.rounds}."
+    )
+    versions = {name: KINDS[name].version for name in names}
+    plan: dict[str, object] = {"rounds": options.rounds}
+    text, met = report.write(Path(options.out), "compaction", AIMS, figures, plan, heading, versions)
+    print(text)
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
