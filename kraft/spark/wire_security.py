@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import secrets
 import ssl
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -26,6 +27,7 @@ from kraft.world.ports import Login, Tls
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 HANDSHAKE_VERSION: Final = 1
+VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 SECURITY_KEYS: Final = frozenset(("security.protocol", "sasl.mechanism", "sasl.jaas.config", *KEYS)) | {
     f"ssl.{store}.type" for store in ("keystore", "truststore")
 }
@@ -83,9 +85,31 @@ def read_store(path: str) -> bytes:
 @functools.lru_cache(maxsize=8)
 def context_of(tls: Tls) -> ssl.SSLContext:
     """Made once a process. Raises ValueError."""
-    from kraft.world.real.tls import client_context  # It brings trio, which a task without TLS need not load.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = tls.check_host
+    context.minimum_version, context.maximum_version = VERSIONS[tls.protocols[0]], VERSIONS[tls.protocols[-1]]
+    try:
+        if tls.trusted:
+            context.load_verify_locations(cadata=tls.trusted)
+        else:
+            context.load_default_certs()
+        if tls.ciphers:
+            context.set_ciphers(":".join(tls.ciphers))
+        if tls.certificate_chain:
+            load_chain(context, tls)
+    except ssl.SSLError as problem:
+        raise ValueError(f"the certificates of kafka.ssl.* cannot be used: {problem.reason}") from problem
+    return context
 
-    return client_context(tls)
+
+def load_chain(context: ssl.SSLContext, tls: Tls) -> None:
+    """OpenSSL takes a chain and its key from a path only: one that nobody else may read, and that is gone at once.
+    Raises ssl.SSLError."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(f"{tls.private_key}\n{tls.certificate_chain}".encode())
+        file.flush()
+        # With a password of "", OpenSSL fails where it would ask on the terminal for one.
+        context.load_cert_chain(file.name, password=tls.key_password or "")
 
 
 def log_in(call: Call, login: Login) -> int:

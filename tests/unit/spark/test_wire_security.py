@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from kraft.spark.wire_security import PLAINTEXT, security_of
+from kraft.spark.wire_security import PLAINTEXT, context_of, security_of
 from kraft.world.ports import Login
+from tests.certificates import certificates
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 LOGIN = {
@@ -41,3 +45,15 @@ def test_what_cannot_be_used_is_told_without_the_secret(given: dict[str, str], t
     with pytest.raises(ValueError, match=told) as problem:
         security_of({**LOGIN, **given})
     assert "secret" not in str(problem.value)
+
+
+def test_a_certificate_of_our_own_is_shown_and_one_authority_trusted(tmp_path: Path) -> None:
+    directory = certificates().write(tmp_path)
+    stores = {"ssl.keystore.location": f"{directory}/node.pem", "ssl.truststore.location": f"{directory}/ca.pem"}
+    tls = security_of({"security.protocol": "SSL", **stores}).tls
+    assert tls is not None
+    context = context_of(tls)
+    assert context.cert_store_stats()["x509_ca"] == 1
+    assert context.check_hostname
+    with pytest.raises(ValueError, match="cannot be used"):
+        context_of(replace(tls, certificate_chain=tls.private_key))
