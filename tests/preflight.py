@@ -125,6 +125,11 @@ def find_kcat() -> Finding:
     return Finding(path is not None, path or "no kcat on the PATH")
 
 
+def find_chromium() -> Finding:
+    path = shutil.which("chromium")
+    return Finding(path is not None, path or "no chromium on the PATH")
+
+
 def find_xfs() -> Finding:
     path = shutil.which("mkfs.xfs", path=f"{os.environ.get('PATH', '')}:/sbin:/usr/sbin")
     return Finding(path is not None, path or "no mkfs.xfs on the PATH")
@@ -141,6 +146,7 @@ CAPABILITIES = {
     ),
     "mvn": Capability(find_maven, "Kafka's tools and Spark's connector cannot be fetched", "maven"),
     "kcat": Capability(find_kcat, "kcat is not run against a node", "kcat"),
+    "chromium": Capability(find_chromium, "no page of the console is looked at", "chromium"),
     "root": Capability(find_root, "no real power loss, no network namespaces"),
     "loop mounts": Capability(
         find_loop_mounts,

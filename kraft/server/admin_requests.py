@@ -56,9 +56,7 @@ class LocalRequests:
         """Raises ApiError: UNSUPPORTED_VERSION for what is not served, KAFKA_STORAGE_ERROR when the answer's records
         cannot be read, UNKNOWN_SERVER_ERROR where a connection would be closed; ProtocolError for a request that
         cannot be encoded."""
-        handler = self._registry.get(api_key)
-        if handler is None or not handler.min_version <= version <= handler.max_version:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{name_of(api_key)} version {version} is not served here")
+        self.check_served(api_key, version)
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         frame = encode_request(api_key, version, self._correlation_id, CLIENT_ID, request)
         try:
@@ -69,6 +67,13 @@ class LocalRequests:
         except OSError as problem:
             self._log.error("answer failed", api=name_of(api_key), reason=str(problem))
             raise ApiError(code_of(problem), f"what was asked for cannot be read: {problem}") from problem
+
+    def check_served(self, api_key: int, version: int) -> None:
+        """Raises ApiError UNSUPPORTED_VERSION for what this release does not serve. A broker that is asked for that
+        over a socket closes the connection and says nothing."""
+        handler = self._registry.get(api_key)
+        if handler is None or not handler.min_version <= version <= handler.max_version:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{name_of(api_key)} version {version} is not served here")
 
     async def _answer(self, api_key: int, version: int, frame: memoryview) -> Message:
         pending = self._dispatcher.dispatch(self._peer, frame)

@@ -77,6 +77,8 @@ class AdminService:
     async def _call(self, api_key: int, version: int, request: Message, node_id: int | None) -> Any:
         if self._local is not None and node_id in (None, self._node.config.node_id):
             return await self._local.call(api_key, version, request)
+        if self._local is not None:
+            self._local.check_served(api_key, version)
         if self._access is None:
             return await self._remote.call(version, request, node_id)
         return await self._access.send(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from kraft_http.ui.pages import ASSETS
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.integration.rest_node import RunningNode, running_node
@@ -430,7 +432,24 @@ def test_the_pages_need_nothing_from_elsewhere(http: httpx.Client) -> None:
             for word in ("http://", "https://", "//cdn")
             if word in answer.text.replace("http://www.w3.org/2000/svg", "")
         ]
-    assert http.get("/ui").headers["location"] == "/"
+    assert http.get("/ui/topics").text == http.get("/").text == http.get("/ui").text
+
+
+def test_the_console_has_no_script_or_style_in_its_pages(http: httpx.Client) -> None:
+    policy = http.get("/ui/topic?name=x").headers["content-security-policy"]
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    for path in ("/", "/docs"):
+        text = http.get(path).text
+        assert not re.search(r"<style|style=|<script>| on\w+=", text)
+        assert {f"/assets/{name}" for name in ASSETS} >= set(re.findall(r'"(/assets/[^"]+)"', text))
+    for name in ASSETS:
+        answer = http.get(f"/assets/{name}")
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].partition(";")[0] in ("text/css", "text/javascript")
+        assert len(answer.text.splitlines()) <= 500
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", answer.text)
+    assert http.get("/assets/pages.py").status_code == 404
 
 
 def test_a_page_of_another_site_changes_nothing(http: httpx.Client, base: str) -> None:

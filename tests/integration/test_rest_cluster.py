@@ -140,6 +140,12 @@ def test_the_coordinator_tells_the_lag_of_partitions_that_it_does_not_host(clust
     assert sums == [150]
 
 
+def test_a_group_that_is_missing_is_so_whichever_node_coordinates_it(cluster: Started) -> None:
+    for number in range(8):
+        answer = httpx.get(f"{cluster.base(1)}/consumer-groups/missing-{number}", timeout=30)
+        assert (answer.status_code, answer.json()["error_code"]) == (404, 40405), answer.text
+
+
 def test_maintenance_moves_leaders_off_and_its_end_and_an_election_bring_them_back(cluster: Started) -> None:
     assert (
         httpx.put(f"{cluster.admins[1]}/v1/brokers/2/maintenance", timeout=30).json()["desired_state"] == "maintenance"

@@ -34,7 +34,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_our_packages_alone_with_their_types_and_pages(installed: Path) -> None:
     packages = sorted(path.name for path in installed.iterdir() if not path.name.endswith(".dist-info"))
     assert packages == ["kraft", "kraft_http", "pyspark_kraft"]
-    for expected in ("kraft/py.typed", "kraft_http/py.typed", "kraft_http/ui/status.html", "kraft_http/ui/docs.html"):
+    for expected in (
+        "kraft/py.typed",
+        "kraft_http/py.typed",
+        "kraft_http/ui/console.html",
+        "kraft_http/ui/console.js",
+        "kraft_http/ui/docs.html",
+    ):
         assert (installed / expected).is_file(), expected
 
 

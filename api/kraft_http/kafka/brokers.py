@@ -8,7 +8,7 @@ from kraft.common.broker_state import DESIRED_STATE
 from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kraft.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse, DescribeLogDirsResult
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
@@ -39,10 +39,14 @@ async def unregister(kafka: Kafka, broker_id: int) -> None:
     raise_for(response.error_code, response.error_message)
 
 
-async def describe_log_dirs(kafka: Kafka, broker_id: int) -> list[DescribeLogDirsResult]:
-    """The log directories of one broker, by path; one that failed has its error code. Raises KafkaProblem."""
+async def describe_log_dirs(
+    kafka: Kafka, broker_id: int, topic: tuple[str, Sequence[int]] | None = None
+) -> list[DescribeLogDirsResult]:
+    """The log directories of one broker, by path; one that failed has its error code. `topic` limits the replicas to
+    those partitions. Raises KafkaProblem."""
+    topics = None if topic is None else [DescribableLogDirTopic(topic=topic[0], partitions=list(topic[1]))]
     response = await kafka.ask(
-        ApiKey.DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, broker_id
+        ApiKey.DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(topics=topics), DescribeLogDirsResponse, broker_id
     )
     raise_for(response.error_code)
     return sorted(response.results, key=lambda result: result.log_dir)

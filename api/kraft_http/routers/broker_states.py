@@ -13,6 +13,7 @@ from kraft_http.deps import BrokerIdPath, Cluster, Port, Writable
 from kraft_http.errors import ApiProblem, documented, not_found
 from kraft_http.kafka import brokers as kafka_brokers
 from kraft_http.kafka.client import Kafka
+from kraft_http.kafka.topics import describe_topic
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.operations import (
     LISTED_MAX,
@@ -203,12 +204,22 @@ async def remove_broker(cluster: Cluster, port: Port, broker_id: BrokerIdPath, r
     summary="A broker's log directories and the replicas in them",
     responses=documented(404, 503),
 )
-async def get_log_dirs(port: Port, broker_id: BrokerIdPath) -> LogDirList:
+async def get_log_dirs(
+    port: Port,
+    broker_id: BrokerIdPath,
+    topic: Annotated[str | None, Query(description="Only replicas of this topic.")] = None,
+    replicas: Annotated[bool, Query(description="Whether replicas are listed, or only their sum told.")] = True,
+) -> LogDirList:
     await _find(port, broker_id)
-    return LogDirList(
-        broker_id=broker_id,
-        data=[_log_dir(result) for result in await kafka_brokers.describe_log_dirs(Kafka(port), broker_id)],
-    )
+    kafka = Kafka(port)
+    asked = None
+    if topic is not None:
+        partitions = (await describe_topic(kafka, topic)).partitions
+        asked = (topic, [partition.partition_index for partition in partitions])
+    data = [_log_dir(result) for result in await kafka_brokers.describe_log_dirs(kafka, broker_id, asked)]
+    if not replicas:
+        data = [each.model_copy(update={"replicas": []}) for each in data]
+    return LogDirList(broker_id=broker_id, data=data)
 
 
 async def _find(port: AdminPort, broker_id: int) -> BrokerFacts:

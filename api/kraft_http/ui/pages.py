@@ -1,4 +1,4 @@
-"""Serving the pages. They talk to this API like any other client."""
+"""Serving the console and the API's documentation. Their scripts talk to this API like any other client."""
 
 from __future__ import annotations
 
@@ -6,40 +6,66 @@ import pkgutil
 from typing import Final
 
 from fastapi import APIRouter
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
 
 router = APIRouter(include_in_schema=False)
 
 _HEADERS: Final = {
     "Content-Security-Policy": (
-        "default-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
-        "frame-ancestors 'none'"
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
+"""No script and no style stands in a page itself, so that text from records or names can never become one."""
+
+_TYPES: Final = {"css": "text/css", "html": "text/html", "js": "text/javascript"}
+ASSETS: Final = (
+    "console.css",
+    "console.js",
+    "docs.css",
+    "docs.js",
+    "groups.js",
+    "lib.js",
+    "messages.js",
+    "nodes.js",
+    "overview.js",
+    "settings.js",
+    "topics.js",
+)
 
 
-def _page(name: str) -> HTMLResponse:
+def _file(name: str) -> Response:
     data = pkgutil.get_data("kraft_http.ui", name)
     assert data is not None, name
-    return HTMLResponse(data, headers=_HEADERS)
+    return Response(data, headers=_HEADERS, media_type=_TYPES[name.rpartition(".")[2]])
 
 
 @router.get("/")
-async def status_page() -> Response:
-    return _page("status.html")
+async def overview_page() -> Response:
+    return _file("console.html")
+
+
+@router.get("/ui")
+@router.get("/ui/{page}")
+async def console_page() -> Response:
+    """The script chooses what to show by the address."""
+    return _file("console.html")
 
 
 @router.get("/docs")
 async def docs_page() -> Response:
-    return _page("docs.html")
+    return _file("docs.html")
 
 
-@router.get("/ui")
-async def ui_page() -> Response:
-    return RedirectResponse("/")
+@router.get("/assets/{name}")
+async def asset(name: str) -> Response:
+    if name not in ASSETS:
+        raise HTTPException(404)
+    return _file(name)
 
 
 @router.get("/favicon.ico")

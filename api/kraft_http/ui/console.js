@@ -1,0 +1,67 @@
+// Chooses the page by the address, draws it again while it is looked at, and keeps the menu.
+import { address, cluster, el, note, request, segment } from "/assets/lib.js";
+import { overview } from "/assets/overview.js";
+import { topic, topics } from "/assets/topics.js";
+import { messages } from "/assets/messages.js";
+import { group, groups } from "/assets/groups.js";
+import { broker, brokers, quorum, tasks } from "/assets/nodes.js";
+import { config, quotas, transactions, users } from "/assets/settings.js";
+
+const PAGES = { overview, topics, topic, messages, groups, group, brokers, broker, quorum, tasks, config, transactions, users, quotas };
+const MENU = ["overview", "topics", "groups", "brokers", "quorum", "tasks", "config", "transactions", "users", "quotas"];
+const PARENT = { topic: "topics", messages: "topics", group: "groups", broker: "brokers" };
+const REFRESH_MS = 3000, HIDDEN_MS = 15000;
+const main = document.getElementById("main");
+let visit = 0;
+
+async function connect() {
+  cluster.node = await request("/v1/node");
+  cluster.base = "/v3/clusters/" + segment(cluster.node.cluster_id);
+  document.getElementById("who").textContent = "node " + cluster.node.node_id + " · " + cluster.node.roles.join(" + ") + " · cluster " + cluster.node.cluster_id;
+}
+function menu(name) {
+  const here = PARENT[name] || name;
+  document.getElementById("menu").replaceChildren(...MENU.map(page => {
+    const made = el("a", { href: address(page) }, page[0].toUpperCase() + page.slice(1));
+    if (page === here) made.setAttribute("aria-current", "page");
+    return made;
+  }));
+}
+async function show() {
+  const mine = ++visit, name = location.pathname === "/" ? "overview" : location.pathname.replace(/^\/ui\/?/, "") || "overview";
+  const page = PAGES[name], parameters = Object.fromEntries(new URLSearchParams(location.search));
+  menu(name);
+  document.title = "kraft · " + (parameters.name || parameters.id || name);
+  const trouble = el("div"), place = el("div", { id: "page" });
+  main.replaceChildren(trouble, place);
+  if (!page) { place.append(note("There is no such page.", "bad")); return; }
+  const current = () => mine === visit;
+  const guarded = async deed => {
+    try { await deed(); if (current()) trouble.replaceChildren(); return true; } catch (problem) {
+      if (current() && problem.name !== "AbortError") trouble.replaceChildren(note(problem.message, "bad"));
+      return false;
+    }
+  };
+  let refresh = null;
+  while (current()) {
+    if (refresh === null) await guarded(async () => { if (!cluster.node) await connect(); refresh = (await page(place, parameters, { current, guarded })) || (() => {}); place.dataset.ready = name; });
+    else if (!document.querySelector("dialog")) await guarded(refresh);
+    await new Promise(resolve => setTimeout(resolve, document.hidden ? HIDDEN_MS : REFRESH_MS));
+  }
+}
+document.addEventListener("click", event => {
+  const anchor = event.target.closest("a");
+  if (!anchor || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || anchor.download) return;
+  const target = new URL(anchor.href);
+  if (target.origin !== location.origin || (target.pathname !== "/" && !target.pathname.startsWith("/ui"))) return;
+  if (target.hash) return;
+  event.preventDefault();
+  history.pushState(null, "", target.href);
+  scrollTo(0, 0);
+  show();
+  main.focus();
+});
+addEventListener("popstate", show);
+addEventListener("console:reload", show);
+addEventListener("unhandledrejection", event => { if (event.reason && event.reason.message) main.prepend(note(event.reason.message, "bad")); });
+show();

@@ -1,0 +1,120 @@
+// What the pages share: elements, requests, tables, dialogs. Text goes into the page as text nodes only.
+export const el = (tag, props = {}, ...children) => {
+  const { aria, ...plain } = props, made = Object.assign(document.createElement(tag), plain);
+  for (const [name, value] of Object.entries(aria || {})) made.setAttribute("aria-" + name, value);
+  made.append(...children.flat().filter(child => child !== null && child !== undefined));
+  return made;
+};
+export const number = n => n === null || n === undefined ? "–" : n.toLocaleString("en");
+export const size = bytes => {
+  if (bytes === null || bytes === undefined) return "–";
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"]; let unit = 0;
+  while (bytes >= 1024 && unit < 4) { bytes /= 1024; unit++; }
+  return (unit && bytes < 10 ? bytes.toFixed(1) : Math.round(bytes)) + " " + units[unit];
+};
+export const when = text => {
+  const time = new Date(text), clock = time.toLocaleTimeString();
+  return time.toDateString() === new Date().toDateString() ? clock : time.toLocaleDateString() + " " + clock;
+};
+export const pill = (text, kind) => el("span", { className: "pill " + (kind || "") }, text);
+export const note = (text, kind) => el("div", { className: "note " + (kind || ""), role: kind === "bad" ? "alert" : "status" }, text);
+export const words = text => text.toLowerCase().replaceAll("_", " ");
+export const link = (page, parameters, text) => el("a", { href: address(page, parameters) }, text);
+export function address(page, parameters = {}) {
+  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "" && value !== null && value !== undefined));
+  return (page === "overview" ? "/" : "/ui/" + page) + ([...query].length ? "?" + query : "");
+}
+export const cluster = { node: null, base: "" };
+export async function request(path, { method = "GET", body, signal, full = false } = {}) {
+  let response;
+  try {
+    response = await fetch(path, { method, signal, headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": "application/json" }) }, body: body === undefined ? undefined : JSON.stringify(body) });
+  } catch (problem) {
+    if (problem.name === "AbortError") throw problem;
+    throw new Error("This node does not answer. It may have stopped. This page keeps trying.");
+  }
+  const text = await response.text();
+  let answer = null;
+  try { answer = text ? JSON.parse(text) : null; } catch { answer = { detail: text.slice(0, 500) }; }
+  if (!response.ok) throw new Error((answer && answer.detail || response.statusText) + (answer && answer.hint ? " " + answer.hint : ""));
+  return full ? { answer, headers: response.headers } : answer;
+}
+export const segment = encodeURIComponent;
+export const v3 = (...segments) => cluster.base + "/" + segments.map(part => segment(part)).join("/");
+
+export function table(heads, rows, none) {
+  if (!rows.length) return el("div", { className: "empty" }, none || "Nothing.");
+  const kinds = heads.map(head => head[1] || "");
+  return el("div", { className: "scroll" }, el("table", {},
+    el("thead", {}, el("tr", {}, heads.map(([text], i) => el("th", { className: kinds[i] === "num" ? "num" : "", scope: "col" }, text)))),
+    el("tbody", {}, rows.map(row => el("tr", {}, row.map((value, i) => el("td", { className: kinds[i] }, value)))))));
+}
+export const section = (title, ...children) => el("section", {}, el("h2", {}, title), ...children);
+export const button = (text, action, kind = "") => {
+  const made = el("button", { type: "button", className: kind }, text);
+  made.onclick = () => action(made);
+  return made;
+};
+export function field(label, props = {}, tag = "input") {
+  const input = el(tag, { className: "field", ...props });
+  return { input, row: el("label", {}, label, input) };
+}
+export function select(label, choices, value) {
+  const input = el("select", {}, choices.map(([key, text]) => el("option", { value: key, selected: key === value }, text)));
+  return { input, row: el("label", {}, label, input) };
+}
+// A form over the page. `send` may throw: what it says is shown and the form stays. Resolves to whether it was sent.
+export function ask(title, rows, send, { action = "Save", danger = false, ready = () => true } = {}) {
+  return new Promise(resolve => {
+    const problem = el("div"), go = el("button", { className: danger ? "danger" : "main", type: "submit" }, action);
+    const form = el("form", { method: "dialog" }, el("h2", {}, title), rows, problem,
+      el("div", { className: "actions" }, button("Cancel", () => box.close()), go));
+    const box = el("dialog", { aria: { label: title } }, form);
+    let sent = false;
+    const check = () => { go.disabled = !ready(); };
+    form.oninput = check; check();
+    form.onsubmit = async event => {
+      event.preventDefault(); go.disabled = true;
+      try { await send(); sent = true; box.close(); } catch (failure) { problem.replaceChildren(note(failure.message, "bad")); check(); }
+    };
+    box.onclose = () => { box.remove(); resolve(sent); };
+    document.body.append(box); box.showModal();
+  });
+}
+// Deleting needs the name typed.
+export function confirmByName(title, name, warning, send) {
+  const typed = field("Type " + name + " to confirm", { autocomplete: "off", name: "confirm" });
+  return ask(title, [note(warning), typed.row], send, { action: "Delete", danger: true, ready: () => typed.input.value === name });
+}
+export const replicas = (all, inSync, leader) => el("span", { className: "isr" }, all.map(id => el("i", {
+  className: (inSync.includes(id) ? "" : "out") + (id === leader ? " lead" : ""),
+  title: "broker " + id + (id === leader ? ", leads" : "") + (inSync.includes(id) ? ", in sync" : ", not in sync") }, String(id))));
+
+export function configTable(entries, alter, reload) {
+  const filter = field("Filter", { type: "search", name: "filter" }), own = select("Show", [["all", "all"], ["set", "only what is set"]], "all"), shown = el("div");
+  const edit = (entry, operation) => {
+    const value = field(entry.name + (entry.type ? " (" + entry.type.toLowerCase() + ")" : ""), { value: entry.value ?? "", name: "value" });
+    return ask(operation === "DELETE" ? "Reset " + entry.name + "?" : "Change " + entry.name, operation === "DELETE" ? [el("p", {}, "Its default holds again.")] : [value.row, el("p", {}, entry.documentation || "")],
+      () => alter({ name: entry.name, operation, ...(operation === "SET" ? { value: value.input.value } : {}) }), { action: operation === "DELETE" ? "Reset" : "Save" }).then(sent => sent && reload());
+  };
+  const draw = () => {
+    const wanted = filter.input.value.toLowerCase();
+    const rows = entries.filter(entry => entry.name.includes(wanted) && (own.input.value === "all" || !entry.is_default));
+    shown.replaceChildren(table([["key", "mono"], ["value", "wide mono"], ["source"], ["help", "wide"], [""]], rows.map(entry => [
+      entry.name, entry.is_sensitive ? "(hidden)" : el("span", { className: "value" }, entry.value ?? ""), pill(words(entry.source), entry.is_default ? "" : "warn"), el("small", {}, entry.documentation || ""),
+      el("span", {}, entry.is_read_only ? "read only" : button("Edit", () => edit(entry, "SET"), "small"), !entry.is_read_only && !entry.is_default && entry.source.startsWith("DYNAMIC") ? button("Reset", () => edit(entry, "DELETE"), "small") : "")]), "No key matches."));
+  };
+  filter.input.oninput = draw; own.input.onchange = draw; draw();
+  return el("div", {}, el("div", { className: "bar-row" }, filter.row, own.row), el("section", {}, shown));
+}
+// Pages of a list on the server. The tokens of the pages before are kept, so that one can go back.
+export function pages(load) {
+  const before = []; let token = "", following = "";
+  const earlier = button("← Back", () => { token = before.pop() ?? ""; go(); }), later = button("Next →", () => { before.push(token); token = following; go(); }), said = el("span");
+  async function go() {
+    const { next, text } = await load(token);
+    following = next ? new URL(next).searchParams.get("page_token") : "";
+    earlier.disabled = !before.length; later.disabled = !following; said.textContent = text;
+  }
+  return { go, reset: () => { before.length = 0; token = ""; return go(); }, row: el("div", { className: "pager" }, earlier, later, said) };
+}

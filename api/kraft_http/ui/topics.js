@@ -1,0 +1,78 @@
+// The list of topics, and one topic: partitions, configuration, consumers.
+import { address, ask, button, configTable, confirmByName, el, field, link, number, pages, pill, replicas, request, section, select, size, table, v3 } from "/assets/lib.js";
+
+const PAGE_SIZE = 50;
+
+export async function topics(place, parameters) {
+  const filter = field("Filter", { type: "search", value: parameters.q || "", name: "filter" });
+  const sort = select("Sort", [["name", "name"], ["-name", "name, descending"], ["-partitions_count", "most partitions"], ["partitions_count", "fewest partitions"], ["-replication_factor", "most replicas"]], parameters.sort || "name");
+  const inside = select("Internal", [["true", "shown"], ["false", "hidden"]], parameters.internal || "true"), shown = el("section");
+  const list = pages(async token => {
+    const query = new URLSearchParams({ page_size: PAGE_SIZE, sort: sort.input.value, include_internal: inside.input.value });
+    if (filter.input.value) query.set("q", filter.input.value);
+    if (token) query.set("page_token", token);
+    const { answer, headers } = await request(v3("topics") + "?" + query, { full: true });
+    shown.replaceChildren(table([["name", "mono"], ["partitions", "num"], ["replicas", "num"], [""]], answer.data.map(each => [link("topic", { name: each.topic_name }, each.topic_name), number(each.partitions_count), number(each.replication_factor),
+      el("span", {}, each.is_internal ? pill("internal") : "", " ", link("messages", { topic: each.topic_name }, "messages"))]), filter.input.value ? "No topic is called that." : "There are no topics yet."));
+    return { next: answer.metadata.next, text: number(Number(headers.get("x-total-count"))) + " topics" };
+  });
+  const again = () => { history.replaceState(null, "", address("topics", { q: filter.input.value, sort: sort.input.value === "name" ? "" : sort.input.value, internal: inside.input.value === "true" ? "" : "false" })); return list.reset(); };
+  let waiting;
+  filter.input.oninput = () => { clearTimeout(waiting); waiting = setTimeout(again, 200); };
+  sort.input.onchange = again; inside.input.onchange = again;
+  place.append(el("h1", { className: "page" }, "Topics"), el("div", { className: "bar-row" }, filter.row, sort.row, inside.row, button("Create a topic", () => create(list.go), "main")), shown, list.row);
+  await list.go();
+  return list.go;
+}
+async function create(reload) {
+  const name = field("Name", { required: true, maxLength: 249, name: "topic" }), count = field("Partitions (empty: the cluster's default)", { type: "number", min: 1, name: "partitions" }), copies = field("Replicas (empty: the cluster's default)", { type: "number", min: 1, name: "replicas" });
+  const configs = field("Configuration, one key=value a line", { name: "configs" }, "textarea");
+  const sent = await ask("Create a topic", [name.row, count.row, copies.row, configs.row], () => request(v3("topics"), { method: "POST", body: { topic_name: name.input.value,
+    ...(count.input.value ? { partitions_count: Number(count.input.value) } : {}), ...(copies.input.value ? { replication_factor: Number(copies.input.value) } : {}),
+    configs: configs.input.value.split("\n").filter(line => line.trim()).map(line => { const at = line.indexOf("="); return { name: line.slice(0, at).trim(), value: line.slice(at + 1).trim() }; }) } }), { action: "Create", ready: () => name.input.value !== "" });
+  if (sent) await reload();
+}
+
+export async function topic(place, { name, tab = "partitions" }) {
+  const shown = el("div");
+  const tabs = ["partitions", "configuration", "consumers"].map(each => { const made = link("topic", { name, tab: each }, each[0].toUpperCase() + each.slice(1)); if (each === tab) made.setAttribute("aria-current", "page"); return made; });
+  place.append(el("h1", { className: "page" }, link("topics", {}, "Topics"), el("span", { className: "crumb" }, " / "), name),
+    el("div", { className: "tabs" }, tabs, link("messages", { topic: name }, "Messages"), button("Add partitions", () => grow(name)), button("Delete", () => remove(name), "danger")), shown);
+  const refresh = { partitions: () => partitions(shown, name), configuration: () => configuration(shown, name), consumers: () => consumers(shown, name) }[tab] || (() => partitions(shown, name));
+  await refresh();
+  return tab === "configuration" ? null : refresh;
+}
+async function remove(name) {
+  if (await confirmByName("Delete topic " + name + "?", name, "All its records are deleted on every broker. This cannot be undone.", () => request(v3("topics", name), { method: "DELETE" }))) {
+    history.pushState(null, "", address("topics")); dispatchEvent(new Event("console:reload"));
+  }
+}
+async function grow(name) {
+  const described = await request(v3("topics", name)), count = field("Partitions", { type: "number", min: described.partitions_count + 1, value: described.partitions_count + 1, name: "partitions" });
+  if (await ask("Add partitions to " + name, [el("p", {}, "Records with a key may land in another partition than before."), count.row], () => request(v3("topics", name), { method: "PATCH", body: { partitions_count: Number(count.input.value) } }))) dispatchEvent(new Event("console:reload"));
+}
+async function partitions(shown, name) {
+  const [listed, status] = await Promise.all([request(v3("topics", name, "partitions")), request(v3("topics", name, "partitions") + "/-/replica-status")]);
+  const known = new Map(status.data.filter(each => each.is_leader).map(each => [each.partition_id, each]));
+  const leaders = [...new Set(status.data.filter(each => each.is_leader).map(each => each.broker_id))].slice(0, 16);
+  const told = await Promise.all(leaders.map(id => request("/v1/brokers/" + id + "/log-dirs?topic=" + encodeURIComponent(name)).catch(() => ({ data: [] }))));
+  const sizes = new Map();
+  told.forEach((answer, at) => { for (const dir of answer.data) for (const each of dir.replicas) if (!each.is_future && known.get(each.partition_id)?.broker_id === leaders[at]) sizes.set(each.partition_id, each.size_bytes); });
+  const leader = id => known.has(id) ? known.get(id).broker_id : -1;
+  const span = known.size ? [...known.values()].reduce((sum, each) => sum + (each.log_end_offset ?? 0) - (each.log_start_offset ?? 0), 0) : null;
+  shown.replaceChildren(el("div", { className: "tiles" }, [[number(listed.data.length), "partitions"], [number(span), "offsets in use"], [size([...sizes.values()].reduce((a, b) => a + b, 0)), "at the leaders"], [number(listed.data.filter(each => each.is_under_replicated).length), "under-replicated"]]
+    .map(([value, label]) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)))),
+    section("Partitions", table([["partition", "num"], ["leader", "num"], ["epoch", "num"], ["replicas, those in sync green"], ["first offset", "num"], ["next offset", "num"], ["size", "num"], [""]], listed.data.map(each => {
+      const id = each.partition_id, found = known.get(id);
+      return [String(id), leader(id) < 0 ? pill("none", "bad") : link("broker", { id: leader(id) }, String(leader(id))), String(each.leader_epoch), replicas(each.replica_ids, each.in_sync_replicas, leader(id)), number(found?.log_start_offset), number(found?.log_end_offset), size(sizes.get(id)), link("messages", { topic: name, partition: id }, "messages")];
+    }))));
+}
+async function configuration(shown, name) {
+  const listed = await request(v3("topics", name, "configs"));
+  shown.replaceChildren(configTable(listed.data, change => request(v3("topics", name) + "/configs:alter", { method: "POST", body: { data: [change] } }), () => configuration(shown, name)));
+}
+async function consumers(shown, name) {
+  const listed = await request(v3("consumer-groups") + "/-/lag-summary?page_size=200&topic=" + encodeURIComponent(name));
+  shown.replaceChildren(section("Groups with a commit for this topic", table([["group", "mono"], ["state"], ["members", "num"], ["lag on all its topics", "num"]], listed.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), pill(each.state.toLowerCase(), each.state === "STABLE" ? "good" : ""), number(each.members_count), number(each.total_lag)]), "No group has committed offsets for this topic."),
+    listed.metadata.next ? el("div", { className: "empty" }, "Only the first 200 groups were looked at. ", link("groups", { topic: name }, "Look at all")) : null));
+}

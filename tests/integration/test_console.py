@@ -1,0 +1,173 @@
+"""The console in a real browser, on three nodes of which one is killed meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from tests.capabilities import require_capability
+from tests.integration.browser import Browser, browser
+from tests.integration.test_rest_cluster import Started, until
+
+HOSTILE = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>"
+PAGES = {
+    "overview": "brokers up",
+    "topics": "console-topic",
+    "topic?name=console-topic": "offsets in use",
+    "topic?name=console-topic&tab=configuration": "retention.ms",
+    "topic?name=console-topic&tab=consumers": HOSTILE,
+    "messages?topic=console-topic&from=earliest": HOSTILE,
+    "groups": HOSTILE,
+    f"group?id={quote(HOSTILE)}": "Lag by partition",
+    "brokers": "127.0.0.1",
+    "broker?id=1": "Log directories",
+    "quorum": "Voters",
+    "tasks": "No partition is being moved",
+    "config": "Cluster configuration",
+    "transactions": "No transactional producer",
+    "users": "No user has SCRAM",
+    "quotas": "reports",
+}
+"""Addresses, and what each page must show. In the search for it, text counts, not elements."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    require_capability("chromium")
+    started = Started(tmp_path_factory.mktemp("console") / "c")
+    try:
+        fill(started)
+        yield started
+    finally:
+        started.process.send_signal(signal.SIGINT)
+        started.process.wait(60)
+        assert started.process.stdout is not None
+        started.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    require_capability("chromium")
+    with browser(tmp_path_factory.mktemp("profile")) as started:
+        started.look(width=1280, height=900, dark=False)
+        yield started
+
+
+def fill(cluster: Started) -> None:
+    base = cluster.base(1)
+    with httpx.Client(timeout=60, headers={"Content-Type": "application/json"}) as http:
+        topic = {"topic_name": "console-topic", "partitions_count": 3, "replication_factor": 3}
+        assert http.post(f"{base}/topics", json=topic).status_code == 201
+        values = [HOSTILE, *({"n": n, "said": "hello"} for n in range(20))]
+        body = "".join(json.dumps({"value": {"type": "JSON", "data": value}}) for value in values)
+        assert http.post(f"{base}/topics/console-topic/records", content=body).status_code == 200
+        first = {"to": "earliest", "topics": [{"topic_name": "console-topic"}], "validate_only": False}
+        answers = []
+
+        def moved() -> bool:
+            answers.append(http.post(f"{base}/consumer-groups/{quote(HOSTILE, safe='')}/offsets:reset", json=first))
+            return answers[-1].status_code == 200
+
+        with suppress(TimeoutError):
+            until(moved, "the offsets are moved", 20)
+        assert answers[-1].status_code == 200, answers[-1].text
+        quota = {"entity": {"client_id": "reports"}, "set": {"consumer_byte_rate": 1048576}}
+        assert http.post(f"{cluster.admins[1]}/v1/quotas", json=quota).status_code == 200
+
+
+def show(tab: Browser, admin: str, page: str, expected: str) -> None:
+    name = page.partition("?")[0]
+    tab.open(f"{admin}/" if page == "overview" else f"{admin}/ui/{page}")
+    tab.until(f"document.querySelector('#page[data-ready={name}]')")
+    tab.until(f"document.body.innerText.toLowerCase().includes({json.dumps(expected.lower())})")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_what_it_is_for_and_text_stays_text(cluster: Started, tab: Browser, page: str) -> None:
+    show(tab, cluster.admins[1], page, PAGES[page])
+    assert not tab.run("document.querySelector('.note.bad') && document.querySelector('.note.bad').innerText")
+    assert tab.run("document.title") != "owned"
+    assert tab.run("document.querySelectorAll('main img, main script').length") == 0
+    raw = "[...document.querySelectorAll('main a')].filter(a => /[/]v[13][/]/.test(a.href)).map(a => a.href)"
+    assert tab.run(raw) == [], "links lead to pages, not to JSON"
+    assert tab.complaints == []
+
+
+def test_a_topic_is_made_and_deleted_by_its_name(cluster: Started, tab: Browser) -> None:
+    show(tab, cluster.admins[1], "topics", "console-topic")
+    click(tab, "Create a topic")
+    type_into(tab, "dialog input[name=topic]", "made-here")
+    click(tab, "Create")
+    tab.until("document.querySelector('main table').innerText.includes('made-here')")
+    show(tab, cluster.admins[1], "topic?name=made-here", "Partitions")
+    click(tab, "Delete")
+    delete = "[...document.querySelectorAll('dialog button')].find(b => b.type === 'submit')"
+    assert tab.run(f"{delete}.disabled")
+    type_into(tab, "dialog input[name=confirm]", "made-here")
+    tab.run(f"{delete}.click()")
+    tab.until("location.pathname === '/ui/topics' && document.querySelector('#page[data-ready=topics]')")
+    tab.until("!document.querySelector('main table').innerText.includes('made-here')")
+    assert tab.complaints == []
+
+
+def test_offsets_are_reset_after_a_preview(cluster: Started, tab: Browser) -> None:
+    show(tab, cluster.admins[1], f"group?id={quote(HOSTILE)}", "21")
+    click(tab, "Reset offsets")
+    tab.run(
+        "(() => { const to = document.querySelector('dialog select'); to.value = 'latest';"
+        " to.dispatchEvent(new Event('input', {bubbles: true})); })()"
+    )
+    apply = "[...document.querySelectorAll('dialog button')].find(b => b.type === 'submit')"
+    assert tab.run(f"{apply}.disabled")
+    click(tab, "Preview")
+    tab.until(f"document.querySelector('dialog table') && !{apply}.disabled")
+    tab.run(f"{apply}.click()")
+    tab.until("!document.querySelector('dialog')")
+    tab.until("[...document.querySelectorAll('.tile')].some(t => /^0\\s+records behind/.test(t.innerText))")
+    assert tab.complaints == []
+
+
+def test_every_page_is_there_while_a_node_is_down(cluster: Started, tab: Browser) -> None:
+    os.kill(cluster.pid(3), signal.SIGKILL)
+    until(lambda: "brokers_down" in cluster.codes(1), "broker 3 is seen down")
+    for page, expected in PAGES.items():
+        show(tab, cluster.admins[1], page, expected)
+    show(tab, cluster.admins[1], "overview", "attention")
+    assert tab.complaints == []
+    pictures = os.environ.get("KRAFT_CONSOLE_PICTURES")
+    if pictures:
+        photograph(tab, cluster.admins[1], Path(pictures))
+
+
+def photograph(tab: Browser, admin: str, directory: Path) -> None:
+    """Every page in light and dark, and narrow as on a phone."""
+    for kind, (width, height, dark) in {
+        "light": (1280, 900, False),
+        "dark": (1280, 900, True),
+        "phone": (390, 844, True),
+    }.items():
+        tab.look(width=width, height=height, dark=dark)
+        for page, expected in PAGES.items():
+            show(tab, admin, page, expected)
+            name = page.partition("?")[0] + ("-" + page.rpartition("tab=")[2] if "tab=" in page else "")
+            tab.photograph(directory / f"console-{name}-{kind}.png")
+
+
+def click(tab: Browser, text: str) -> None:
+    wanted = f"[...document.querySelectorAll('button')].reverse().find(b => b.innerText === {json.dumps(text)})"
+    tab.until(wanted)
+    tab.run(f"{wanted}.click()")
+
+
+def type_into(tab: Browser, selector: str, text: str) -> None:
+    tab.until(f"document.querySelector({json.dumps(selector)})")
+    tab.run(f"document.querySelector({json.dumps(selector)}).focus()")
+    tab.call("Input.insertText", text=text)
