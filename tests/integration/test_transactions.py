@@ -6,8 +6,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Thread
 
 import pytest
 from aiokafka import AIOKafkaConsumer
@@ -28,6 +29,7 @@ PARTITIONS = 2
 INPUTS = 60
 PER_TRANSACTION = 5
 DEAD_SECONDS = 3
+HUNG_SECONDS = 30
 JAVA_RECORDS = 1000
 
 
@@ -117,10 +119,9 @@ class Transformer:
             self.producer.begin_transaction()
             for message in messages:
                 self.producer.produce(self._target, message.value(), partition=int(message.value()) % PARTITIONS)
-            self.producer.send_offsets_to_transaction(
-                self.consumer.position(self.consumer.assignment()), self.consumer.consumer_group_metadata(), 20
-            )
+            self._send_offsets()
             if abort:
+                self.producer.flush(SECONDS_MAX)  # What is still queued would not be sent at all.
                 self._abort()
                 return
             self.producer.commit_transaction(30)
@@ -130,6 +131,23 @@ class Transformer:
                 self._abort()
             else:
                 self._restart()
+        except TimeoutError:
+            self._start()  # Closing the one that hangs would hang as well; the new one fences it.
+
+    def _send_offsets(self) -> None:
+        """Raises KafkaException; TimeoutError where librdkafka hangs for good, whatever timeout it is given: it waits
+        for a coordinator that has left the metadata (confluentinc/librdkafka, issues 5456 and 5511)."""
+        sent: Future[None] = Future()
+        arguments = self.consumer.position(self.consumer.assignment()), self.consumer.consumer_group_metadata(), 20
+
+        def send(producer: Producer) -> None:
+            try:
+                sent.set_result(producer.send_offsets_to_transaction(*arguments))
+            except KafkaException as problem:
+                sent.set_exception(problem)
+
+        Thread(target=send, args=(self.producer,), daemon=True).start()
+        sent.result(HUNG_SECONDS)
 
     def _abort(self) -> None:
         self.aborts += 1
