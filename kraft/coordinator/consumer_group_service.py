@@ -73,6 +73,8 @@ class ConsumerGroupService:
         return response
 
     async def _describe(self, group_id: str) -> DescribedGroup:
+        if not group_id:
+            return DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)
         try:
             group = self._runtime.read(self._partition_for(group_id), lambda state: _consumer_group(state, group_id))
         except ApiError as refused:

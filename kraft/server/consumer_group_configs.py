@@ -5,7 +5,6 @@ from __future__ import annotations
 from kraft.common.config.group_config import effective_group_config
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
-from kraft.common.config.types import Value
 from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.metadata.image.configs_image import ConfigsImage
@@ -40,16 +39,27 @@ class DynamicConsumerGroupConfigs:
 
 def _settings(overrides: dict[str, str], broker: NodeConfig) -> ConsumerGroupSettings:
     values = effective_group_config(overrides, broker)
+
+    def bounded(name: str, low: str, high: str) -> int:
+        """The value within the broker's bounds, which may have changed since it was set."""
+        value = values[name]
+        assert isinstance(value, int), name
+        return max(broker.integer(low), min(broker.integer(high), value))
+
     return ConsumerGroupSettings(
-        session_timeout_ms=_bounded(values, "session.timeout.ms", broker),
-        heartbeat_interval_ms=_bounded(values, "heartbeat.interval.ms", broker),
-        assignment_interval_ms=_bounded(values, "assignment.interval.ms", broker),
+        session_timeout_ms=bounded(
+            "consumer.session.timeout.ms",
+            "group.consumer.min.session.timeout.ms",
+            "group.consumer.max.session.timeout.ms",
+        ),
+        heartbeat_interval_ms=bounded(
+            "consumer.heartbeat.interval.ms",
+            "group.consumer.min.heartbeat.interval.ms",
+            "group.consumer.max.heartbeat.interval.ms",
+        ),
+        assignment_interval_ms=bounded(
+            "consumer.assignment.interval.ms",
+            "group.consumer.min.assignment.interval.ms",
+            "group.consumer.max.assignment.interval.ms",
+        ),
     )
-
-
-def _bounded(values: dict[str, Value], name: str, broker: NodeConfig) -> int:
-    """The value within the broker's bounds, which may have changed since it was set."""
-    value = values[f"consumer.{name}"]
-    assert isinstance(value, int)
-    low, high = broker.integer(f"group.consumer.min.{name}"), broker.integer(f"group.consumer.max.{name}")
-    return max(low, min(high, value))

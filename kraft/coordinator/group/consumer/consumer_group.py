@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from immutables import Map
 
@@ -18,6 +18,10 @@ from kraft.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMembe
 from kraft.protocol.error_codes import ErrorCode
 
 V = TypeVar("V")
+
+
+FIRST_EPOCH: Final = 1
+"""The epoch of a group that nobody subscribed anything in yet; it has no record."""
 
 
 class ConsumerGroupState(StrEnum):
@@ -55,7 +59,7 @@ class ConsumerGroup:
     which `metadata_hash` is known to hold."""
 
     group_id: str
-    group_epoch: int = 0
+    group_epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
     assignment_epoch: int = 0
     assignment_timestamp_ms: int = 0
@@ -101,6 +105,18 @@ class ConsumerGroup:
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
+    def require_holder(self, instance_id: str, member_id: str | None) -> ConsumerMember:
+        """The static member of the instance id, which must be this one unless None is given. Raises ApiError."""
+        holder = self.static_member(instance_id)
+        if holder is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        if member_id is not None and holder.member_id != member_id:
+            raise ApiError(
+                ErrorCode.FENCED_INSTANCE_ID,
+                f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
+            )
+        return holder
+
     def target_of(self, member_id: str) -> Partitions:
         return self.targets.get(member_id, NO_PARTITIONS)
 
@@ -112,7 +128,7 @@ class ConsumerGroup:
     def subscribed_topics(self) -> set[str]:
         """All topics that some member subscribes to, whether they exist or not."""
         topics = set(self.subscribers)
-        for resolved in self.regexes.values():
+        for resolved in self.regexes.values():  # unordered: their union is taken
             topics |= resolved.topics
         return topics
 
@@ -122,7 +138,7 @@ class ConsumerGroup:
     def assignor(self, default: str) -> str:
         """The assignor that most members ask for; of two equally wanted ones, the first by name."""
         votes: dict[str, int] = {}
-        for member in self.members.values():
+        for member in self.members.values():  # unordered: they are counted
             if member.assignor is not None:
                 votes[member.assignor] = votes.get(member.assignor, 0) + 1
         return min(votes, key=lambda name: (-votes[name], name)) if votes else default
@@ -181,13 +197,13 @@ def _recount(counts: Map[str, int], before: frozenset[str], after: frozenset[str
     if before == after:
         return counts
     draft = counts.mutate()
-    for name in before - after:
+    for name in before - after:  # unordered: each has a count of its own
         left = draft[name] - 1
         if left:
             draft[name] = left
         else:
             del draft[name]
-    for name in after - before:
+    for name in after - before:  # unordered: likewise
         draft[name] = draft.get(name, 0) + 1
     return draft.finish()
 

@@ -47,10 +47,18 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicDirectory
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
         subscribed_topic_regex=member.regex or "",
-        assignment=_assignment(member.assigned, topics),
+        assignment=_assignment(_held(member), topics),
         target_assignment=_assignment(group.target_of(member.member_id), topics),
         member_type=CONSUMER_MEMBER_TYPE,
     )
+
+
+def _held(member: ConsumerMember) -> Mapping[bytes, Iterable[int]]:
+    """What the member has, what it has yet to give up included."""
+    return {
+        topic_id: member.assigned.get(topic_id, {}).keys() | member.revoking.get(topic_id, {}).keys()
+        for topic_id in {**member.assigned, **member.revoking}
+    }
 
 
 def _assignment(partitions: Mapping[bytes, Iterable[int]], topics: TopicDirectory) -> Assignment:

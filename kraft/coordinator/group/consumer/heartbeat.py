@@ -156,23 +156,12 @@ def _member_for(
                 )
             return replace_static(draft, group.group_id, holder, member_id)
         if not joins:
-            _require_holder(holder, member_id, request.instance_id)
+            group.require_holder(request.instance_id, member_id)
     if joins:
         return group.members.get(member_id) or ConsumerMember(member_id=member_id)
     member = group.require_member(member_id)
     _check_epoch(member, request.member_epoch, reported)
     return member
-
-
-def _require_holder(holder: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:
-    if holder is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    if holder.member_id != member_id:
-        raise ApiError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
-        )
-    return holder
 
 
 def _check_epoch(member: ConsumerMember, epoch: int, reported: Partitions | None) -> None:
@@ -259,7 +248,7 @@ def _changeable(member: ConsumerMember) -> tuple[object, ...]:
 def _follow_topics(draft: GroupDraft, group_id: str, *, subscription_changed: bool) -> None:
     """Raise the group epoch if a subscription has changed, or what the group subscribes to has."""
     group = draft.require_consumer_group(group_id)
-    if subscription_changed or group.group_epoch == 0:
+    if subscription_changed:
         bump_epoch(draft, group_id)
     elif group.topics_seen is not draft.topics.version():
         if metadata_hash(group.subscribed_topics(), draft.topics) != group.metadata_hash:
@@ -353,7 +342,7 @@ def _leave(draft: GroupDraft, request: Request) -> Response:
     if request.instance_id is None:
         remove_members(draft, group.group_id, [group.require_member(request.member_id)])
         return Response(member_id=request.member_id, member_epoch=request.member_epoch)
-    member = _require_holder(group.static_member(request.instance_id), request.member_id, request.instance_id)
+    member = group.require_holder(request.instance_id, request.member_id)
     if request.member_epoch == LEAVING_STATIC_EPOCH:
         set_aside(draft, group.group_id, member)
     else:

@@ -88,7 +88,7 @@ class Reconciliation:
         kept = {topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id not in dropped}
         revoking = {
             topic_id: {**member.revoking.get(topic_id, {}), **dropped.get(topic_id, {})}
-            for topic_id in (member.revoking.keys() | dropped.keys())
+            for topic_id in {**member.revoking, **dropped}
         }
         if self._still_has(revoking):
             return _moved(member, MemberState.UNREVOKED_PARTITIONS, member.member_epoch, kept, revoking)

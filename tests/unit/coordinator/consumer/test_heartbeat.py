@@ -22,7 +22,7 @@ def host() -> ConsumerHost:
 
 def test_first_member_gets_everything(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t").join()
-    assert (first.error, first.epoch, first.has) == (ErrorCode.NONE, 1, {0, 1, 2, 3})
+    assert (first.error, first.epoch, first.has) == (ErrorCode.NONE, 2, {0, 1, 2, 3})
     assert host.group.state is ConsumerGroupState.STABLE
 
 
@@ -30,16 +30,16 @@ def test_partitions_are_given_up_before_they_are_given_away(host: ConsumerHost) 
     first = Consumer(host, "a", "t").join()
     host.advance(1_000)
     second = Consumer(host, "b", "t").join()
-    assert (second.epoch, second.has) == (2, set())
+    assert (second.epoch, second.has) == (3, set())
     assert host.group.members["b"].state is MemberState.UNRELEASED_PARTITIONS
     told = first.send()
-    assert told.member_epoch == 1  # It stays in its epoch while it has what is not its any more.
+    assert told.member_epoch == 2  # It stays in its epoch while it has what is not its any more.
     first.take(told)
     second.beat()
     assert second.has == set()
     first.beat()
     second.beat()
-    assert (first.has, second.has, first.epoch, second.epoch) == ({0, 1}, {2, 3}, 2, 2)
+    assert (first.has, second.has, first.epoch, second.epoch) == ({0, 1}, {2, 3}, 3, 3)
     assert host.group.state is ConsumerGroupState.STABLE
 
 
@@ -47,9 +47,9 @@ def test_no_target_is_computed_before_the_interval_is_over(host: ConsumerHost) -
     Consumer(host, "a", "t").join()
     host.advance(999)
     second = Consumer(host, "b", "t").join()
-    assert (second.epoch, host.group.group_epoch, host.group.assignment_epoch) == (1, 2, 1)
+    assert (second.epoch, host.group.group_epoch, host.group.assignment_epoch) == (2, 3, 2)
     host.advance(1)
-    assert second.beat().epoch == 2
+    assert second.beat().epoch == 3
 
 
 def test_member_that_leaves_leaves_its_partitions(host: ConsumerHost) -> None:
@@ -89,9 +89,9 @@ def test_lost_answer_is_made_good(host: ConsumerHost) -> None:
     second = Consumer(host, "b", "t").join()
     first.beat()
     first.send()  # The answer that raises its epoch is lost.
-    assert (first.epoch, host.group.members["a"].member_epoch) == (1, 2)
+    assert (first.epoch, host.group.members["a"].member_epoch) == (2, 3)
     first.beat(full=True)
-    assert (first.error, first.epoch, first.has) == (ErrorCode.NONE, 2, {0, 1})
+    assert (first.error, first.epoch, first.has) == (ErrorCode.NONE, 3, {0, 1})
     settle(host, first, second)
 
 
@@ -124,7 +124,7 @@ def test_member_joins_anew_after_it_was_fenced(host: ConsumerHost) -> None:
     first.epoch = 9
     first.beat()
     assert first.join().has == {0, 1, 2, 3}
-    assert host.group.group_epoch == 1
+    assert host.group.group_epoch == 2
 
 
 def test_topics_come_grow_go_and_are_made_anew(host: ConsumerHost) -> None:
@@ -227,9 +227,7 @@ def test_member_of_an_old_client_gets_an_id(host: ConsumerHost) -> None:
         ({"member_epoch": -1}, ErrorCode.GROUP_ID_NOT_FOUND, "Group g not found."),
     ],
 )
-def test_requests_that_are_refused(
-    host: ConsumerHost, changes: dict[str, object], code: int, message: str
-) -> None:
+def test_requests_that_are_refused(host: ConsumerHost, changes: dict[str, object], code: int, message: str) -> None:
     request = Consumer(host, "a", "t").request(full=True)
     for name, value in changes.items():
         setattr(request, name, value)

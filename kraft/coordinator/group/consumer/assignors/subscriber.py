@@ -30,6 +30,6 @@ def subscribers_of_topics(subscribers: Sequence[Subscriber]) -> dict[bytes, list
     """The ids of each topic's subscribers in the order of `subscribers`; topics in order."""
     found: dict[bytes, list[str]] = {}
     for subscriber in subscribers:
-        for topic_id in subscriber.topic_ids:
+        for topic_id in subscriber.topic_ids:  # unordered: the topics are sorted below
             found.setdefault(topic_id, []).append(subscriber.member_id)
     return {topic_id: found[topic_id] for topic_id in sorted(found)}
