@@ -75,7 +75,7 @@ class ConsumerLife:
     def lose_answer(self) -> None:
         client = self.pick()
         if client is not None:
-            client.send(full=True)
+            client.send()
 
     def leave(self) -> None:
         client = self.pick()

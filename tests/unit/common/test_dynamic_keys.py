@@ -47,6 +47,7 @@ TAKEN = {
     "compression.type": "gzip",
     "compression.zstd.level": "5",
     "follower.replication.throttled.rate": "1000",
+    "group.consumer.assignment.interval.ms": "7",
     "kraft.broker.desired.state": "maintenance",
     "kraft.unclean.recovery.strategy": "aggressive",
     "leader.replication.throttled.rate": "1000",

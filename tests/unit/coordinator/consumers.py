@@ -41,7 +41,8 @@ class ConsumerHost(GroupHost):
 
 
 class Consumer:
-    """One client. It gives up at once what it is told to; `slow` ones first after another heartbeat is asked of it."""
+    """One client. Before a heartbeat it gives up what the last answer took from it. While an answer is missing, its
+    heartbeats are full, as those of real clients."""
 
     def __init__(
         self, host: ConsumerHost, member_id: str, *topics: str, instance_id: str | None = None, **more: Any
@@ -54,6 +55,7 @@ class Consumer:
         self.epoch = 0
         self.owned: set[tuple[bytes, int]] = set()
         self.assigned: set[tuple[bytes, int]] = set()
+        self.misses_answer = False
         self.error: int = ErrorCode.NONE
         self.message: str | None = None
 
@@ -68,10 +70,13 @@ class Consumer:
 
     def send(self, *, full: bool = False) -> ConsumerGroupHeartbeatResponse:
         self.owned &= self.assigned
-        answer: ConsumerGroupHeartbeatResponse = self.host.heartbeat(self.request(full=full or self.epoch == 0))
+        full = full or self.misses_answer or self.epoch == 0
+        self.misses_answer = True
+        answer: ConsumerGroupHeartbeatResponse = self.host.heartbeat(self.request(full=full))
         return answer
 
     def take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
+        self.misses_answer = False
         self.error, self.message = answer.error_code, answer.error_message
         if self.error != ErrorCode.NONE:
             return

@@ -14,7 +14,7 @@ def owned(*partitions: int, topic: str = "$topic") -> list[dict[str, Any]]:
 
 
 def join(member: str = "m1", **more: Any) -> Ask:
-    """The first heartbeat of a member."""
+    """The first heartbeat of a member. Kafka's coordinator hears of a topic a little later than its broker."""
     return Ask(
         {
             "group_id": "$group",
@@ -26,6 +26,7 @@ def join(member: str = "m1", **more: Any) -> Ask:
             **more,
         },
         api=API,
+        pause_s=0.03,
     )
 
 
@@ -35,7 +36,7 @@ def beat(member: str = "m1", epoch: int = 2, **more: Any) -> Ask:
 
 def quiet(step: Ask, version: int = 1) -> Ask:
     """As setup."""
-    return Ask(step.body, api=step.api, version=version, hidden=True)
+    return Ask(step.body, api=step.api, version=version, hidden=True, pause_s=step.pause_s)
 
 
 def started(partitions: int = 4, **more: Any) -> tuple[Step, ...]:
