@@ -125,9 +125,10 @@ def _add_partitions(node: NodeProcess, topic: str, count: int) -> None:
 def test_group_outlives_its_coordinator(tmp_path: Path) -> None:
     with NodeProcess(tmp_path, *SETTINGS) as node:
         topic = group = create(node, "outlived")
-        produce(node, topic, 0, 60)
         reader = Reader(consumer(node, group, topic), consumer(node, group, topic))
-        reader.until(lambda: len(reader.all_values) == 60 and reader.balanced(3, 3)(), "two members read all")
+        reader.until(reader.balanced(3, 3), "two members")
+        produce(node, topic, 0, 60)
+        reader.until(lambda: len(reader.all_values) == 60, "they read all")
         for each in reader.members:
             each.commit(asynchronous=False)
         ids = {each.member_id for each in described(node, group).members}
