@@ -15,6 +15,9 @@ TRANSACTION_VERSION: Final = "transaction.version"
 """0: as ever (KIP-98). 1: records of transactions have tagged fields. 2: the end of a transaction raises its producer's
 epoch, and what a producer writes adds its partition (KIP-890)."""
 
+GROUP_VERSION: Final = "group.version"
+"""1: consumer groups are served (KIP-848)."""
+
 METADATA_VERSION_LEVEL: Final = 30
 """4.3-IV0: the record formats that this release writes."""
 
@@ -23,6 +26,7 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
     KRAFT_VERSION: (0, 1),
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
+    GROUP_VERSION: (0, 1),
 }
 """Name to the lowest and highest level that a node of this release can run."""
 

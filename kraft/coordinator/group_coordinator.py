@@ -2,7 +2,8 @@
 leads.
 
 It finds the shard, checks what needs no group (ids, timeouts, which topics exist), and puts errors where each
-version of a response has room for them. What a group decides is in `group/`. Callers are authorized already.
+version of a response has room for them. What a group decides is in `group/`. What only consumer groups have (KIP-848)
+is in `consumer_group_service.py`. Callers are authorized already.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import trio
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator import offset_requests
+from kraft.coordinator.consumer_group_service import ConsumerGroupService
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import append_error
 from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.consumer.settings import ConsumerGroupConfigs
 from kraft.coordinator.group.deletion import delete_groups, delete_offsets, expiring, forgetting
 from kraft.coordinator.group.describe import describe_group, group_filter, list_groups
 from kraft.coordinator.group.draft import GroupDraft
@@ -98,6 +101,7 @@ class GroupCoordinator:
         log: CoordinatorLog,
         topics: TopicDirectory,
         transactions: TransactionPartitions,
+        consumer_configs: ConsumerGroupConfigs,
         partition_count: Callable[[], int],
         world: World,
     ) -> None:
@@ -108,8 +112,13 @@ class GroupCoordinator:
         self._partition_count = partition_count
         self._world = world
         self.runtime: CoordinatorRuntime[GroupShardState] = CoordinatorRuntime(
-            OFFSETS_TOPIC, GroupShard(config), log=log, world=world, write_timeout_ms=config.offsets_commit_timeout_ms
+            OFFSETS_TOPIC,
+            GroupShard(config, topics, consumer_configs),
+            log=log,
+            world=world,
+            write_timeout_ms=config.offsets_commit_timeout_ms,
         )
+        self.consumer = ConsumerGroupService(config, topics, self.runtime, self.partition_for, world.random)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled."""
@@ -439,10 +448,14 @@ class GroupCoordinator:
 
     def group_states(self) -> dict[str, str]:
         """State name of every group coordinated and loaded here, by group id, in order."""
-        shards = self.runtime.read_loaded(
-            lambda state: {group_id: state.groups[group_id].state.value for group_id in sorted(state.groups)}
+        return dict(
+            sorted(
+                (group_id, group.state.value)
+                for state in self.runtime.read_loaded(_whole_state)
+                for groups in (state.groups, state.consumer_groups)
+                for group_id, group in groups.items()
+            )
         )
-        return dict(sorted((group_id, name) for shard in shards for group_id, name in shard.items()))
 
     async def _write(self, group_id: str, operation: Callable[[GroupDraft], object]):  # type: ignore[no-untyped-def]
         return await self.runtime.write(self.partition_for(group_id), operation)

@@ -10,3 +10,6 @@ class TopicDirectory(Protocol):
     def topic_id(self, name: str) -> bytes | None: ...
     def partition_count(self, name: str) -> int:
         """0 for a topic that does not exist."""
+
+    def version(self) -> object:
+        """Something that is another object whenever any topic has come, gone, grown or been made anew."""

@@ -36,7 +36,7 @@ from kraft.world.ports import FileSystem, Randomness
 
 RELEASE_VERSIONS: Mapping[str, int] = {"4.3-IV0": 30, "4.3": 30}
 METADATA_VERSION_NAMES: Mapping[int, str] = {30: "4.3-IV0"}
-OTHER_FEATURES = frozenset(("group.version", "share.version", "streams.version", "transaction.version"))
+OTHER_FEATURES = frozenset(("share.version", "streams.version"))
 """Apache Kafka 4.3 has them too. Level 0 of one, which is the same as not finalized, may be asked for."""
 UUID_PURPOSE = "directory-id"
 _LEVEL = re.compile("-?[0-9]+")

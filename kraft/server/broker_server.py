@@ -39,6 +39,7 @@ from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
 from kraft.server.broker_transactions import BrokerTransactions
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
+from kraft.server.consumer_group_configs import DynamicConsumerGroupConfigs
 from kraft.server.event_journal import EventJournal
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.partition_log import PartitionLog
@@ -76,6 +77,9 @@ class TopicLookup:
     def partition_count(self, name: str) -> int:
         topic = self._topic(name)
         return 0 if topic is None else len(topic.partitions)
+
+    def version(self) -> object:
+        return self._metadata.image.topics
 
     def _topic(self, name: str) -> TopicImage | None:
         return self._metadata.image.topics.by_name(name)
@@ -171,6 +175,7 @@ class BrokerServer(ReplicaListener):
             log=PartitionLog(self.replicas),
             topics=TopicLookup(self.metadata),
             transactions=self.transactions.partitions,
+            consumer_configs=DynamicConsumerGroupConfigs(self.metadata, self.configs),
             partition_count=self._offsets_partitions,
             world=self._world,
         )
@@ -299,6 +304,8 @@ def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         group_max_session_timeout_ms=config.integer("group.max.session.timeout.ms"),
         group_initial_rebalance_delay_ms=config.integer("group.initial.rebalance.delay.ms"),
         group_max_size=config.integer("group.max.size"),
+        group_consumer_max_size=config.integer("group.consumer.max.size"),
+        group_consumer_assignors=config.texts("group.consumer.assignors"),
         offset_metadata_max_bytes=config.integer("offset.metadata.max.bytes"),
         offsets_retention_minutes=config.integer("offsets.retention.minutes"),
         offsets_retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),

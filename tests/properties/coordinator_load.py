@@ -32,7 +32,7 @@ from kraft.coordinator.records.group_metadata_value import MemberMetadata
 from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.coordinator.shard_loader import load
 from kraft.protocol.records.control_record import ControlRecordType, control_key
-from tests.unit.coordinator.fakes import MemoryLog
+from tests.unit.coordinator.fakes import MemoryLog, PlainConsumerConfigs, Topics
 
 LOGS_A_SEED = 60
 PARTITION = TopicPartition("__consumer_offsets", 0)
@@ -106,7 +106,7 @@ def disagreement(draw: random.Random) -> str:
     """Where the loaded state of one log differs from that of every record; empty where it does not."""
 
     async def body() -> str:
-        log, shard = await write_log(draw), GroupShard(GroupCoordinatorConfig())
+        log, shard = await write_log(draw), GroupShard(GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs())
         end = log.end_offset(PARTITION)
         log.watermarks[PARTITION] = draw.choice([0, *(batch.next_offset for batch in log.batches[PARTITION])])
         loaded = await load(shard, log, PARTITION)

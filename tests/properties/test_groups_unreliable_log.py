@@ -18,7 +18,7 @@ from kraft.common.errors import ApiError, StorageError
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
-from tests.unit.coordinator.fakes import MemoryLog
+from tests.unit.coordinator.fakes import MemoryLog, PlainConsumerConfigs, Topics
 from tests.unit.coordinator.group_host import (
     TestCaller,
     commit_request,
@@ -185,7 +185,7 @@ def test_what_was_acknowledged_stays_and_the_state_is_what_the_log_says(seed):
 
 def check(tale: Story, config: GroupCoordinatorConfig) -> None:
     runtime = tale.service.coordinator.runtime
-    shard = GroupShard(config)
+    shard = GroupShard(config, Topics(), PlainConsumerConfigs())
     offsets: dict[str, int] = {}
     for partition in range(PARTITIONS):
         assert runtime.is_active(partition)

@@ -17,6 +17,8 @@ PATIENCE_S = 20.0
 LOADING = frozenset({14, 15, 16})  # coordinator is loading, not available, elsewhere: true only for a moment
 GROUP_APIS = frozenset(
     {
+        "ConsumerGroupDescribe",
+        "ConsumerGroupHeartbeat",
         "JoinGroup",
         "SyncGroup",
         "Heartbeat",

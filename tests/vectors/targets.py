@@ -14,9 +14,11 @@ from tests.vectors.runner import Target
 
 # What is not served by us yet is off in the Kafka that is recorded, as far as Kafka lets it be: the answers then differ
 # only where we do.
-FEATURES = {"group.version": 0, "share.version": 0, "streams.version": 0}
+FEATURES = {"share.version": 0, "streams.version": 0}
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
+    # Scripts do not wait between two heartbeats.
+    "group.consumer.assignment.interval.ms": "0",
     # Records carry fixed, old timestamps; no retention run may take them away meanwhile.
     "log.retention.check.interval.ms": "3600000",
 }

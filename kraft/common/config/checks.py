@@ -57,6 +57,7 @@ _REPLICA_SELECTORS: Final = (
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.common.replica.LeaderSelector",
 )
+_ASSIGNORS: Final = ("uniform", "range")
 _CODECS: Final = range(5)
 _CLEANER_BUFFER_MIN: Final = 1024 * 1024
 
@@ -150,6 +151,15 @@ def _check_choices(config: NodeConfig) -> list[str]:
             f"{' and '.join(_REPLICA_SELECTORS)}"
         )
     problems += _check_authorizer(config)
+    name = "group.consumer.assignors"
+    problems += [
+        f"{_origin(config, name)}: {name}: {assignor} cannot be loaded; built in are {' and '.join(_ASSIGNORS)}"
+        for assignor in config.texts(name)
+        if assignor not in _ASSIGNORS
+    ]
+    name = "group.coordinator.rebalance.protocols"
+    if "classic" not in config.texts(name):
+        problems.append(f"{_origin(config, name)}: {name} must include classic, which is always served")
     problems += [
         f"{_origin(config, name)}: {name} must be 0 to 4"
         for name in ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec")

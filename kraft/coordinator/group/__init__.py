@@ -9,6 +9,7 @@ The classic protocol's memory is split: members, generation and assignment are d
 assignment is written (GroupMetadata record); who is waiting to join or to sync is known to the living coordinator
 alone, and is lost with it: members then find an unknown or old generation and join again.
 
-Deliberately absent: the consumer group protocol of KIP-848, share and streams groups. Their records are skipped when
-a partition is loaded.
+`consumer/` holds the groups of KIP-848, which a group id is in one of: classic or consumer.
+
+Deliberately absent: share and streams groups. Their records are skipped when a partition is loaded.
 """

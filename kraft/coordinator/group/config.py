@@ -11,6 +11,9 @@ class GroupCoordinatorConfig:
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2_147_483_647
+    group_consumer_max_size: int = 2_147_483_647
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    """The first is taken where no member asks for one."""
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000

@@ -14,6 +14,8 @@ from kraft.common.errors import ApiError
 from kraft.common.ids import ZERO_UUID
 from kraft.common.ids import TopicPartition as PartitionKey
 from kraft.coordinator.group.classic_group import EMPTY, STABLE, ClassicGroup
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
+from kraft.coordinator.group.consumer.membership import delete_consumer_group
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.portions import Portion, portions
 from kraft.coordinator.group.shard_state import NO_TIMESTAMP, GroupShardState, OffsetAndMetadata
@@ -32,11 +34,7 @@ from kraft.protocol.messages.offset_delete_response import (
 
 def delete_offsets(draft: GroupDraft, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Forget offsets, unless the group may be using them. Raises ApiError when the whole request is refused."""
-    group = draft.group(request.group_id)
-    if group is None:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {request.group_id} not found")
-    if group.state is not EMPTY and not group.uses_consumer_protocol:
-        raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {request.group_id} has members")
+    group = draft.consumer_group(request.group_id) or _deletable_from(draft, request.group_id)
     response = OffsetDeleteResponse()
     for topic in request.topics:
         error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic.name) else ErrorCode.NONE
@@ -54,6 +52,15 @@ def delete_offsets(draft: GroupDraft, request: OffsetDeleteRequest) -> OffsetDel
     return response
 
 
+def _deletable_from(draft: GroupDraft, group_id: str) -> ClassicGroup:
+    group = draft.group(group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} not found")
+    if group.state is not EMPTY and not group.uses_consumer_protocol:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")
+    return group
+
+
 def delete_groups(draft: GroupDraft, group_ids: Sequence[str]) -> list[DeletableGroupResult]:
     """Delete groups without members, offsets and all."""
     return [
@@ -62,15 +69,22 @@ def delete_groups(draft: GroupDraft, group_ids: Sequence[str]) -> list[Deletable
 
 
 def _delete_group(draft: GroupDraft, group_id: str) -> int:
-    group = draft.group(group_id)
+    group = draft.consumer_group(group_id) or draft.group(group_id)
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is not EMPTY:
+    if group.members or (isinstance(group, ClassicGroup) and group.state is not EMPTY):
         return ErrorCode.NON_EMPTY_GROUP
     for partition in sorted({*draft.offsets(group_id), *draft.pending(group_id)}):
         draft.delete_offset(group_id, partition)
-    draft.delete_group(group_id)
+    _forget_group(draft, group)
     return ErrorCode.NONE
+
+
+def _forget_group(draft: GroupDraft, group: ClassicGroup | ConsumerGroup) -> None:
+    if isinstance(group, ConsumerGroup):
+        delete_consumer_group(draft, group)
+    else:
+        draft.delete_group(group.group_id)
 
 
 def forgetting(topics: Collection[tuple[str, bytes]]) -> Walk[GroupShardState]:
@@ -111,7 +125,7 @@ def expiring(topics: TopicDirectory | None) -> Walk[GroupShardState]:
     that made it coordinator, or later. `topics` tells which there are; without it none is taken to be deleted."""
 
     def walk(state: GroupShardState) -> Iterator[Operation]:
-        for portion in portions(state, state.groups):
+        for portion in portions(state, chain(state.groups, state.consumer_groups)):
             yield partial(_expire, portion=portion, topics=topics)
 
     return walk
@@ -119,13 +133,14 @@ def expiring(topics: TopicDirectory | None) -> Walk[GroupShardState]:
 
 def _expire(draft: GroupDraft, *, portion: Portion, topics: TopicDirectory | None) -> None:
     for group_id, partition in portion:
-        group = draft.group(group_id)
+        group = draft.consumer_group(group_id) or draft.group(group_id)
         if group is None:
             continue
         committed = None if partition is None else draft.offsets(group_id).get(partition)
         if partition is None:
-            if group.state is EMPTY and not draft.offsets(group_id) and not draft.pending(group_id):
-                draft.delete_group(group_id)
+            empty = group.is_empty if isinstance(group, ConsumerGroup) else group.state is EMPTY
+            if empty and not draft.offsets(group_id) and not draft.pending(group_id):
+                _forget_group(draft, group)
         elif partition in draft.pending(group_id):
             continue  # Its transaction decides first.
         elif committed is not None and (
@@ -138,14 +153,18 @@ def _is_of_deleted_topic(committed: OffsetAndMetadata, topics: TopicDirectory | 
     return topics is not None and committed.topic_id != ZERO_UUID and topics.topic_name(committed.topic_id) is None
 
 
-def _may_go(draft: GroupDraft, group: ClassicGroup, partition: PartitionKey, committed: OffsetAndMetadata) -> bool:
+def _may_go(
+    draft: GroupDraft, group: ClassicGroup | ConsumerGroup, partition: PartitionKey, committed: OffsetAndMetadata
+) -> bool:
     since = _unused_since(group, committed)
     return since is not None and not group.is_subscribed_to(partition.topic) and _is_expired(draft, committed, since)
 
 
-def _unused_since(group: ClassicGroup, committed: OffsetAndMetadata) -> int | None:
-    """From when on retention counts: for a simple group, the commit; for a group that emptied, that moment; for a
-    stable consumer group (topics not subscribed to), the commit. None: not at all now."""
+def _unused_since(group: ClassicGroup | ConsumerGroup, committed: OffsetAndMetadata) -> int | None:
+    """From when on retention counts: for a simple group or a consumer group, the commit; for a classic group that
+    emptied, that moment; for a stable one of consumers (topics not subscribed to), the commit. None: not at all now."""
+    if isinstance(group, ConsumerGroup):
+        return committed.commit_timestamp_ms
     if group.protocol_type is None:
         return committed.commit_timestamp_ms
     if group.state is EMPTY:

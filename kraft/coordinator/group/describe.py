@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
+from typing import NamedTuple
 
-from kraft.coordinator.group.classic_group import DEAD, STABLE
+from kraft.coordinator.group.classic_group import CONSUMER_PROTOCOL_TYPE, DEAD, STABLE
+from kraft.coordinator.group.consumer.describe import CONSUMER_TYPE
 from kraft.coordinator.group.portions import in_order
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.protocol.error_codes import ErrorCode
@@ -21,13 +24,16 @@ def describe_group(state: GroupShardState, group_id: str, api_version: int) -> D
     from version 6 also an error (KIP-1043)."""
     group = state.group(group_id)
     if group is None:
+        missing = f"Group {group_id} not found."
+        if state.consumer_group(group_id) is not None:
+            missing = f"Group {group_id} is not a classic group."
         if api_version < GROUP_ID_NOT_FOUND_VERSION:
             return DescribedGroup(group_id=group_id, group_state=DEAD.value)
         return DescribedGroup(
             group_id=group_id,
             group_state=DEAD.value,
             error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-            error_message=f"Group {group_id} not found.",
+            error_message=missing,
         )
     stable = group.state is STABLE
     members = [
@@ -50,10 +56,20 @@ def describe_group(state: GroupShardState, group_id: str, api_version: int) -> D
     )
 
 
-def group_filter(states: Iterable[str], types: Iterable[str]) -> Turns[frozenset[str] | None]:
-    """The states that are asked for, in lower case; None for all. Yields after each name.
+class GroupFilter(NamedTuple):
+    """The states and the types that are asked for, in lower case; None for all."""
 
-    An empty list of states or types asks for all of them."""
+    states: frozenset[str] | None
+    types: frozenset[str] | None
+
+    def admits(self, group_type: str, state: str) -> bool:
+        return (self.types is None or group_type in self.types) and (
+            self.states is None or state.lower() in self.states
+        )
+
+
+def group_filter(states: Iterable[str], types: Iterable[str]) -> Turns[GroupFilter]:
+    """Yields after each name. An empty list of states or types asks for all of them."""
     wanted: set[str] = set()
     for name in states:
         wanted.add(name.lower().strip())
@@ -62,26 +78,25 @@ def group_filter(states: Iterable[str], types: Iterable[str]) -> Turns[frozenset
     for name in types:
         wanted_types.add(name.lower())
         yield
-    if wanted_types and CLASSIC_TYPE not in wanted_types:
-        return frozenset()
-    return frozenset(wanted) if wanted else None
+    return GroupFilter(frozenset(wanted) or None, frozenset(wanted_types) or None)
 
 
-def list_groups(state: GroupShardState, states: frozenset[str] | None) -> Turns[list[ListedGroup]]:
-    """Groups in one of the states (`group_filter`), in order. Yields after each group."""
+def list_groups(state: GroupShardState, wanted: GroupFilter) -> Turns[list[ListedGroup]]:
+    """The groups that the filter admits, in order. Yields after each group."""
     listed = []
-    for group_id in in_order(state.groups):
+    for group_id in in_order(chain(state.groups, state.consumer_groups)):
         yield
         if group_id is None:
             continue
-        group = state.groups[group_id]
-        if states is None or group.state.value.lower() in states:
-            listed.append(
-                ListedGroup(
-                    group_id=group_id,
-                    protocol_type=group.protocol_type or "",
-                    group_state=group.state.value,
-                    group_type=CLASSIC_TYPE,
-                )
-            )
+        classic = state.group(group_id)
+        if classic is not None:
+            each = _listed(group_id, CLASSIC_TYPE, classic.state, classic.protocol_type or "")
+        else:
+            each = _listed(group_id, CONSUMER_TYPE, state.consumer_groups[group_id].state, CONSUMER_PROTOCOL_TYPE)
+        if wanted.admits(each.group_type, each.group_state):
+            listed.append(each)
     return listed
+
+
+def _listed(group_id: str, group_type: str, state: str, protocol_type: str) -> ListedGroup:
+    return ListedGroup(group_id=group_id, protocol_type=protocol_type, group_state=str(state), group_type=group_type)

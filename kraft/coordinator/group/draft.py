@@ -16,11 +16,16 @@ from kraft.common.ids import TopicPartition
 from kraft.coordinator.group import group_records
 from kraft.coordinator.group.classic_group import ClassicGroup, ClassicMember
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, RevocationDeadline
+from kraft.coordinator.group.consumer.records import ConsumerRecord, group_tombstone
+from kraft.coordinator.group.consumer.replay import replay as replay_consumer
+from kraft.coordinator.group.consumer.settings import ConsumerGroupConfigs
 from kraft.coordinator.group.pending_offsets import GroupPending
 from kraft.coordinator.group.replay import replay_group, replay_offset, set_offsets
 from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue
 from kraft.coordinator.shard import LogRecord, Moment, Producer, TimerKey, Token
+from kraft.coordinator.topic_directory import TopicDirectory
 
 
 class GroupDraft:
@@ -28,12 +33,14 @@ class GroupDraft:
     the offsets are committed in, None outside of any."""
 
     __slots__ = (
+        "_consumer_groups",
         "_edited",
         "_groups",
         "_offsets",
         "_pending",
         "completions",
         "config",
+        "consumer_configs",
         "effects",
         "notes",
         "now_ms",
@@ -41,6 +48,7 @@ class GroupDraft:
         "records",
         "timers",
         "token",
+        "topics",
         "wall_ms",
     )
 
@@ -51,9 +59,14 @@ class GroupDraft:
         token: Token,
         moment: Moment,
         producer: Producer | None = None,
+        *,
+        topics: TopicDirectory,
+        consumer_configs: ConsumerGroupConfigs,
     ) -> None:
         self.producer = producer
         self.config = config
+        self.topics = topics
+        self.consumer_configs = consumer_configs
         self.token = token
         self.effects: tuple[()] = ()
         self.now_ms = moment.now_ms
@@ -63,6 +76,7 @@ class GroupDraft:
         self.timers: list[TimerKey] = []
         self.notes: list[dict[str, Any]] = []
         self._groups: Map[str, ClassicGroup] = state.groups
+        self._consumer_groups: Map[str, ConsumerGroup] = state.consumer_groups
         self._offsets: Map[str, GroupOffsets] = state.offsets
         self._pending = state.pending
         self._edited: dict[str, ClassicGroup] = {}
@@ -71,7 +85,7 @@ class GroupDraft:
         groups = self._groups
         for group_id, group in self._edited.items():
             groups = groups.set(group_id, group)
-        return GroupShardState(groups, self._offsets, self._pending)
+        return GroupShardState(groups, self._consumer_groups, self._offsets, self._pending)
 
     # Reading.
 
@@ -80,7 +94,19 @@ class GroupDraft:
         return self._edited.get(group_id) or self._groups.get(group_id)
 
     def group_ids(self) -> list[str]:
+        """The ids of the classic groups."""
         return sorted(self._groups)
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        """The group as it is in the draft: a value."""
+        return self._consumer_groups.get(group_id)
+
+    def require_consumer_group(self, group_id: str) -> ConsumerGroup:
+        """A group that is known to exist."""
+        return self._consumer_groups[group_id]
+
+    def consumer_group_ids(self) -> list[str]:
+        return sorted(self._consumer_groups)
 
     def offsets(self, group_id: str) -> GroupOffsets:
         return self._offsets.get(group_id, NO_OFFSETS)
@@ -119,6 +145,23 @@ class GroupDraft:
         group.sync_deadline_ms = self.now_ms + delay_ms
         self.timers.append(("sync", group.group_id))
 
+    def keep_consumer(self, group: ConsumerGroup) -> ConsumerGroup:
+        """Keep what is not durable about a consumer group."""
+        self._consumer_groups = self._consumer_groups.set(group.group_id, group)
+        return group
+
+    def start_consumer_session(self, group_id: str, member_id: str) -> None:
+        """The member of a consumer group is alive."""
+        group = self._consumer_groups[group_id]
+        deadline_ms = self.now_ms + self.consumer_configs.settings_of(group_id).session_timeout_ms
+        self.keep_consumer(replace(group, sessions=group.sessions.set(member_id, deadline_ms)))
+        self.timers.append(("session", group_id, member_id))
+
+    def limit_revocation(self, group: ConsumerGroup, member_id: str, deadline: RevocationDeadline) -> None:
+        """The member must have given up its partitions by then."""
+        self.keep_consumer(replace(group, revocations=group.revocations.set(member_id, deadline)))
+        self.timers.append(("revocation", group.group_id, member_id))
+
     def note(self, event: str, **fields: Any) -> None:
         self.notes.append({"event": event, **fields})
 
@@ -141,6 +184,18 @@ class GroupDraft:
         if group_id in self._groups:
             self._groups = self._groups.delete(group_id)
 
+    def write_consumer(self, group_id: str, record: ConsumerRecord) -> ConsumerGroup:
+        """Write a record of a consumer group and replay it; returns the group after it."""
+        self.records.append(record.encode())
+        group = replay_consumer(self._consumer_groups.get(group_id), group_id, record)
+        assert group is not None, f"no consumer group {group_id}"
+        return self.keep_consumer(group)
+
+    def forget_consumer_group(self, group_id: str) -> None:
+        """Write the tombstone of a consumer group, the last of its records."""
+        self.records.append(group_tombstone(group_id).encode())
+        self._consumer_groups = self._consumer_groups.delete(group_id)
+
     def write_offsets(self, group_id: str, commits: Sequence[tuple[TopicPartition, OffsetAndMetadata]]) -> None:
         """Write an OffsetCommit record for each; in a transaction they count once that is committed. A group that does
         not exist comes to be as a simple one: offsets without members."""
@@ -157,7 +212,7 @@ class GroupDraft:
             if self.pending(group_id):
                 for partition, _ in commits:
                     self._pending = self._pending.supersede(group_id, partition)
-        if commits and group_id not in self._groups:
+        if commits and group_id not in self._groups and group_id not in self._consumer_groups:
             self._groups = self._groups.set(group_id, ClassicGroup(group_id))
 
     def delete_offset(self, group_id: str, partition: TopicPartition) -> None:

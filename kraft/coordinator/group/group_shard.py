@@ -7,20 +7,35 @@ from dataclasses import replace
 
 from kraft.coordinator.group import rebalance
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.consumer.deadlines import (
+    REVOCATION,
+    SESSION,
+    consumer_deadline,
+    consumer_deadlines,
+    expire_consumer,
+    start_consumer_deadlines,
+)
+from kraft.coordinator.group.consumer.settings import ConsumerGroupConfigs
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.replay import replay_bytes, replay_marker
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.shard import Marker, Moment, Producer, TimerKey, Token
+from kraft.coordinator.topic_directory import TopicDirectory
 
 MEMBER, JOIN, SYNC = "member", "join", "sync"
 
 
 class GroupShard:
-    """Implements `CoordinatorShard` for `GroupShardState`. Timer keys: ("member", group, member id), ("join",
-    group), ("sync", group)."""
+    """Implements `CoordinatorShard` for `GroupShardState`. Timer keys of classic groups: ("member", group, member id),
+    ("join", group), ("sync", group). Of consumer groups: ("session", group, member id), ("revocation", group, member
+    id)."""
 
-    def __init__(self, config: GroupCoordinatorConfig) -> None:
+    def __init__(
+        self, config: GroupCoordinatorConfig, topics: TopicDirectory, consumer_configs: ConsumerGroupConfigs
+    ) -> None:
         self.config = config
+        self._topics = topics
+        self._consumer_configs = consumer_configs
 
     def empty(self) -> GroupShardState:
         return GroupShardState()
@@ -36,7 +51,15 @@ class GroupShard:
     def draft(
         self, state: GroupShardState, token: Token, moment: Moment, producer: Producer | None = None
     ) -> GroupDraft:
-        return GroupDraft(state, self.config, token, moment, producer)
+        return GroupDraft(
+            state,
+            self.config,
+            token,
+            moment,
+            producer,
+            topics=self._topics,
+            consumer_configs=self._consumer_configs,
+        )
 
     def loaded(self, draft: GroupDraft) -> None:
         """Give every member a whole session to show itself.
@@ -54,6 +77,8 @@ class GroupShard:
             }
             if len(group.members) > self.config.group_max_size:
                 rebalance.prepare_rebalance(draft, group, f"{len(group.members)} members are more than group.max.size")
+        for group_id in draft.consumer_group_ids():
+            start_consumer_deadlines(draft, group_id)
 
     def deadlines(self, state: GroupShardState) -> Iterator[tuple[TimerKey, int]]:
         for group_id in sorted(state.groups):
@@ -67,8 +92,12 @@ class GroupShard:
                     yield (MEMBER, group_id, member.member_id), member.session_deadline_ms
             for member_id, deadline in group.pending_joins.items():
                 yield (MEMBER, group_id, member_id), deadline
+        for group_id in sorted(state.consumer_groups):
+            yield from consumer_deadlines(state.consumer_groups[group_id])
 
     def deadline_of(self, state: GroupShardState, key: TimerKey) -> int | None:
+        if key[0] in (SESSION, REVOCATION):
+            return consumer_deadline(state.consumer_group(key[1]), key)
         group = state.group(key[1])
         if group is None:
             return None
@@ -80,6 +109,9 @@ class GroupShard:
         return group.pending_joins.get(key[2]) if member is None else member.session_deadline_ms
 
     def expire(self, draft: GroupDraft, key: TimerKey) -> None:
+        if key[0] in (SESSION, REVOCATION):
+            expire_consumer(draft, key)
+            return
         group = draft.edit(key[1])
         if key[0] == JOIN:
             rebalance.expire_join(draft, group)

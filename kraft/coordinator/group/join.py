@@ -2,6 +2,8 @@
 
 A dynamic member first gets an id (MEMBER_ID_REQUIRED, KIP-394, from version 4) and joins with it; a static member
 (KIP-345) that comes without an id replaces whoever held its instance id before.
+
+A consumer group without members becomes a classic group; its offsets stay.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from kraft.coordinator.group.classic_group import (
     ClassicMember,
     Protocols,
 )
+from kraft.coordinator.group.consumer.membership import delete_consumer_group
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_records import empty_group_metadata
 from kraft.coordinator.group.rebalance import join_error, join_response
@@ -40,6 +43,12 @@ def join(draft: GroupDraft, request: JoinGroupRequest, caller: Caller, new_membe
     """Answer at once, or park the caller until the join phase ends. `new_member_suffix` is the random part of the id
     that a member without one gets."""
     protocols: Protocols = tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
+    consumer_group = draft.consumer_group(request.group_id)
+    if consumer_group is not None:
+        if not consumer_group.is_empty:
+            return join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+        if request.member_id == UNKNOWN_MEMBER_ID:
+            delete_consumer_group(draft, consumer_group)
     if draft.group(request.group_id) is None:
         if request.member_id != UNKNOWN_MEMBER_ID:
             return join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)

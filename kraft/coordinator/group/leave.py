@@ -6,6 +6,9 @@ from __future__ import annotations
 from kraft.common.errors import ApiError
 from kraft.coordinator.group import rebalance
 from kraft.coordinator.group.classic_group import COMPLETING_REBALANCE, STABLE, UNKNOWN_MEMBER_ID, ClassicGroup
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
+from kraft.coordinator.group.consumer.member import ConsumerMember
+from kraft.coordinator.group.consumer.membership import remove_members
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
@@ -21,6 +24,9 @@ def leaving_members(request: LeaveGroupRequest, api_version: int) -> list[Member
 
 def leave(draft: GroupDraft, group_id: str, leaving: list[MemberIdentity]) -> LeaveGroupResponse:
     """Remove those who can be removed, and say of each whether it was."""
+    consumer_group = draft.consumer_group(group_id)
+    if consumer_group is not None:
+        return _leave_consumer_group(draft, consumer_group, leaving)
     if draft.group(group_id) is None:
         return LeaveGroupResponse(members=[_answer(identity, ErrorCode.UNKNOWN_MEMBER_ID) for identity in leaving])
     group = draft.edit(group_id)
@@ -32,6 +38,26 @@ def leave(draft: GroupDraft, group_id: str, leaving: list[MemberIdentity]) -> Le
         rebalance.rebalance_or_complete_join(draft, group, f"{', '.join(gone)} left")
     elif gone:
         rebalance.complete_join_if_all_joined(draft, group)
+    return LeaveGroupResponse(members=answers)
+
+
+def _leave_consumer_group(draft: GroupDraft, group: ConsumerGroup, leaving: list[MemberIdentity]) -> LeaveGroupResponse:
+    """An administrator removes members; they leave with a heartbeat themselves."""
+    gone: dict[str, ConsumerMember] = {}
+    answers = []
+    for identity in leaving:
+        try:
+            if identity.group_instance_id is None:
+                member = group.require_member(identity.member_id)
+            else:
+                member = group.require_holder(identity.group_instance_id, identity.member_id or None)
+        except ApiError as refused:
+            answers.append(_answer(identity, refused.code))
+        else:
+            gone[member.member_id] = member
+            answers.append(_answer(identity, ErrorCode.NONE))
+    if gone:
+        remove_members(draft, group.group_id, list(gone.values()))
     return LeaveGroupResponse(members=answers)
 
 

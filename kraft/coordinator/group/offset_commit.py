@@ -1,7 +1,7 @@
 """OffsetCommit (versions 2-10): remember how far a group has come.
 
-Members commit within their generation; anybody may commit for a group without members (generation -1), which makes a
-simple group if there is none.
+Members commit within their generation or member epoch; anybody may commit for a group without members (generation
+-1), which makes a simple group if there is none.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from kraft.coordinator.group.classic_group import (
     STABLE,
     UNKNOWN_MEMBER_ID,
 )
+from kraft.coordinator.group.consumer.offsets import PartitionCheck, check_commit
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.shard_state import NO_TIMESTAMP, OffsetAndMetadata
 from kraft.protocol.error_codes import ErrorCode
@@ -34,7 +35,7 @@ TIMESTAMP_MAX_MS = 0x7FFFFFFFFFFFFFFF
 def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version: int) -> OffsetCommitResponse:
     """Write the offsets. Raises ApiError when the whole request is refused; topics have been checked against the
     metadata by then."""
-    _validate(draft, request, api_version)
+    check = _validate(draft, request, api_version)
     retention_ms = request.retention_time_ms
     expire_timestamp_ms = (
         NO_TIMESTAMP if retention_ms == NO_TIMESTAMP else min(draft.wall_ms + retention_ms, TIMESTAMP_MAX_MS)
@@ -47,10 +48,12 @@ def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version:
         response.topics.append(answer)
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
-            error_code = ErrorCode.NONE
+            error_code: int = ErrorCode.NONE
             if metadata_is_too_long(draft, metadata):
                 error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
+            elif check is not None:
+                error_code = check(bytes(topic.topic_id), partition.partition_index)
+            if error_code == ErrorCode.NONE:
                 committed = OffsetAndMetadata(
                     partition.committed_offset,
                     partition.committed_leader_epoch,
@@ -67,7 +70,17 @@ def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version:
     return response
 
 
-def _validate(draft: GroupDraft, request: OffsetCommitRequest, api_version: int) -> None:
+def _validate(draft: GroupDraft, request: OffsetCommitRequest, api_version: int) -> PartitionCheck | None:
+    """Raises ApiError where nothing may be committed; returns what each partition must pass, if anything."""
+    generation = request.generation_id_or_member_epoch
+    consumer_group = draft.consumer_group(request.group_id)
+    if consumer_group is not None:
+        return check_commit(consumer_group, request.member_id, generation, api_version)
+    _validate_classic(draft, request, api_version)
+    return None
+
+
+def _validate_classic(draft: GroupDraft, request: OffsetCommitRequest, api_version: int) -> None:
     group = draft.group(request.group_id)
     generation = request.generation_id_or_member_epoch
     if group is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kraft.common.ids import NO_OFFSET, ZERO_UUID, TopicPartition
+from kraft.coordinator.group.consumer.offsets import check_fetch
 from kraft.coordinator.group.pending_offsets import NOTHING_PENDING
 from kraft.coordinator.group.portions import in_order
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
@@ -58,6 +59,11 @@ def fetch_offsets(
     answered UNSTABLE_OFFSET_COMMIT. Yields after each partition.
 
     `topic_id` tells the id of the topic that has a name now; None where no such topic is known."""
+    consumer_group = state.consumer_group(request.group_id)
+    if consumer_group is not None:
+        refusal = check_fetch(consumer_group, request.member_id, request.member_epoch)
+        if refusal != ErrorCode.NONE:
+            return (yield from group_error(request, refusal, BATCH_VERSION))
     offsets = state.offsets_of(request.group_id)
     unstable = state.pending.of_group(request.group_id) if require_stable else NOTHING_PENDING
     response = OffsetFetchResponseGroup(group_id=request.group_id)

@@ -14,6 +14,10 @@ from immutables import Map
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.classic_group import EMPTY, STABLE, ClassicGroup, ClassicMember
+from kraft.coordinator.group.consumer.consumer_group import less
+from kraft.coordinator.group.consumer.records import RECORD_TYPES as CONSUMER_RECORD_TYPES
+from kraft.coordinator.group.consumer.records import ConsumerRecord
+from kraft.coordinator.group.consumer.replay import replay as replay_consumer
 from kraft.coordinator.group.group_records import (
     GROUP_METADATA,
     LEGACY_OFFSET_COMMIT,
@@ -28,6 +32,7 @@ from kraft.coordinator.group.pending_offsets import PendingOffsets
 from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
 from kraft.coordinator.group.subscription import subscribed_topics
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue, MemberMetadata
+from kraft.coordinator.records.serde import GROUP_RECORDS
 from kraft.coordinator.shard import Producer
 
 
@@ -41,23 +46,43 @@ def replay_bytes(
         group_id, partition = decode_offset_commit_key(key)
         committed = None if value is None else decode_offset_commit_value(value, kind)
         groups = state.groups
-        if committed is not None and group_id not in groups:
+        if committed is not None and group_id not in groups and group_id not in state.consumer_groups:
             groups = groups.set(group_id, ClassicGroup(group_id))
         if committed is not None and producer is not None:
             pending = state.pending.add(group_id, partition, producer.producer_id, committed)
             return replace(state, groups=groups, pending=pending)
-        return GroupShardState(
-            groups,
-            set_offsets(state.offsets, group_id, replay_offset(state.offsets_of(group_id), partition, committed)),
-            overwrite_pending(state.pending, group_id, partition, committed),
+        return replace(
+            state,
+            groups=groups,
+            offsets=set_offsets(
+                state.offsets, group_id, replay_offset(state.offsets_of(group_id), partition, committed)
+            ),
+            pending=overwrite_pending(state.pending, group_id, partition, committed),
         )
     if kind == GROUP_METADATA:
         group_id = decode_group_metadata_key(key)
         if value is None:
             return replace(state, groups=state.groups.delete(group_id) if group_id in state.groups else state.groups)
         group = replay_group(state.group(group_id), group_id, decode_group_metadata_value(value))
-        return replace(state, groups=state.groups.set(group_id, group))
+        return replace(
+            state, groups=state.groups.set(group_id, group), consumer_groups=less(state.consumer_groups, group_id)
+        )
+    if kind in CONSUMER_RECORD_TYPES:
+        return _replay_consumer_record(state, key, value)
     return state
+
+
+def _replay_consumer_record(state: GroupShardState, key: bytes, value: bytes | None) -> GroupShardState:
+    """A classic group of the id has become a consumer group before, or was made up for offsets that a compacted log has
+    in front of the group."""
+    decoded = GROUP_RECORDS.decode(key, value)
+    group_id: str = decoded.key.group_id  # type: ignore[attr-defined]  # Every key of a consumer group has it.
+    group = replay_consumer(state.consumer_group(group_id), group_id, ConsumerRecord(decoded.key, decoded.value))
+    if group is None:
+        return replace(state, consumer_groups=less(state.consumer_groups, group_id))
+    return replace(
+        state, groups=less(state.groups, group_id), consumer_groups=state.consumer_groups.set(group_id, group)
+    )
 
 
 def replay_marker(state: GroupShardState, producer_id: int, *, committed: bool) -> GroupShardState:

@@ -10,6 +10,7 @@ from immutables import Map
 
 from kraft.common.ids import ZERO_UUID, TopicPartition
 from kraft.coordinator.group.classic_group import ClassicGroup
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.pending_offsets import PendingOffsets
 
 NO_TIMESTAMP = -1
@@ -33,15 +34,19 @@ NO_OFFSETS: GroupOffsets = Map()
 
 @dataclass(frozen=True, slots=True)
 class GroupShardState:
-    """Groups and their offsets by group id, and the offsets of open transactions. Maps are iterated only in key order:
-    `sorted(...)`."""
+    """Groups and their offsets by group id, and the offsets of open transactions. A group id is in `groups` (classic)
+    or in `consumer_groups`, never in both. Maps are iterated only in key order: `sorted(...)`."""
 
     groups: Map[str, ClassicGroup] = field(default_factory=Map)
+    consumer_groups: Map[str, ConsumerGroup] = field(default_factory=Map)
     offsets: Map[str, GroupOffsets] = field(default_factory=Map)
     pending: PendingOffsets = field(default_factory=PendingOffsets)
 
     def group(self, group_id: str) -> ClassicGroup | None:
         return self.groups.get(group_id)
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        return self.consumer_groups.get(group_id)
 
     def offsets_of(self, group_id: str) -> GroupOffsets:
         return self.offsets.get(group_id, NO_OFFSETS)

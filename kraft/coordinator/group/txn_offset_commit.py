@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from kraft.common.errors import ApiError
 from kraft.common.ids import ZERO_UUID, TopicPartition
 from kraft.coordinator.group.classic_group import EMPTY, UNKNOWN_MEMBER_ID
+from kraft.coordinator.group.consumer.offsets import PartitionCheck, check_transactional_commit
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.offset_commit import metadata_is_too_long
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
@@ -33,7 +34,7 @@ def commit_transactional_offsets(
 ) -> dict[TopicPartition, int]:
     """Write the offsets in the draft's transaction; error codes by partition. Raises ApiError when the whole request
     is refused; its topics have been checked against the metadata by then."""
-    _validate(draft, request)
+    check = _validate(draft, request)
     codes: dict[TopicPartition, int] = {}
     commits: list[tuple[TopicPartition, OffsetAndMetadata]] = []
     for topic in request.topics:
@@ -44,7 +45,9 @@ def commit_transactional_offsets(
             if metadata_is_too_long(draft, metadata):
                 codes[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 continue
-            codes[key] = ErrorCode.NONE
+            codes[key] = ErrorCode.NONE if check is None else check(topic_id, partition.partition_index)
+            if codes[key] != ErrorCode.NONE:
+                continue
             committed = OffsetAndMetadata(
                 partition.committed_offset,
                 partition.committed_leader_epoch,
@@ -57,7 +60,18 @@ def commit_transactional_offsets(
     return codes
 
 
-def _validate(draft: GroupDraft, request: TxnOffsetCommitRequest) -> None:
+def _validate(draft: GroupDraft, request: TxnOffsetCommitRequest) -> PartitionCheck | None:
+    """Raises ApiError where nothing may be committed; returns what each partition must pass, if anything."""
+    consumer_group = draft.consumer_group(request.group_id)
+    if consumer_group is not None:
+        return check_transactional_commit(
+            consumer_group, request.member_id, request.group_instance_id, request.generation_id
+        )
+    _validate_classic(draft, request)
+    return None
+
+
+def _validate_classic(draft: GroupDraft, request: TxnOffsetCommitRequest) -> None:
     group = draft.group(request.group_id)
     generation = request.generation_id
     if group is None:

@@ -18,7 +18,6 @@ READ_AT_START = "it is read when the broker starts"
 REPLACE_FILES = "set it in the broker's configuration and restart the broker. To renew keys, replace the files"
 REFUSED = {
     "background.threads": ("11", NO_EFFECT),
-    "group.consumer.assignment.interval.ms": ("7", NO_EFFECT),
     "group.coordinator.cached.buffer.max.bytes": ("2000000", NO_EFFECT),
     "group.share.assignment.interval.ms": ("7", NO_EFFECT),
     "group.streams.assignment.interval.ms": ("7", NO_EFFECT),
@@ -48,6 +47,7 @@ TAKEN = {
     "compression.type": "gzip",
     "compression.zstd.level": "5",
     "follower.replication.throttled.rate": "1000",
+    "group.consumer.assignment.interval.ms": "7",
     "kraft.broker.desired.state": "maintenance",
     "kraft.unclean.recovery.strategy": "aggressive",
     "leader.replication.throttled.rate": "1000",

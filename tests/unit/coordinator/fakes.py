@@ -15,6 +15,7 @@ import trio
 
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
+from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import control_key
@@ -218,11 +219,13 @@ class MemoryLog:
 
 
 class Topics:
-    """A `TopicDirectory` of topics with two partitions each; their ids are their names, padded."""
+    """A `TopicDirectory` of topics with two partitions each, unless `counts` says otherwise; their ids are their names,
+    padded."""
 
     def __init__(self, *names: str) -> None:
         self.names = list(names)
         self.padding = b"."
+        self.counts: dict[str, int] = {}
 
     def delete_and_make_anew(self) -> None:
         """All topics get other ids, without a word to the coordinator."""
@@ -235,4 +238,18 @@ class Topics:
         return next((name for name in self.names if self.topic_id(name) == bytes(topic_id)), None)
 
     def partition_count(self, name: str) -> int:
-        return 2 if name in self.names else 0
+        return self.counts.get(name, 2) if name in self.names else 0
+
+    def version(self) -> object:
+        """A new one each time: whoever remembers one looks again, which must change nothing."""
+        return object()
+
+
+class PlainConsumerConfigs:
+    """`ConsumerGroupConfigs` with the same settings for all groups, which a test may change."""
+
+    def __init__(self, settings: ConsumerGroupSettings | None = None) -> None:
+        self.settings = settings or ConsumerGroupSettings()
+
+    def settings_of(self, group_id: str) -> ConsumerGroupSettings:
+        return self.settings

@@ -22,6 +22,7 @@ from kraft.protocol.messages.offset_commit_request import (
 )
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kraft.protocol.schema import Turns
+from tests.unit.coordinator.fakes import PlainConsumerConfigs, Topics
 
 T = TypeVar("T")
 
@@ -51,8 +52,10 @@ class TestCaller:
 class GroupHost:
     """Runs operations at once, keeps every record, and fires deadlines in order as `advance` moves time."""
 
-    def __init__(self, config: GroupCoordinatorConfig | None = None) -> None:
-        self.shard = GroupShard(config or GroupCoordinatorConfig())
+    def __init__(self, config: GroupCoordinatorConfig | None = None, topics: Topics | None = None) -> None:
+        self.topics = topics or Topics("t", "u")
+        self.consumer_configs = PlainConsumerConfigs()
+        self.shard = GroupShard(config or GroupCoordinatorConfig(), self.topics, self.consumer_configs)
         self.state: GroupShardState = self.shard.empty()
         self.log: list[LogRecord] = []
         self.now_ms = 0

@@ -18,7 +18,7 @@ from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tests.unit.coordinator.fakes import MemoryLog, MemoryWorld, Topics
+from tests.unit.coordinator.fakes import MemoryLog, MemoryWorld, PlainConsumerConfigs, Topics
 from tests.unit.coordinator.group_host import TestCaller, commit_request
 
 PARTITIONS = 4
@@ -60,6 +60,7 @@ class Service:
             log=log,
             topics=self.topics,
             transactions=self.transactions,
+            consumer_configs=PlainConsumerConfigs(),
             partition_count=lambda: PARTITIONS,
             world=self.world,  # type: ignore[arg-type]  # As much of a world as coordinators use.
         )

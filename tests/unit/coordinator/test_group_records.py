@@ -14,6 +14,7 @@ from kraft.coordinator.group.classic_group import EMPTY, STABLE
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
+from tests.unit.coordinator.fakes import PlainConsumerConfigs, Topics
 
 GROUP_KEY = b"\x00\x02\x00\x0dg20-341027904"
 GROUP_VALUE = (
@@ -35,7 +36,7 @@ EXPIRING_VALUE = (
 
 @pytest.fixture
 def shard() -> GroupShard:
-    return GroupShard(GroupCoordinatorConfig())
+    return GroupShard(GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs())
 
 
 def test_an_offset_commit():
@@ -116,7 +117,7 @@ def test_records_of_ancient_releases_are_read(shard):
     assert state.offsets["g105-984195088"][TopicPartition("t", 1)] == OffsetAndMetadata(7, -1, "note", 1000)
 
 
-@pytest.mark.parametrize("kind", [3, 4, 5, 6, 7, 8, 16, 10, 17, 999])
+@pytest.mark.parametrize("kind", [4, 10, 17, 999])
 def test_records_of_other_group_protocols_are_skipped(shard, kind):
     assert shard.replay(shard.empty(), kind.to_bytes(2, "big") + b"\x00\x01g", b"\x00\x00whatever") == shard.empty()
 

@@ -68,6 +68,7 @@ def test_standalone_writes_the_voter_the_features_and_the_identity(tmp_path: Pat
     assert [record for batch in bootstrap.batches() for record in batch.records] == [
         "metadata.version=30",
         "eligible.leader.replicas.version=1",
+        "group.version=1",
         "transaction.version=2",
     ]
     assert (bootstrap.voters, bootstrap.last_contained_timestamp_ms) == (None, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kraft.common.config.definition import ConfigKey, key
-from kraft.common.config.keys.words import ACCEPTED, BOOLEAN, CLUSTER_WIDE, INT, MEDIUM, STRING
+from kraft.common.config.keys.words import ACCEPTED, BOOLEAN, CLUSTER_WIDE, ENFORCED, INT, MEDIUM, STRING
 from kraft.common.config.validators import ANYTHING, OFFSET_RESET, at_least, one_of
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
@@ -15,7 +15,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "1000",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         at_least(0),
         "The shortest time between two computed assignments of this group.",
     ),
@@ -25,7 +25,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "5000",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         at_least(1),
         "How often the members shall send heartbeats.",
     ),
@@ -35,7 +35,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "45000",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         at_least(1),
         "After so long without a heartbeat a member is removed.",
     ),

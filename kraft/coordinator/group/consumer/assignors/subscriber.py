@@ -1,0 +1,35 @@
+"""A member as an assignor sees it, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kraft.coordinator.group.consumer.member import Partitions
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """`topic_ids` are topics that exist; `current` is what the previous target gave the member."""
+
+    member_id: str
+    instance_id: str | None
+    topic_ids: frozenset[bytes]
+    current: Partitions
+
+
+Assignment = dict[str, dict[bytes, set[int]]]
+"""Partitions by topic id by member id."""
+
+Assign = Callable[[Sequence[Subscriber], Mapping[bytes, int]], Assignment]
+"""From the subscribers, by member id, and the number of partitions of each topic that any of them subscribes to. Each
+partition goes to exactly one of its topic's subscribers; every subscriber has an entry."""
+
+
+def subscribers_of_topics(subscribers: Sequence[Subscriber]) -> dict[bytes, list[str]]:
+    """The ids of each topic's subscribers in the order of `subscribers`; topics in order."""
+    found: dict[bytes, list[str]] = {}
+    for subscriber in subscribers:
+        for topic_id in subscriber.topic_ids:  # unordered: the topics are sorted below
+            found.setdefault(topic_id, []).append(subscriber.member_id)
+    return {topic_id: found[topic_id] for topic_id in sorted(found)}

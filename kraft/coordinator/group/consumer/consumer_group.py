@@ -1,0 +1,244 @@
+"""A consumer group: what the records say of it, and the deadlines of its members.
+
+A `ConsumerGroup` is a value. Each change gives a new one that shares what did not change; maps are iterated only in
+key order where the order shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeVar
+
+from immutables import Map
+
+from kraft.common.errors import ApiError
+from kraft.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMember, Owned, Partitions
+from kraft.protocol.error_codes import ErrorCode
+
+V = TypeVar("V")
+
+
+FIRST_EPOCH: Final = 1
+"""The epoch of a group that nobody subscribed anything in yet; it has no record."""
+
+
+class ConsumerGroupState(StrEnum):
+    """As ListGroups and ConsumerGroupDescribe name them."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class ResolvedRegex(NamedTuple):
+    """The topics that a pattern matched, as of the metadata offset `version` and of a wall clock time."""
+
+    topics: frozenset[str]
+    version: int
+    timestamp_ms: int
+
+
+class RevocationDeadline(NamedTuple):
+    """When a member must have given up its partitions: `member_epoch` is the one it would be stuck in."""
+
+    deadline_ms: int
+    member_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroup:
+    """See the module. `subscribers` and `regex_subscribers` count the members that name a topic or a pattern; `owners`
+    tells which member has a partition (topic id, index), or has yet to give it up. Without a target, a member is to
+    have nothing.
+
+    Not durable: `sessions` (deadline by member id), `revocations`, and `topics_seen`, the version of the topics for
+    which `metadata_hash` is known to hold."""
+
+    group_id: str
+    group_epoch: int = FIRST_EPOCH
+    metadata_hash: int = 0
+    assignment_epoch: int = 0
+    assignment_timestamp_ms: int = 0
+    members: Map[str, ConsumerMember] = field(default_factory=Map)
+    static_members: Map[str, str] = field(default_factory=Map)
+    subscribers: Map[str, int] = field(default_factory=Map)
+    regex_subscribers: Map[str, int] = field(default_factory=Map)
+    targets: Map[str, Partitions] = field(default_factory=Map)
+    owners: Map[tuple[bytes, int], str] = field(default_factory=Map)
+    regexes: Map[str, ResolvedRegex] = field(default_factory=Map)
+    sessions: Map[str, int] = field(default_factory=Map, compare=False)
+    revocations: Map[str, RevocationDeadline] = field(default_factory=Map, compare=False)
+    topics_seen: object = field(default=None, compare=False)
+
+    # Questions.
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.group_epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        epoch = self.assignment_epoch
+        if all(member.has_reached(epoch) for member in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def members_in_order(self) -> Iterator[ConsumerMember]:
+        return (self.members[member_id] for member_id in sorted(self.members))
+
+    def require_member(self, member_id: str) -> ConsumerMember:
+        """Raises ApiError."""
+        member = self.members.get(member_id)
+        if member is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
+        return member
+
+    def static_member(self, instance_id: str) -> ConsumerMember | None:
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def require_holder(self, instance_id: str, member_id: str | None) -> ConsumerMember:
+        """The static member of the instance id, which must be this one unless None is given. Raises ApiError."""
+        holder = self.static_member(instance_id)
+        if holder is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        if member_id is not None and holder.member_id != member_id:
+            raise ApiError(
+                ErrorCode.FENCED_INSTANCE_ID,
+                f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
+            )
+        return holder
+
+    def target_of(self, member_id: str) -> Partitions:
+        return self.targets.get(member_id, NO_PARTITIONS)
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The names that the member subscribes to, those that its pattern matched among them."""
+        resolved = self.regexes.get(member.regex) if member.regex else None
+        return member.topics if resolved is None else member.topics | resolved.topics
+
+    def subscribed_topics(self) -> set[str]:
+        """All topics that some member subscribes to, whether they exist or not."""
+        topics = set(self.subscribers)
+        for resolved in self.regexes.values():  # unordered: their union is taken
+            topics |= resolved.topics
+        return topics
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscribers or any(topic in resolved.topics for resolved in self.regexes.values())
+
+    def assignor(self, default: str) -> str:
+        """The assignor that most members ask for; of two equally wanted ones, the first by name."""
+        votes: dict[str, int] = {}
+        for member in self.members.values():  # unordered: they are counted
+            if member.assignor is not None:
+                votes[member.assignor] = votes.get(member.assignor, 0) + 1
+        return min(votes, key=lambda name: (-votes[name], name)) if votes else default
+
+    # Changes.
+
+    def with_member(self, member: ConsumerMember) -> ConsumerGroup:
+        """The group with a new member, or with another state of one it has."""
+        before = self.members.get(member.member_id)
+        static_members = self.static_members
+        if member.instance_id is not None and static_members.get(member.instance_id) != member.member_id:
+            static_members = static_members.set(member.instance_id, member.member_id)
+        return replace(
+            self,
+            members=self.members.set(member.member_id, member),
+            static_members=static_members,
+            subscribers=_recount(self.subscribers, _topics(before), member.topics),
+            regex_subscribers=_recount(self.regex_subscribers, _regexes(before), _regexes(member)),
+            owners=_hand_over(self.owners, before, member),
+        )
+
+    def without_member(self, member_id: str) -> ConsumerGroup:
+        """The group less one of its members, deadlines and all; its target has a record of its own."""
+        before = self.members.get(member_id)
+        if before is None:
+            return self
+        static_members = self.static_members
+        if before.instance_id is not None and static_members.get(before.instance_id) == member_id:
+            static_members = static_members.delete(before.instance_id)
+        return replace(
+            self,
+            members=self.members.delete(member_id),
+            static_members=static_members,
+            subscribers=_recount(self.subscribers, before.topics, frozenset()),
+            regex_subscribers=_recount(self.regex_subscribers, _regexes(before), frozenset()),
+            owners=_hand_over(self.owners, before, None),
+            sessions=less(self.sessions, member_id),
+            revocations=less(self.revocations, member_id),
+        )
+
+
+def less(mapping: Map[str, V], key: str) -> Map[str, V]:
+    """The mapping less one key, which may be absent."""
+    return mapping.delete(key) if key in mapping else mapping
+
+
+def _topics(member: ConsumerMember | None) -> frozenset[str]:
+    return frozenset() if member is None else member.topics
+
+
+def _regexes(member: ConsumerMember | None) -> frozenset[str]:
+    return frozenset() if member is None or not member.regex else frozenset((member.regex,))
+
+
+def _recount(counts: Map[str, int], before: frozenset[str], after: frozenset[str]) -> Map[str, int]:
+    if before == after:
+        return counts
+    draft = counts.mutate()
+    for name in before - after:  # unordered: each has a count of its own
+        left = draft[name] - 1
+        if left:
+            draft[name] = left
+        else:
+            del draft[name]
+    for name in after - before:  # unordered: likewise
+        draft[name] = draft.get(name, 0) + 1
+    return draft.finish()
+
+
+def _hand_over(
+    owners: Map[tuple[bytes, int], str], before: ConsumerMember | None, after: ConsumerMember | None
+) -> Map[tuple[bytes, int], str]:
+    """The owners after a member's partitions changed. A record of an earlier owner may be read after one of a later
+    owner, where the log is compacted: nobody loses a partition that another was given since."""
+    if (
+        before is not None
+        and after is not None
+        and before.assigned is after.assigned
+        and before.revoking is after.revoking
+    ):
+        return owners
+    held, holds = _held(before), _held(after)
+    draft = owners.mutate()
+    if before is not None:
+        for key in held - holds:
+            if draft.get(key) == before.member_id:
+                del draft[key]
+    if after is not None:
+        for key in holds - held:
+            draft[key] = after.member_id
+    return draft.finish()
+
+
+def _held(member: ConsumerMember | None) -> set[tuple[bytes, int]]:
+    if member is None:
+        return set()
+    return {key for owned in (member.assigned, member.revoking) for key in _keys(owned)}
+
+
+def _keys(owned: Owned | Mapping[bytes, frozenset[int]]) -> Iterator[tuple[bytes, int]]:
+    for topic_id, partitions in owned.items():
+        for partition in partitions:
+            yield topic_id, partition

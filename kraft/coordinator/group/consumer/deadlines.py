@@ -1,0 +1,71 @@
+"""The deadlines of consumer groups: of each member's session, and of members that have to give up partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from immutables import Map
+
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, RevocationDeadline
+from kraft.coordinator.group.consumer.member import MemberState
+from kraft.coordinator.group.consumer.membership import expire_member
+from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.shard import TimerKey
+
+SESSION: Final = "session"
+REVOCATION: Final = "revocation"
+
+
+def start_consumer_deadlines(draft: GroupDraft, group_id: str) -> None:
+    """After loading, every member has a whole session to show itself, and its whole time to give up partitions."""
+    group = draft.require_consumer_group(group_id)
+    deadline_ms = draft.now_ms + draft.consumer_configs.settings_of(group_id).session_timeout_ms
+    draft.keep_consumer(
+        replace(
+            group,
+            sessions=Map(dict.fromkeys(group.members, deadline_ms)),
+            revocations=Map(
+                {
+                    member.member_id: RevocationDeadline(
+                        draft.now_ms + member.rebalance_timeout_ms, member.member_epoch
+                    )
+                    for member in group.members_in_order()
+                    if member.state is MemberState.UNREVOKED_PARTITIONS
+                }
+            ),
+        )
+    )
+
+
+def consumer_deadlines(group: ConsumerGroup) -> Iterator[tuple[TimerKey, int]]:
+    """In order."""
+    for member_id in sorted(group.sessions):
+        yield (SESSION, group.group_id, member_id), group.sessions[member_id]
+    for member_id in sorted(group.revocations):
+        yield (REVOCATION, group.group_id, member_id), group.revocations[member_id].deadline_ms
+
+
+def consumer_deadline(group: ConsumerGroup | None, key: TimerKey) -> int | None:
+    kind, _, member_id = key
+    if group is None:
+        return None
+    if kind == SESSION:
+        return group.sessions.get(member_id)
+    limit = group.revocations.get(member_id)
+    return None if limit is None else limit.deadline_ms
+
+
+def expire_consumer(draft: GroupDraft, key: TimerKey) -> None:
+    """A member whose session is over is removed; so is one that did not give up its partitions in time."""
+    kind, group_id, member_id = key
+    if kind == SESSION:
+        expire_member(draft, group_id, member_id, "the member session expired")
+        return
+    group = draft.require_consumer_group(group_id)
+    limit = group.revocations[member_id]
+    if group.members[member_id].member_epoch == limit.member_epoch:
+        expire_member(draft, group_id, member_id, "the member failed to revoke its partitions in time")
+    else:
+        draft.keep_consumer(replace(group, revocations=group.revocations.delete(member_id)))

@@ -1,0 +1,350 @@
+"""ConsumerGroupHeartbeat (versions 0-1, KIP-848): join, stay, and leave; and hear what to have and what to give up.
+
+A heartbeat writes what has changed about its member, has a new target assignment computed if the group has changed
+since the last, and takes the member one step towards it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kraft.common.errors import ApiError
+from kraft.coordinator.group.caller import Caller
+from kraft.coordinator.group.classic_group import EMPTY
+from kraft.coordinator.group.consumer import records
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, RevocationDeadline
+from kraft.coordinator.group.consumer.member import (
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    LEAVING_STATIC_EPOCH,
+    NO_REBALANCE_TIMEOUT,
+    ConsumerMember,
+    MemberState,
+    Partitions,
+)
+from kraft.coordinator.group.consumer.membership import bump_epoch, remove_members, replace_static, set_aside
+from kraft.coordinator.group.consumer.reconciliation import Reconciliation
+from kraft.coordinator.group.consumer.target import ASSIGNORS, compute_target, metadata_hash
+from kraft.coordinator.group.draft import GroupDraft
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest as Request
+from kraft.protocol.messages.consumer_group_heartbeat_response import Assignment, TopicPartitions
+from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse as Response
+
+MEMBER_ID_REQUIRED_VERSION = 1
+"""From this version on clients make their member ids themselves (KIP-1082)."""
+
+
+def check_request(request: Request, api_version: int, assignors: tuple[str, ...]) -> None:
+    """What is wrong with a request whatever the group. Raises ApiError with Kafka's sentences."""
+    epoch = request.member_epoch
+    if not request.member_id and (
+        api_version >= MEMBER_ID_REQUIRED_VERSION or epoch > JOINING_EPOCH or epoch == LEAVING_EPOCH
+    ):
+        raise _invalid("MemberId can't be empty.")
+    for name, value in (
+        ("GroupId", request.group_id),
+        ("InstanceId", request.instance_id),
+        ("RackId", request.rack_id),
+    ):
+        if value is not None and not value.strip():
+            raise _invalid(f"{name} can't be empty.")
+    if epoch == JOINING_EPOCH:
+        if request.rebalance_timeout_ms == NO_REBALANCE_TIMEOUT:
+            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+        if request.topic_partitions is None or request.topic_partitions:
+            raise _invalid("TopicPartitions must be empty when (re-)joining.")
+        if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+            raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+    elif epoch == LEAVING_STATIC_EPOCH:
+        if request.instance_id is None:
+            raise _invalid("InstanceId can't be null.")
+    elif epoch < LEAVING_STATIC_EPOCH:
+        raise _invalid("MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+def consumer_heartbeat(draft: GroupDraft, request: Request, caller: Caller, new_member_id: str) -> Response:
+    """Answer a request that `check_request` has let pass. `new_member_id` is for a client that leaves the choice to
+    us. Raises ApiError."""
+    if request.member_epoch < JOINING_EPOCH:
+        return _leave(draft, request)
+    group = _group_for(draft, request)
+    member_id = request.member_id or new_member_id
+    reported = _reported(request)
+    before = _member_for(draft, group, request, member_id, reported)
+    member = _updated(before, request, caller)
+    names_changed = member.topics != before.topics
+    regex_changed = (member.regex or "") != (before.regex or "")
+    if regex_changed and member.regex:
+        raise ApiError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex {member.regex}: patterns are not matched by this release; subscribe to names.",
+        )
+    if member is not before or not _is_written(draft, request.group_id, member_id):
+        draft.write_consumer(request.group_id, records.member_metadata(request.group_id, member))
+    _follow_topics(draft, request.group_id, subscription_changed=names_changed or regex_changed)
+    _assign(draft, request.group_id)
+    after = _reconcile(draft, request.group_id, member_id, reported, names_changed or regex_changed)
+    draft.start_consumer_session(request.group_id, member_id)
+    response = Response(
+        member_id=member_id,
+        member_epoch=after.member_epoch,
+        heartbeat_interval_ms=draft.consumer_configs.settings_of(request.group_id).heartbeat_interval_ms,
+    )
+    if request.member_epoch == JOINING_EPOCH or _is_full(request) or after.assigned != before.assigned:
+        response.assignment = _assignment(after)
+    return response
+
+
+def _is_written(draft: GroupDraft, group_id: str, member_id: str) -> bool:
+    group = draft.consumer_group(group_id)
+    return group is not None and member_id in group.members
+
+
+def _group_for(draft: GroupDraft, request: Request) -> ConsumerGroup:
+    """The group, made anew for its first member. A classic group without members becomes a consumer group; its
+    offsets stay."""
+    group_id, joins = request.group_id, request.member_epoch == JOINING_EPOCH
+    group = draft.consumer_group(group_id)
+    if group is None:
+        classic = draft.group(group_id)
+        if classic is not None and classic.state is not EMPTY and joins:
+            raise ApiError(
+                ErrorCode.GROUP_ID_NOT_FOUND,
+                f"Cannot upgrade classic group {group_id} to consumer group because online upgrade is disabled.",
+            )
+        if not joins:
+            what = f"Consumer group {group_id} not found." if classic is None else _not_consumer(group_id)
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, what)
+        if classic is not None:
+            draft.delete_group(group_id)
+        return ConsumerGroup(group_id=group_id)
+    if len(group.members) >= draft.config.group_consumer_max_size and request.member_id not in group.members:
+        raise ApiError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {draft.config.group_consumer_max_size} members.",
+        )
+    return group
+
+
+def _not_consumer(group_id: str) -> str:
+    return f"Group {group_id} is not a consumer group."
+
+
+def _member_for(
+    draft: GroupDraft, group: ConsumerGroup, request: Request, member_id: str, reported: Partitions | None
+) -> ConsumerMember:
+    """The member that sends the heartbeat: one that is known, a new one, or one that takes the place of another."""
+    joins = request.member_epoch == JOINING_EPOCH
+    if request.instance_id is not None:
+        holder = group.static_member(request.instance_id)
+        if joins and holder is not None:
+            if not holder.is_away:
+                raise ApiError(
+                    ErrorCode.UNRELEASED_INSTANCE_ID,
+                    f"Static member {member_id} with instance id {request.instance_id} cannot join the group because "
+                    f"the instance id is owned by {holder.member_id} member.",
+                )
+            return replace_static(draft, group.group_id, holder, member_id)
+        if not joins:
+            group.require_holder(request.instance_id, member_id)
+    if joins:
+        return group.members.get(member_id) or ConsumerMember(member_id=member_id)
+    member = group.require_member(member_id)
+    _check_epoch(member, request.member_epoch, reported)
+    return member
+
+
+def _check_epoch(member: ConsumerMember, epoch: int, reported: Partitions | None) -> None:
+    """A member may come with its epoch; or with the one before, where it lost the answer that raised it. It shows that
+    by having nothing that it was not assigned."""
+    if epoch > member.member_epoch:
+        raise ApiError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The consumer group member has a greater member epoch ({epoch}) than the one known by the group "
+            f"coordinator ({member.member_epoch}). The member must abandon all its partitions and rejoin.",
+        )
+    if epoch < member.member_epoch and (epoch != member.previous_epoch or not _has_only_assigned(member, reported)):
+        raise ApiError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The consumer group member has a smaller member epoch ({epoch}) than the one known by the group "
+            f"coordinator ({member.member_epoch}). The member must abandon all its partitions and rejoin.",
+        )
+
+
+def _has_only_assigned(member: ConsumerMember, reported: Partitions | None) -> bool:
+    return reported is not None and all(
+        topic_id in member.assigned and partitions <= member.assigned[topic_id].keys()
+        for topic_id, partitions in reported.items()
+    )
+
+
+def _reported(request: Request) -> Partitions | None:
+    if request.topic_partitions is None:
+        return None
+    reported: dict[bytes, frozenset[int]] = {}
+    for topic in request.topic_partitions:
+        topic_id = bytes(topic.topic_id)
+        reported[topic_id] = reported.get(topic_id, frozenset()) | frozenset(topic.partitions)
+    return reported
+
+
+def _updated(member: ConsumerMember, request: Request, caller: Caller) -> ConsumerMember:
+    """The member with what the request says anew; what it does not mention stays."""
+    names = request.subscribed_topic_names
+    topics = member.topics if names is None else frozenset(names)
+    regex = member.regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex
+    timeout_ms = request.rebalance_timeout_ms
+    if timeout_ms == NO_REBALANCE_TIMEOUT:
+        timeout_ms = member.rebalance_timeout_ms
+    updated = (
+        request.instance_id or member.instance_id,
+        request.rack_id or member.rack_id,
+        caller.client_id or "",
+        caller.client_host,
+        timeout_ms,
+        topics,
+        regex,
+        request.server_assignor or member.assignor,
+    )
+    if updated == _changeable(member):
+        return member
+    instance_id, rack_id, client_id, client_host, timeout_ms, topics, regex, assignor = updated
+    return replace(
+        member,
+        instance_id=instance_id,
+        rack_id=rack_id,
+        client_id=client_id,
+        client_host=client_host,
+        rebalance_timeout_ms=timeout_ms,
+        topics=topics,
+        regex=regex,
+        assignor=assignor,
+    )
+
+
+def _changeable(member: ConsumerMember) -> tuple[object, ...]:
+    return (
+        member.instance_id,
+        member.rack_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        member.topics,
+        member.regex,
+        member.assignor,
+    )
+
+
+def _follow_topics(draft: GroupDraft, group_id: str, *, subscription_changed: bool) -> None:
+    """Raise the group epoch if a subscription has changed, or what the group subscribes to has."""
+    group = draft.require_consumer_group(group_id)
+    if subscription_changed:
+        bump_epoch(draft, group_id)
+    elif group.topics_seen is not draft.topics.version():
+        if metadata_hash(group.subscribed_topics(), draft.topics) != group.metadata_hash:
+            bump_epoch(draft, group_id)
+        else:
+            draft.keep_consumer(replace(group, topics_seen=draft.topics.version()))
+
+
+def _assign(draft: GroupDraft, group_id: str) -> None:
+    """Compute a new target assignment if the group has changed since the last, and that is long enough ago."""
+    group = draft.require_consumer_group(group_id)
+    if group.group_epoch <= group.assignment_epoch or not _may_assign(draft, group):
+        return
+    assignor = group.assignor(draft.config.group_consumer_assignors[0])
+    if assignor not in ASSIGNORS:  # Of a record that another release wrote.
+        assignor = draft.config.group_consumer_assignors[0]
+    for member_id, target in compute_target(group, assignor, draft.topics).items():
+        if target != group.target_of(member_id):
+            draft.write_consumer(group_id, records.target_member(group_id, member_id, target))
+    draft.write_consumer(group_id, records.target_metadata(group_id, group.group_epoch, draft.wall_ms))
+
+
+def _may_assign(draft: GroupDraft, group: ConsumerGroup) -> bool:
+    """Whether the assignment interval is over. A time in the future comes of a clock that was set back."""
+    interval_ms = draft.consumer_configs.settings_of(group.group_id).assignment_interval_ms
+    since_ms = draft.wall_ms - group.assignment_timestamp_ms
+    return group.assignment_timestamp_ms == 0 or since_ms >= interval_ms or since_ms < 0
+
+
+def _reconcile(
+    draft: GroupDraft, group_id: str, member_id: str, reported: Partitions | None, subscription_changed: bool
+) -> ConsumerMember:
+    """Take the member one step towards its target; the member after it."""
+    group = draft.require_consumer_group(group_id)
+    member = group.members[member_id]
+    if not subscription_changed and member.has_reached(group.assignment_epoch):
+        return member
+    names = group.topics_of(member)
+    step = Reconciliation(
+        target=group.target_of(member_id),
+        target_epoch=group.assignment_epoch,
+        reported=reported,
+        is_subscribed=lambda topic_id: draft.topics.topic_name(topic_id) in names,
+        is_held=lambda topic_id, partition: (topic_id, partition) in group.owners,
+        subscription_changed=subscription_changed,
+    )
+    after = step.next(member)
+    if after == member:
+        return member
+    draft.write_consumer(group_id, records.current_assignment(group_id, after))
+    _limit_revocation(draft, group_id, after)
+    return after
+
+
+def _limit_revocation(draft: GroupDraft, group_id: str, member: ConsumerMember) -> None:
+    """A member that has to give up partitions has its rebalance timeout for it."""
+    group = draft.require_consumer_group(group_id)
+    if member.state is MemberState.UNREVOKED_PARTITIONS:
+        deadline = RevocationDeadline(draft.now_ms + member.rebalance_timeout_ms, member.member_epoch)
+        draft.limit_revocation(group, member.member_id, deadline)
+    elif member.member_id in group.revocations:
+        draft.keep_consumer(replace(group, revocations=group.revocations.delete(member.member_id)))
+
+
+def _is_full(request: Request) -> bool:
+    """Whether the member says all about itself, as it does when it may have lost an answer."""
+    return (
+        request.rebalance_timeout_ms != NO_REBALANCE_TIMEOUT
+        and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
+        and request.topic_partitions is not None
+    )
+
+
+def _assignment(member: ConsumerMember) -> Assignment:
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, partitions=sorted(member.assigned[topic_id]))
+            for topic_id in sorted(member.assigned)
+        ]
+    )
+
+
+def _leave(draft: GroupDraft, request: Request) -> Response:
+    group = draft.consumer_group(request.group_id)
+    if group is None:
+        known = draft.group(request.group_id) is not None
+        raise ApiError(
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            _not_consumer(request.group_id) if known else f"Group {request.group_id} not found.",
+        )
+    if request.instance_id is None:
+        remove_members(draft, group.group_id, [group.require_member(request.member_id)])
+        return Response(member_id=request.member_id, member_epoch=request.member_epoch)
+    member = group.require_holder(request.instance_id, request.member_id)
+    if request.member_epoch == LEAVING_STATIC_EPOCH:
+        set_aside(draft, group.group_id, member)
+    else:
+        remove_members(draft, group.group_id, [member])
+    return Response(member_id=request.member_id, member_epoch=request.member_epoch)

@@ -1,0 +1,73 @@
+"""A member of a consumer group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+JOINING_EPOCH = 0
+LEAVING_EPOCH = -1
+"""A member with this epoch leaves for good."""
+LEAVING_STATIC_EPOCH = -2
+"""A static member with this epoch leaves and will be back: its partitions are kept for it."""
+NO_PREVIOUS_EPOCH = -1
+NO_REBALANCE_TIMEOUT = -1
+
+Partitions = Mapping[bytes, frozenset[int]]
+"""Partitions by topic id; a topic without partitions is absent. Never changed, only replaced."""
+Owned = Mapping[bytes, Mapping[int, int]]
+"""By topic id, partitions and the epoch in which the member got each. Never changed, only replaced."""
+
+NO_PARTITIONS: Partitions = {}
+NOTHING_OWNED: Owned = {}
+
+
+class MemberState(IntEnum):
+    """Where a member is on its way to the target assignment, as its record has it."""
+
+    STABLE = 0
+    """It has all that it is to have in its epoch."""
+    UNREVOKED_PARTITIONS = 1
+    """It has yet to give up partitions."""
+    UNRELEASED_PARTITIONS = 2
+    """It waits for partitions that others have yet to give up."""
+    UNKNOWN = 127
+    """Written by a newer release."""
+
+    @classmethod
+    def of(cls, value: int) -> MemberState:
+        return cls(value) if value in _KNOWN_STATES else cls.UNKNOWN
+
+
+_KNOWN_STATES = frozenset(int(state) for state in MemberState)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerMember:
+    """One member. `member_epoch` is LEAVING_STATIC_EPOCH for a static member that is away; `previous_epoch` is the one
+    before it, which a member whose answer was lost still has. `topics` are the names subscribed to; `regex` is None or
+    empty without a pattern. `assigned` and `revoking` are disjoint, and nobody else has any of them."""
+
+    member_id: str
+    member_epoch: int = JOINING_EPOCH
+    previous_epoch: int = NO_PREVIOUS_EPOCH
+    state: MemberState = MemberState.STABLE
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = NO_REBALANCE_TIMEOUT
+    topics: frozenset[str] = frozenset()
+    regex: str | None = None
+    assignor: str | None = None
+    assigned: Owned = field(default_factory=dict)
+    revoking: Owned = field(default_factory=dict)
+
+    def has_reached(self, assignment_epoch: int) -> bool:
+        """Whether the member is done with the assignment of that epoch."""
+        return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
+
+    @property
+    def is_away(self) -> bool:
+        return self.member_epoch == LEAVING_STATIC_EPOCH

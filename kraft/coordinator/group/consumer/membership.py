@@ -1,0 +1,78 @@
+"""Who leaves a consumer group: on its own, by a deadline, or because a static member comes back under another id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kraft.coordinator.group.consumer import records
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, less
+from kraft.coordinator.group.consumer.member import (
+    JOINING_EPOCH,
+    LEAVING_STATIC_EPOCH,
+    NOTHING_OWNED,
+    ConsumerMember,
+)
+from kraft.coordinator.group.consumer.target import metadata_hash
+from kraft.coordinator.group.draft import GroupDraft
+
+
+def bump_epoch(draft: GroupDraft, group_id: str) -> ConsumerGroup:
+    """Raise the group epoch: members, subscriptions or topics are others than those of the target assignment."""
+    group = draft.require_consumer_group(group_id)
+    digest = metadata_hash(group.subscribed_topics(), draft.topics)
+    group = draft.write_consumer(group_id, records.group_metadata(group_id, group.group_epoch + 1, digest))
+    return draft.keep_consumer(replace(group, topics_seen=draft.topics.version()))
+
+
+def remove_members(draft: GroupDraft, group_id: str, members: Sequence[ConsumerMember]) -> None:
+    """Remove members at once; their partitions are free. The next heartbeat of another computes a new target."""
+    for member in members:
+        _write_removal(draft, group_id, member.member_id)
+    group = draft.require_consumer_group(group_id)
+    for regex in sorted({member.regex for member in members if member.regex}):
+        if regex not in group.regex_subscribers and regex in group.regexes:
+            draft.write_consumer(group_id, records.regular_expression_tombstone(group_id, regex))
+    bump_epoch(draft, group_id)
+
+
+def expire_member(draft: GroupDraft, group_id: str, member_id: str, reason: str) -> None:
+    """A deadline has passed: the member is removed."""
+    group = draft.require_consumer_group(group_id)
+    draft.note("consumer_group_member_fenced", group=group_id, member=member_id, reason=reason)
+    remove_members(draft, group_id, [group.members[member_id]])
+
+
+def set_aside(draft: GroupDraft, group_id: str, member: ConsumerMember) -> None:
+    """A static member is away and will be back: it keeps what it has, but for what it was giving up."""
+    assigned = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()}
+    away = replace(member, member_epoch=LEAVING_STATIC_EPOCH, assigned=assigned, revoking=NOTHING_OWNED)
+    group = draft.write_consumer(group_id, records.current_assignment(group_id, away))
+    draft.keep_consumer(replace(group, revocations=less(group.revocations, member.member_id)))
+
+
+def replace_static(draft: GroupDraft, group_id: str, old: ConsumerMember, member_id: str) -> ConsumerMember:
+    """A static member comes back as `member_id` and takes over what the old one had and was to have."""
+    member = replace(old, member_id=member_id, member_epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
+    target = draft.require_consumer_group(group_id).target_of(old.member_id)
+    _write_removal(draft, group_id, old.member_id)
+    draft.write_consumer(group_id, records.member_metadata(group_id, member))
+    draft.write_consumer(group_id, records.target_member(group_id, member_id, target))
+    draft.write_consumer(group_id, records.current_assignment(group_id, member))
+    return member
+
+
+def _write_removal(draft: GroupDraft, group_id: str, member_id: str) -> None:
+    draft.write_consumer(group_id, records.current_assignment_tombstone(group_id, member_id))
+    draft.write_consumer(group_id, records.target_member_tombstone(group_id, member_id))
+    draft.write_consumer(group_id, records.member_tombstone(group_id, member_id))
+
+
+def delete_consumer_group(draft: GroupDraft, group: ConsumerGroup) -> None:
+    """Forget a group without members; its offsets have records of their own."""
+    assert group.is_empty, f"group {group.group_id} has members"
+    group_id = group.group_id
+    for regex in sorted(group.regexes):
+        draft.write_consumer(group_id, records.regular_expression_tombstone(group_id, regex))
+    draft.write_consumer(group_id, records.target_metadata_tombstone(group_id))
+    draft.forget_consumer_group(group_id)

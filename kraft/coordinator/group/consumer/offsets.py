@@ -1,0 +1,72 @@
+"""Who may commit and fetch offsets of a consumer group: a member in its epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kraft.common.errors import ApiError
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
+from kraft.coordinator.group.consumer.member import ConsumerMember
+from kraft.protocol.error_codes import ErrorCode
+
+MEMBER_EPOCH_VERSION = 9
+"""From this version on OffsetCommit and OffsetFetch know member epochs."""
+
+PartitionCheck = Callable[[bytes, int], int]
+"""The error code for an offset of one partition (topic id, index)."""
+
+
+def check_commit(group: ConsumerGroup, member_id: str, epoch: int, api_version: int) -> PartitionCheck:
+    """Whether this may commit; and if so, for which partitions. Raises ApiError.
+
+    An older epoch than the member's will do for partitions that it has had since (KIP-1251): a commit that was under
+    way when the epoch rose is none the worse for it."""
+    if epoch < 0 and group.is_empty:
+        return _any_partition
+    member = group.require_member(member_id)
+    if api_version < MEMBER_EPOCH_VERSION:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "OffsetCommit version 9 or above must be used by members using the consumer group protocol",
+        )
+    return _check_epoch(member, epoch, ErrorCode.STALE_MEMBER_EPOCH)
+
+
+def check_transactional_commit(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
+) -> PartitionCheck:
+    """As `check_commit`, for TxnOffsetCommit, whose clients know generations only."""
+    if generation < 0 and (group.is_empty or (not member_id and instance_id is None)):
+        return _any_partition
+    return _check_epoch(group.require_member(member_id), generation, ErrorCode.ILLEGAL_GENERATION)
+
+
+def _check_epoch(member: ConsumerMember, epoch: int, refusal: int) -> PartitionCheck:
+    if epoch == member.member_epoch:
+        return _any_partition
+    if epoch > member.member_epoch:
+        raise ApiError(
+            refusal, f"Received member epoch {epoch} is newer than current member epoch {member.member_epoch}."
+        )
+
+    def check(topic_id: bytes, partition: int) -> int:
+        since = member.assigned.get(topic_id, {}).get(partition)
+        if since is None:
+            since = member.revoking.get(topic_id, {}).get(partition)
+        return ErrorCode.NONE if since is not None and since <= epoch else refusal
+
+    return check
+
+
+def _any_partition(topic_id: bytes, partition: int) -> int:
+    return ErrorCode.NONE
+
+
+def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> int:
+    """The error code for somebody who fetches the group's offsets as this member; anybody may who names none."""
+    if member_id is None and epoch < 0:
+        return ErrorCode.NONE
+    member = group.members.get(member_id or "")
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE if epoch == member.member_epoch else ErrorCode.STALE_MEMBER_EPOCH

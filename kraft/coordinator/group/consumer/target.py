@@ -1,0 +1,57 @@
+"""The target assignment: who shall have what, once everybody has reached the epoch for which it was computed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kraft.coordinator.group.consumer.assignors import range as range_assignor
+from kraft.coordinator.group.consumer.assignors import uniform
+from kraft.coordinator.group.consumer.assignors.subscriber import Assign, Subscriber
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
+from kraft.coordinator.group.consumer.member import Partitions
+from kraft.coordinator.topic_directory import TopicDirectory
+
+ASSIGNORS: Final[Mapping[str, Assign]] = {
+    uniform.NAME: uniform.assign,
+    range_assignor.NAME: range_assignor.assign,
+}
+
+
+def compute_target(group: ConsumerGroup, assignor: str, topics: TopicDirectory) -> dict[str, Partitions]:
+    """The assignment of every member, by member id in order. Topics that do not exist are left out."""
+    ids: dict[str, bytes] = {}
+    counts: dict[bytes, int] = {}
+    for name in sorted(group.subscribed_topics()):
+        topic_id = topics.topic_id(name)
+        if topic_id is not None:
+            ids[name] = topic_id
+            counts[topic_id] = topics.partition_count(name)
+    seen: dict[frozenset[str], frozenset[bytes]] = {}
+    subscribers = []
+    for member in group.members_in_order():
+        names = group.topics_of(member)
+        if names not in seen:
+            seen[names] = frozenset(ids[name] for name in names if name in ids)
+        subscribers.append(
+            Subscriber(member.member_id, member.instance_id, seen[names], group.target_of(member.member_id))
+        )
+    assignment = ASSIGNORS[assignor](subscribers, counts)
+    return {
+        member_id: {topic_id: frozenset(partitions) for topic_id, partitions in parts.items()}
+        for member_id, parts in assignment.items()
+    }
+
+
+def metadata_hash(names: Iterable[str], topics: TopicDirectory) -> int:
+    """A digest of the topics that a group subscribes to: it differs when one of them comes, goes, grows or is made
+    anew. 0 where none of them exists. Brokers compare it with their own only, so it need not be Kafka's."""
+    digest = hashlib.blake2b(digest_size=8)
+    found = False
+    for name in sorted(names):
+        topic_id = topics.topic_id(name)
+        if topic_id is not None:
+            found = True
+            digest.update(topic_id + topics.partition_count(name).to_bytes(4, "big"))
+    return int.from_bytes(digest.digest(), "big", signed=True) if found else 0

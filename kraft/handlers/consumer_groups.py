@@ -1,0 +1,134 @@
+"""ConsumerGroupHeartbeat and ConsumerGroupDescribe (KIP-848)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kraft.common.errors import ApiError
+from kraft.common.features import GROUP_VERSION
+from kraft.handlers.authorized_operations import access_of, operations_on
+from kraft.handlers.permissions import ANYBODY, on_groups
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraft.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
+from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from kraft.protocol.schema import Turns
+from kraft.security.acls import Operation, ResourceKind
+from kraft.world.turns import Turn
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+    from kraft.security.authorizer import Access
+
+CONSUMER_PROTOCOL: Final = "consumer"
+
+
+class _OnSubscription:
+    """Read on the group, and Describe on each topic that is subscribed to by name. One refused topic refuses all."""
+
+    async def serve(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        context: RequestContext,
+        services: Any,
+        access: Access,
+        handler: Handler,
+    ) -> Any:
+        """See `PermissionCheck`."""
+        if not access.allows(Operation.READ, ResourceKind.GROUP, request.group_id):
+            raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        turn = Turn()
+        for name in dict.fromkeys(request.subscribed_topic_names or ()):
+            if turn.is_over():
+                await turn.next()
+            if not access.allows(Operation.DESCRIBE, ResourceKind.TOPIC, name):
+                raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return await ANYBODY.serve(request, context, services, access, handler)
+
+
+def _request_bytes_max(broker: BrokerServices) -> int:
+    return broker.config.integer("kraft.group.request.max.bytes")
+
+
+HEARTBEAT = Handler(
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    between(0, 1),
+    permission=_OnSubscription(),
+    frame_bytes_max=_request_bytes_max,
+)
+
+
+@HEARTBEAT.serve
+async def heartbeat(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext, broker: BrokerServices
+) -> ConsumerGroupHeartbeatResponse:
+    _require_protocol(broker)
+    return await broker.groups.consumer.heartbeat(request, context)
+
+
+DESCRIBE = Handler(
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+    between(0, 1),
+    permission=on_groups(Operation.DESCRIBE, "group_ids", "groups"),
+)
+
+
+@DESCRIBE.serve
+async def describe(
+    request: ConsumerGroupDescribeRequest, context: RequestContext, broker: BrokerServices
+) -> ConsumerGroupDescribeResponse:
+    """A group that has a topic which the caller may not describe is not told. Operations are (KIP-430)."""
+    _require_protocol(broker)
+    response = await broker.groups.consumer.describe(request)
+    access = access_of(context, broker)
+    turn = Turn()
+    for group in response.groups:
+        if turn.is_over(1 + len(group.members)):
+            await turn.next()
+        if group.error_code != ErrorCode.NONE:
+            continue
+        if request.include_authorized_operations:
+            group.authorized_operations = operations_on(ResourceKind.GROUP, group.group_id, access)
+        if access is not None and not all(
+            access.allows(Operation.DESCRIBE, ResourceKind.TOPIC, name) for name in _topics_of(group)
+        ):
+            group.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            group.error_message = "The group has described topic(s) that the client is not authorized to describe."
+            group.members = []
+    return response
+
+
+def _topics_of(group: DescribedGroup) -> list[str]:
+    """The topics that members have or are to have, in order."""
+    return sorted(
+        {
+            topic.topic_name
+            for member in group.members
+            for assignment in (member.assignment, member.target_assignment)
+            for topic in assignment.topic_partitions
+        }
+    )
+
+
+@DESCRIBE.error
+def _describe_failed(
+    request: ConsumerGroupDescribeRequest, code: int, message: str | None
+) -> Turns[ConsumerGroupDescribeResponse]:
+    response = ConsumerGroupDescribeResponse()
+    for group_id in request.group_ids:
+        response.groups.append(DescribedGroup(group_id=group_id, error_code=code, error_message=message))
+        yield
+    return response
+
+
+def _require_protocol(broker: BrokerServices) -> None:
+    """Raises ApiError where the cluster or this broker does without consumer groups."""
+    protocols = broker.config.texts("group.coordinator.rebalance.protocols")
+    if broker.finalized_features().get(GROUP_VERSION, 0) < 1 or CONSUMER_PROTOCOL not in protocols:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+
+
+APIS = (HEARTBEAT, DESCRIBE)

@@ -1,0 +1,65 @@
+"""The configuration of consumer groups, as of the metadata that handlers see."""
+
+from __future__ import annotations
+
+from kraft.common.config.group_config import effective_group_config
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.resource_type import ResourceType
+from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
+from kraft.handlers.metadata_cache import MetadataCache
+from kraft.metadata.image.configs_image import ConfigsImage
+from kraft.replication.topic_configs import ConfigView
+
+
+class DynamicConsumerGroupConfigs:
+    """Implements `ConsumerGroupConfigs`. Remembers what it computed until a configuration changes: once for all groups
+    without values of their own, which nearly all are."""
+
+    def __init__(self, metadata: MetadataCache, configs: ConfigView) -> None:
+        self._metadata = metadata
+        self._configs = configs
+        self._seen: ConfigsImage | None = None
+        self._plain = ConsumerGroupSettings()
+        self._own: dict[str, ConsumerGroupSettings] = {}
+
+    def settings_of(self, group_id: str) -> ConsumerGroupSettings:
+        """See `ConsumerGroupConfigs`."""
+        image = self._metadata.image
+        if self._seen is not image.configs:
+            self._seen = image.configs
+            self._plain = _settings({}, self._configs.effective(image))
+            self._own = {}
+        overrides = image.configs.of(ResourceType.GROUP, group_id)
+        if not overrides:
+            return self._plain
+        if group_id not in self._own:
+            self._own[group_id] = _settings(dict(overrides.items()), self._configs.effective(image))
+        return self._own[group_id]
+
+
+def _settings(overrides: dict[str, str], broker: NodeConfig) -> ConsumerGroupSettings:
+    values = effective_group_config(overrides, broker)
+
+    def bounded(name: str, low: str, high: str) -> int:
+        """The value within the broker's bounds, which may have changed since it was set."""
+        value = values[name]
+        assert isinstance(value, int), name
+        return max(broker.integer(low), min(broker.integer(high), value))
+
+    return ConsumerGroupSettings(
+        session_timeout_ms=bounded(
+            "consumer.session.timeout.ms",
+            "group.consumer.min.session.timeout.ms",
+            "group.consumer.max.session.timeout.ms",
+        ),
+        heartbeat_interval_ms=bounded(
+            "consumer.heartbeat.interval.ms",
+            "group.consumer.min.heartbeat.interval.ms",
+            "group.consumer.max.heartbeat.interval.ms",
+        ),
+        assignment_interval_ms=bounded(
+            "consumer.assignment.interval.ms",
+            "group.consumer.min.assignment.interval.ms",
+            "group.consumer.max.assignment.interval.ms",
+        ),
+    )

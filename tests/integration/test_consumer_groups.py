@@ -1,0 +1,183 @@
+"""Consumer groups of KIP-848 (`group.protocol=consumer`) of unmodified clients: librdkafka's and Java's."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from jepsen.java.kafka import TOOLS, java
+from kraft.testing.node_process import NodeProcess
+from tests.capabilities import require_capability
+from tests.integration.test_client_groups import PARTITIONS, SECONDS_MAX, Reader, create, member, produce
+
+SETTINGS = (
+    "--set",
+    "group.consumer.min.heartbeat.interval.ms=100",
+    "--set",
+    "group.consumer.heartbeat.interval.ms=100",
+    "--set",
+    "group.consumer.assignment.interval.ms=100",
+    "--set",
+    "group.initial.rebalance.delay.ms=0",
+)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    with NodeProcess(tmp_path_factory.mktemp("node"), *SETTINGS) as node:
+        yield node
+
+
+def consumer(node: NodeProcess, group: str, topic: str, **config: Any) -> Consumer:
+    """A member that commits only when told."""
+    settings = {name.replace("_", "."): value for name, value in config.items()}
+    made = Consumer(
+        {
+            "bootstrap.servers": node.bootstrap,
+            "log_level": 0,
+            "group.id": group,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **settings,
+        }
+    )
+    made.subscribe([topic])
+    return made
+
+
+def described(node: NodeProcess, group: str) -> Any:
+    admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
+    return admin.describe_consumer_groups([group])[group].result(SECONDS_MAX)
+
+
+def test_members_come_and_go(node: NodeProcess) -> None:
+    topic = group = create(node, "come-and-go")
+    produce(node, topic, 0, 60)
+    reader = Reader(consumer(node, group, topic))
+    reader.until(lambda: len(reader.all_values) == 60, "one member reads all")
+    reader.members[0].commit(asynchronous=False)
+    reader.members.append(consumer(node, group, topic))
+    reader.until(reader.balanced(3, 3), "two members")
+    reader.members.append(consumer(node, group, topic))
+    reader.until(reader.balanced(2, 2, 2), "three members")
+    produce(node, topic, 60, 60)
+    reader.until(lambda: len(reader.all_values) == 120, "three members read what is new")
+    for each in reader.members:
+        each.commit(asynchronous=False)
+    told = described(node, group)
+    assert (told.state, told.type) == (ConsumerGroupState.STABLE, ConsumerGroupType.CONSUMER)
+    assert sorted(len(each.target_assignment.topic_partitions) for each in told.members) == [2, 2, 2]
+    reader.members.pop(0).close()
+    reader.until(reader.balanced(3, 3), "two are left")
+    produce(node, topic, 120, 60)
+    reader.until(lambda: len(reader.all_values) == 180, "two members read what is new")
+    assert reader.all_values == list(range(180))
+    for each in reader.members:
+        each.commit(asynchronous=False)
+        each.close()
+    assert described(node, group).state == ConsumerGroupState.EMPTY
+    late = Reader(member(node, group, topic))
+    late.until(late.balanced(PARTITIONS), "a member of the classic protocol takes over the empty group")
+    produce(node, topic, 180, 6)
+    late.until(lambda: len(late.all_values) == 6, "it goes on from the commits")
+    assert late.all_values == list(range(180, 186))
+    late.members[0].close()
+
+
+def test_static_member_returns_to_its_partitions(node: NodeProcess) -> None:
+    topic = group = create(node, "static-consumer")
+    first = consumer(node, group, topic, group_instance_id="one")
+    second = consumer(node, group, topic, group_instance_id="two")
+    reader = Reader(first, second)
+    reader.until(reader.balanced(3, 3), "two members")
+    had = {each.partition for each in first.assignment()}
+    first.close()
+    again = consumer(node, group, topic, group_instance_id="one")
+    reader.members[0] = again
+    reader.until(reader.balanced(3, 3), "it is back")
+    assert {each.partition for each in again.assignment()} == had
+    for each in reader.members:
+        each.close()
+
+
+def test_topic_grows_while_it_is_consumed(node: NodeProcess) -> None:
+    topic = group = create(node, "growing-consumed", 2)
+    reader = Reader(consumer(node, group, topic))
+    reader.until(reader.balanced(2), "one member")
+    _add_partitions(node, topic, 5)
+    reader.until(reader.balanced(5), "it has the new partitions")
+    reader.members[0].close()
+
+
+def _add_partitions(node: NodeProcess, topic: str, count: int) -> None:
+    admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
+    for future in admin.create_partitions([NewPartitions(topic, count)]).values():
+        future.result(SECONDS_MAX)
+
+
+def test_group_outlives_its_coordinator(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path, *SETTINGS) as node:
+        topic = group = create(node, "outlived")
+        reader = Reader(consumer(node, group, topic), consumer(node, group, topic))
+        reader.until(reader.balanced(3, 3), "two members")
+        produce(node, topic, 0, 60)
+        reader.until(lambda: len(reader.all_values) == 60, "they read all")
+        for each in reader.members:
+            each.commit(asynchronous=False)
+        ids = {each.member_id for each in described(node, group).members}
+        node.kill()
+        node.start()
+        produce(node, topic, 60, 60)
+        reader.until(lambda: len(reader.all_values) == 120, "they go on")
+        assert reader.all_values == list(range(120))
+        assert {each.member_id for each in described(node, group).members} == ids
+        for each in reader.members:
+            each.close()
+
+
+def test_java_consumes_beside_librdkafka(node: NodeProcess, tmp_path: Path) -> None:
+    require_capability("java17")
+    require_capability("mvn")
+    topic = group = create(node, "with-java")
+    produce(node, topic, 0, 60)
+    with (tmp_path / "java.txt").open("w+") as output:
+        running = subprocess.Popen(
+            [
+                *java("-Xmx256M -XX:TieredStopAtLevel=1"),
+                TOOLS["console-consumer"],
+                *("--bootstrap-server", node.bootstrap, "--topic", topic, "--group", group, "--from-beginning"),
+                *("--command-property", "group.protocol=consumer"),
+            ],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            ours = consumer(node, group, topic)
+            reader = Reader(ours)
+
+            def shared() -> bool:
+                members = described(node, group).members
+                return sorted(len(each.assignment.topic_partitions) for each in members) == [3, 3]
+
+            reader.until(shared, "each has half of the partitions")
+            java_has = set(range(PARTITIONS)) - {each.partition for each in ours.assignment()}
+            assert len(java_has) == 3
+            produce(node, topic, 1000, 60)
+            wanted = {str(value) for value in range(1000, 1060) if value % PARTITIONS in java_has}
+
+            def java_read() -> bool:
+                output.seek(0)
+                return wanted <= set(output.read().split())
+
+            reader.until(java_read, "Java reads its half")
+            ours.close()
+        finally:
+            running.terminate()
+            running.wait(SECONDS_MAX)

@@ -1,0 +1,136 @@
+"""Members of consumer groups for tests: each does what a client does, one heartbeat at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraft.common.errors import ApiError
+from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
+from kraft.coordinator.group.consumer.heartbeat import check_request, consumer_heartbeat
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
+from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from tests.unit.coordinator.fakes import Topics
+from tests.unit.coordinator.group_host import GroupHost, TestCaller
+
+GROUP = "g"
+CALLER = TestCaller(1)
+
+
+class ConsumerHost(GroupHost):
+    """A `GroupHost` that answers heartbeats of consumer groups."""
+
+    def __init__(self, config: GroupCoordinatorConfig | None = None, topics: Topics | None = None) -> None:
+        super().__init__(config, topics)
+
+    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, api_version: int = 1) -> Any:
+        """The response; its error code and message where the request is refused."""
+        try:
+            check_request(request, api_version, self.shard.config.group_consumer_assignors)
+            _, response = self.run(lambda draft: consumer_heartbeat(draft, request, CALLER, "made-here"))
+        except ApiError as refused:
+            return ConsumerGroupHeartbeatResponse(error_code=refused.code, error_message=refused.message)
+        return response
+
+    @property
+    def group(self) -> ConsumerGroup:
+        group = self.state.consumer_group(GROUP)
+        assert group is not None
+        return group
+
+
+class Consumer:
+    """One client. Before a heartbeat it gives up what the last answer took from it. While an answer is missing, its
+    heartbeats are full, as those of real clients."""
+
+    def __init__(
+        self, host: ConsumerHost, member_id: str, *topics: str, instance_id: str | None = None, **more: Any
+    ) -> None:
+        self.host = host
+        self.member_id = member_id
+        self.topics = list(topics)
+        self.instance_id = instance_id
+        self.more = more
+        self.epoch = 0
+        self.owned: set[tuple[bytes, int]] = set()
+        self.assigned: set[tuple[bytes, int]] = set()
+        self.misses_answer = False
+        self.error: int = ErrorCode.NONE
+        self.message: str | None = None
+
+    def join(self) -> Consumer:
+        self.epoch, self.owned, self.assigned = 0, set(), set()
+        return self.beat(full=True)
+
+    def beat(self, *, full: bool = False) -> Consumer:
+        """Send a heartbeat and take the answer; what is to be given up is given up before the next."""
+        self.take(self.send(full=full))
+        return self
+
+    def send(self, *, full: bool = False) -> ConsumerGroupHeartbeatResponse:
+        self.owned &= self.assigned
+        full = full or self.misses_answer or self.epoch == 0
+        self.misses_answer = True
+        answer: ConsumerGroupHeartbeatResponse = self.host.heartbeat(self.request(full=full))
+        return answer
+
+    def take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
+        self.misses_answer = False
+        self.error, self.message = answer.error_code, answer.error_message
+        if self.error != ErrorCode.NONE:
+            return
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            self.assigned = {
+                (bytes(topic.topic_id), partition)
+                for topic in answer.assignment.topic_partitions
+                for partition in topic.partitions
+            }
+            self.owned |= self.assigned
+
+    def leave(self, epoch: int = -1) -> Consumer:
+        self.take(
+            self.host.heartbeat(
+                ConsumerGroupHeartbeatRequest(
+                    group_id=GROUP, member_id=self.member_id, member_epoch=epoch, instance_id=self.instance_id
+                )
+            )
+        )
+        self.owned, self.assigned = set(), set()
+        return self
+
+    def request(self, *, full: bool) -> ConsumerGroupHeartbeatRequest:
+        return ConsumerGroupHeartbeatRequest(
+            group_id=GROUP,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            instance_id=self.instance_id,
+            rebalance_timeout_ms=60_000 if full else -1,
+            subscribed_topic_names=self.topics if full else None,
+            topic_partitions=self.reported(),
+            **self.more,
+        )
+
+    def reported(self) -> list[TopicPartitions]:
+        by_topic: dict[bytes, list[int]] = {}
+        for topic_id, partition in sorted(self.owned):
+            by_topic.setdefault(topic_id, []).append(partition)
+        return [TopicPartitions(topic_id=topic_id, partitions=parts) for topic_id, parts in by_topic.items()]
+
+    @property
+    def has(self) -> set[int]:
+        """Partition numbers, whatever the topic."""
+        return {partition for _, partition in self.owned}
+
+
+def settle(host: ConsumerHost, *consumers: Consumer) -> None:
+    """Let all send heartbeats until nothing moves any more."""
+    for _ in range(20):
+        before = [(consumer.epoch, set(consumer.owned)) for consumer in consumers], host.group.group_epoch
+        host.advance(host.consumer_configs.settings.assignment_interval_ms)
+        for consumer in consumers:
+            consumer.beat()
+        if before == ([(consumer.epoch, set(consumer.owned)) for consumer in consumers], host.group.group_epoch):
+            return
+    raise AssertionError("the group does not settle")
