@@ -114,7 +114,10 @@ def browser(profile: Path) -> Iterator[Browser]:
     assert chromium is not None
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
-    options = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --remote-debugging-pipe"
+    options = (
+        "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --remote-debugging-pipe "
+        "--disable-quic --disable-background-networking --disable-component-update --disable-sync"
+    )
     shell = f'exec "$0" {options} "$@" 3<&{command_read} 4>&{answer_write}'
     process = subprocess.Popen(
         ["bash", "-c", shell, chromium, f"--user-data-dir={profile}", "about:blank"],

@@ -167,7 +167,9 @@ SHAPES: dict[str, Any] = {
         "groups": [
             {
                 "group_id": "str",
+                "type": "str",
                 "state": "str",
+                "epoch": "NoneType",
                 "protocol_type": "str",
                 "assignor": "str",
                 "coordinator": "int",
@@ -232,6 +234,7 @@ SHAPES: dict[str, Any] = {
         "partition_count": "int",
         "features": {
             "eligible.leader.replicas.version": "int",
+            "group.version": "int",
             "kraft.version": "int",
             "metadata.version": "int",
             "transaction.version": "int",

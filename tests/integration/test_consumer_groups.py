@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,6 +59,14 @@ def described(node: NodeProcess, group: str) -> Any:
     return admin.describe_consumer_groups([group])[group].result(SECONDS_MAX)
 
 
+def cli_describes(node: NodeProcess, group: str) -> list[dict[str, Any]]:
+    """What `kraft groups describe` tells."""
+    command = (Path(sys.executable).with_name("kraft"), "groups", "describe", group, "-b", node.bootstrap, "-o", "json")
+    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS_MAX)
+    found: list[dict[str, Any]] = json.loads(told.stdout)["groups"]
+    return found
+
+
 def test_members_come_and_go(node: NodeProcess) -> None:
     topic = group = create(node, "come-and-go")
     produce(node, topic, 0, 60)
@@ -74,6 +84,11 @@ def test_members_come_and_go(node: NodeProcess) -> None:
     told = described(node, group)
     assert (told.state, told.type) == (ConsumerGroupState.STABLE, ConsumerGroupType.CONSUMER)
     assert sorted(len(each.target_assignment.topic_partitions) for each in told.members) == [2, 2, 2]
+    [shown] = cli_describes(node, group)
+    assert (shown["type"], shown["state"], shown["total_lag"]) == ("consumer", "Stable", 0)
+    assert [len(each["partitions"]) for each in shown["members"]] == [2, 2, 2]
+    assert {each["epoch"] for each in shown["members"]} == {shown["epoch"]}
+    assert all(each["target_partitions"] == each["partitions"] for each in shown["members"])
     reader.members.pop(0).close()
     reader.until(reader.balanced(3, 3), "two are left")
     produce(node, topic, 120, 60)

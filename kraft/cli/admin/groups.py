@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,8 +83,8 @@ def describe(
     tables = []
     for group in described:
         facts = (
-            f"state={group['state']}  assignor={group['assignor'] or '-'}  coordinator={group['coordinator']}  "
-            f"lag={group['total_lag']}"
+            f"type={group['type']}  state={group['state']}  assignor={group['assignor'] or '-'}  "
+            f"coordinator={group['coordinator']}  lag={group['total_lag']}"
         )
         rows = [
             (
@@ -113,6 +114,12 @@ def describe(
         ]
         if idle:
             tables.append(Table(("CLIENT", "HOST", "MEMBER"), idle, f"{group['group_id']}  members without partitions"))
+        moving = _moving(group)
+        if moving:
+            columns = ("CLIENT", "EPOCH", "GIVES UP", "GETS", "MEMBER")
+            tables.append(
+                Table(columns, moving, f"{group['group_id']}  members on their way to group epoch {group['epoch']}")
+            )
     show({"groups": described}, tables, output)
 
 
@@ -151,7 +158,9 @@ async def _describe(cluster: Cluster, group: Group) -> dict[str, Any]:
         )
     return {
         "group_id": group.group_id,
+        "type": group.type,
         "state": group.state,
+        "epoch": group.epoch,
         "protocol_type": group.protocol_type,
         "assignor": group.assignor,
         "coordinator": group.coordinator,
@@ -167,8 +176,33 @@ def _member(member: Member) -> dict[str, Any]:
         "instance_id": member.instance_id,
         "client_id": member.client_id,
         "host": member.host,
-        "partitions": [{"topic": topic, "partition": index} for topic, index in member.assignment],
+        "epoch": member.epoch,
+        "partitions": _places(member.assignment),
+        "target_partitions": _places(member.target),
     }
+
+
+def _places(partitions: Sequence[TopicPartition]) -> list[dict[str, Any]]:
+    return [{"topic": topic, "partition": index} for topic, index in partitions]
+
+
+def _moving(group: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Members that have to give up partitions, or wait for some."""
+
+    def told(partitions: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:
+        return ", ".join(f"{each['topic']}-{each['partition']}" for each in partitions if each not in others) or "-"
+
+    return [
+        (
+            member["client_id"],
+            member["epoch"],
+            told(member["partitions"], member["target_partitions"]),
+            told(member["target_partitions"], member["partitions"]),
+            member["member_id"],
+        )
+        for member in group["members"]
+        if member["partitions"] != member["target_partitions"]
+    ]
 
 
 async def _bounds(cluster: Cluster, partitions: list[TopicPartition], which: int) -> dict[TopicPartition, int]:

@@ -10,6 +10,8 @@ from kraft.client.errors import check
 from kraft.common.errors import ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraft.protocol.messages.consumer_group_describe_response import Assignment as ConsumerGroupAssignment
 from kraft.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -36,6 +38,9 @@ NAMED_TOPICS_VERSION = 9
 no more."""
 
 
+CLASSIC, CONSUMER = "classic", "consumer"
+
+
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
     group_id: str
@@ -53,11 +58,15 @@ class Member:
     client_id: str
     host: str
     assignment: tuple[TopicPartition, ...]
+    epoch: int | None = None
+    """The assignment epoch that it has reached; None in classic groups."""
+    target: tuple[TopicPartition, ...] = ()
+    """What it is to have in the end; as `assignment` in classic groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`assignor` is what the members agreed on, as `range`."""
+    """`assignor` is what the members agreed on, as `range`. `type` is `classic` or `consumer` (KIP-848)."""
 
     group_id: str
     state: str
@@ -65,6 +74,9 @@ class Group:
     assignor: str
     coordinator: int
     members: tuple[Member, ...]
+    type: str = CLASSIC
+    epoch: int | None = None
+    """Counts what the target assignment depends on; None for classic groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +102,8 @@ async def list_groups(cluster: Cluster) -> list[ListedGroup]:
 
 
 async def describe_group(cluster: Cluster, group_id: str) -> Group:
-    """Raises ApiError, with GROUP_ID_NOT_FOUND when there is none (nodes before Kafka 4 describe such a group as
-    Dead)."""
+    """A classic or a consumer group. Raises ApiError, with GROUP_ID_NOT_FOUND when there is none (nodes before Kafka 4
+    describe such a group as Dead)."""
 
     async def attempt() -> Group:
         coordinator = await cluster.coordinator(group_id)
@@ -101,10 +113,57 @@ async def describe_group(cluster: Cluster, group_id: str) -> Group:
             if described.error_code == ErrorCode.NONE and described.group_state == "Dead"
             else described.error_code
         )
+        if code == ErrorCode.GROUP_ID_NOT_FOUND:
+            consumer_group = await _describe_consumer_group(cluster, group_id, coordinator)
+            if consumer_group is not None:
+                return consumer_group
         check(code, f"group {group_id}", described.error_message)
         return _group(described, coordinator)
 
     return await cluster.retrying(attempt)
+
+
+async def _describe_consumer_group(cluster: Cluster, group_id: str, coordinator: int) -> Group | None:
+    """One attempt; None where there is no such group, or the node knows none of the kind. Raises ApiError."""
+    if ConsumerGroupDescribeRequest.API_KEY not in await cluster.versions(coordinator):
+        return None
+    request = ConsumerGroupDescribeRequest(group_ids=[group_id])
+    described = (await cluster.call(request, node_id=coordinator)).groups[0]
+    if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+        return None
+    check(described.error_code, f"group {group_id}", described.error_message)
+    members = [
+        Member(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            _partitions(member.assignment),
+            member.member_epoch,
+            _partitions(member.target_assignment),
+        )
+        for member in described.members
+    ]
+    return Group(
+        group_id,
+        described.group_state,
+        "consumer",
+        described.assignor_name,
+        coordinator,
+        tuple(sorted(members, key=lambda member: member.member_id)),
+        CONSUMER,
+        described.group_epoch,
+    )
+
+
+def _partitions(assignment: ConsumerGroupAssignment) -> tuple[TopicPartition, ...]:
+    return tuple(
+        sorted(
+            TopicPartition(topic.topic_name, index)
+            for topic in assignment.topic_partitions
+            for index in topic.partitions
+        )
+    )
 
 
 def _group(described: DescribedGroup, coordinator: int) -> Group:
@@ -123,7 +182,9 @@ def _group(described: DescribedGroup, coordinator: int) -> Group:
 
 def _member(member: DescribedGroupMember, protocol_type: str) -> Member:
     assignment = read_assignment(member.member_assignment) if protocol_type == "consumer" else ()
-    return Member(member.member_id, member.group_instance_id, member.client_id, member.client_host, assignment)
+    return Member(
+        member.member_id, member.group_instance_id, member.client_id, member.client_host, assignment, target=assignment
+    )
 
 
 def read_assignment(data: bytes | memoryview) -> tuple[TopicPartition, ...]:
