@@ -14,6 +14,7 @@ from typing import ClassVar
 from kraft.common.errors import CorruptData
 from kraft.storage.file_cache import FileCache, OpenFile
 from kraft.storage.storage_failure import PASSING_ERRORS
+from kraft.world.ports import FileSystem
 
 SPILL_BYTES = 4096
 
@@ -39,6 +40,10 @@ class IndexFile:
         self._pending = bytearray()
         self._last: tuple[int, ...] | None = None
         """The last entry, where it is known: an append must not need the file for it."""
+
+    @property
+    def files(self) -> FileSystem:
+        return self._cache.files
 
     @property
     def count(self) -> int:
@@ -97,6 +102,13 @@ class IndexFile:
         except OSError as problem:
             if problem.errno not in PASSING_ERRORS:
                 raise
+
+    def replaced(self, content: bytes) -> None:
+        """The file is another one now, which has `content`."""
+        self._cache.forget(self.path)
+        self._stored = len(content) // self.ENTRY.size
+        self._pending.clear()
+        self._last = None
 
     def truncate_to_entries(self, count: int) -> None:
         """Keep the first `count` entries."""

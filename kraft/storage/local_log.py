@@ -141,12 +141,15 @@ class LocalLog:
         return max((segment.largest_timestamp for segment in self.segments if segment.size), default=-1)
 
     def aborted_transactions(self, offset: int, bound: int, data: FetchData | None = None) -> list[AbortedTransaction]:
-        """Those that overlap [offset, bound); where `data` does not reach so far, those that it may overlap."""
+        """Those that overlap [offset, bound); where `data` does not reach so far, those that it may overlap.
+
+        Raises CorruptData where it is not known: what was aborted must not pass for committed."""
         if data is not None and data.segment is not None:
             behind = data.segment.offset_index.offset_behind(data.end_position)
             bound = bound if behind is None else min(bound, behind)
         found: list[AbortedTransaction] = []
         for segment in self.segments[segment_at(self.segments, offset) :]:
+            segment.require_transaction_index()
             if segment.transaction_index.collect(offset, bound, found):
                 break
         return found

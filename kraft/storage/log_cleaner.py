@@ -201,6 +201,8 @@ class Cleaning:
         ends = [segment.base_offset for segment in log.segments[1 : len(segments) + 1]]
         sources = []
         for segment, end_offset in zip(segments, ends, strict=True):
+            if not segment.has_transaction_index_file:
+                raise CorruptData(f"{segment} has lost its transaction index")
             sources.append(
                 SourceSegment(
                     base_offset=segment.base_offset,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from kraft.common.ids import TopicPartition
+from kraft.storage.checkpoints import replace_file
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_directory import PREPARED, LogDirectory
@@ -17,6 +18,7 @@ from kraft.storage.log_files import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
+    TRANSACTION_INDEXES_WHOLE,
     directory_name,
 )
 from kraft.storage.steps import Steps
@@ -47,6 +49,7 @@ class LogDirectoryLoader:
         self._on_event = on_event
         self._now_ms = now_ms
         self._sync_directory = sync_directory
+        self._doubts_transaction_indexes = False
 
     def load(
         self,
@@ -58,6 +61,7 @@ class LogDirectoryLoader:
         Raises OSError, StorageError."""
         directory = self._directory
         directory.take_clean_shutdown_mark()
+        self._doubts_transaction_indexes = not self._cache.files.exists(directory.file(TRANSACTION_INDEXES_WHOLE))
         self._remove_left_over()
         recovery_points, starts = (
             self._checkpoint(RECOVERY_POINT_CHECKPOINT),
@@ -77,6 +81,22 @@ class LogDirectoryLoader:
         for topic_partition, path in copies:
             directory.futures[topic_partition] = yield from self._open(path, topic_partition, recovery_points, starts)
             yield None
+        if self._doubts_transaction_indexes:
+            yield from self._trust_transaction_indexes()
+
+    def _trust_transaction_indexes(self) -> Steps[None]:
+        """Every log was looked through once: note it, unless damage hid something. Earlier releases lost aborted
+        transactions where a log was small at a stop, and went on with an index that lacked them."""
+        directory = self._directory
+        logs = (*directory.logs.values(), *directory.futures.values())
+        if logs:
+            added = sum(log.load_report.transactions_added for log in logs if log.load_report is not None)
+            self._on_event(
+                directory.path,
+                f"looked through {len(logs)} logs for aborted transactions not in their indexes: {added}",
+            )
+        if all(segment.transaction_index_is_whole for log in logs for segment in log.segments):
+            yield lambda: replace_file(self._cache.files, directory.file(TRANSACTION_INDEXES_WHOLE), b"0\n")
 
     def _remove_left_over(self) -> None:
         files = self._cache.files
@@ -106,6 +126,7 @@ class LogDirectoryLoader:
             clean_shutdown=self._directory.was_clean,
             producer_expiration_ms=self._producer_expiration_ms,
             sync_directory=self._sync_directory,
+            doubts_transaction_indexes=self._doubts_transaction_indexes,
         )
         for event in log.load_report.events if log.load_report is not None else ():
             self._on_event(log.directory, event)

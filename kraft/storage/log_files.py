@@ -28,6 +28,7 @@ CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 ABSENT_DIRECTORIES = "absent-directories"
+TRANSACTION_INDEXES_WHOLE = "transaction-indexes-whole"
 LOCK = ".lock"
 
 SEGMENT_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)

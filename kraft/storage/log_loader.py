@@ -10,6 +10,8 @@
    whole batches follow the bad bytes and no crash explains that, it is damage: what is dropped is kept aside
    (`damaged_log`). Producer state, aborted transactions and leader epochs are rebuilt on the way.
 4. Otherwise producer state comes from the newest readable snapshot and the headers of the batches behind it.
+5. A transaction index that is missing, or that an earlier release may have left incomplete, is completed from the
+   headers of all batches (`transaction_rebuild`). Nothing is taken to be committed because its index is gone.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from kraft.storage.producer_rebuild import HEADERS_PER_STEP, rebuild_producers, 
 from kraft.storage.producer_state_manager import ProducerStateManager
 from kraft.storage.segment_recovery import BadBatch, recover_segment
 from kraft.storage.steps import Steps
+from kraft.storage.transaction_rebuild import complete_transaction_indexes
 
 TEMPORARY_SUFFIX = ".tmp"
 
@@ -55,6 +58,7 @@ class LoadReport:
     events: list[str] = field(default_factory=list)
     bytes_cut: int = 0
     segments_recovered: int = 0
+    transactions_added: int = 0
     was_flushed: bool = False
 
 
@@ -79,7 +83,7 @@ class LogLoader:
     """Loads one partition directory. Used once.
 
     `sync_directory` hears of a directory whose names have to be durable before the log is written to; without it
-    that is a job of `load`.
+    that is a job of `load`. `doubts_transaction_indexes`: those that are there may lack entries.
     """
 
     def __init__(
@@ -94,8 +98,10 @@ class LogLoader:
         now_ms: int,
         producer_expiration_ms: int,
         sync_directory: Callable[[str], None] | None = None,
+        doubts_transaction_indexes: bool = False,
     ) -> None:
         self._sync_directory = sync_directory
+        self._doubts_transaction_indexes = doubts_transaction_indexes
         self._sync_names = partial(cache.files.sync_directory, directory)
         self._cache = cache
         self._files = cache.files
@@ -126,6 +132,7 @@ class LogLoader:
         if not self._segments or end_offset < self._log_start_offset:
             end_offset = yield from self._start_afresh(end_offset)
         start_offset = max(self._log_start_offset, self._segments[0].base_offset)
+        yield from self._complete_transaction_indexes()
         yield from self._complete_epochs()
         self._epochs.truncate_from_end(end_offset)
         self._epochs.truncate_from_start(start_offset)
@@ -163,7 +170,8 @@ class LogLoader:
         return None
 
     def _lacks_indexes(self, segment: LogSegment) -> bool:
-        """A clean close leaves the indexes out where they would be empty."""
+        """A clean close leaves the indexes out where they would be empty. Earlier releases left out the transaction
+        index with them, empty or not."""
         return not any(
             f"{segment.base_offset:020d}{suffix}" in self._names
             for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
@@ -249,6 +257,7 @@ class LogLoader:
             will_be_recovered = not self._clean and self._end_of(index) > self._recovery_point
             will_be_walked = self._clean and index + 1 == len(self._segments) and self._lacks_indexes(segment)
             if not will_be_recovered and not will_be_walked:
+                segment.transaction_index_is_whole = segment.has_transaction_index_file
                 yield from self._check_indexes(segment)
 
     def _end_of(self, index: int) -> int:
@@ -261,6 +270,22 @@ class LogLoader:
         except CorruptData as problem:
             self._report.events.append(f"indexed segment {segment.base_offset} anew: {problem}")
             yield from self._recover_segment(segment, with_state=False)
+
+    def _complete_transaction_indexes(self) -> Steps[None]:
+        doubted = {
+            segment.base_offset
+            for segment in self._segments
+            if self._doubts_transaction_indexes or not segment.transaction_index_is_whole
+        }
+        if not doubted:
+            return
+        added = yield from complete_transaction_indexes(self._segments, doubted, self._report.events.append)
+        if added:
+            self._report.transactions_added = added
+            self._report.events.append(
+                f"read back {added} aborted transactions that the transaction indexes lacked; read_committed consumers "
+                "leave out their records again"
+            )
 
     def _load_epochs(self) -> LeaderEpochCache:
         path = self._path(LEADER_EPOCH_CHECKPOINT)
@@ -359,8 +384,12 @@ class LogLoader:
             next((each.base_offset for each in later if each.size), None),
         )
         self._report.segments_recovered += 1
+        segment.transaction_index_is_whole = with_state
         if segment is not self._segments[-1] or not with_state:
             segment.close_for_appends()
+            if not with_state:  # Below the recovery point no flush comes by again.
+                for opened in segment.files_to_sync(with_indexes=True):
+                    yield opened.file.sync
         if bad is None:
             return False
         truncated = before - segment.size

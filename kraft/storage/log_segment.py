@@ -49,6 +49,7 @@ class LogSegment:
         "created_ms",
         "size",
         "suffix",
+        "transaction_index_is_whole",
     )
 
     def __init__(
@@ -78,6 +79,8 @@ class LogSegment:
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._transaction_index: TransactionIndex | None = None
+        self.transaction_index_is_whole = True
+        """Whether every transaction aborted in here is in the index. Only a start finds out that it is not known."""
 
     def path(self, suffix: str) -> str:
         return f"{self._directory}/{offset_file_name(self.base_offset, suffix)}{self.suffix}"
@@ -206,29 +209,33 @@ class LogSegment:
 
     @property
     def indexes_say_nothing(self) -> bool:
-        """No entry in the offset index: a walk over the headers tells as much, so a clean close need not write the
-        indexes."""
-        return self.offset_index.count == 0
+        """No entry in the offset index, and nothing aborted: a walk over the headers tells as much, so a clean close
+        need not write the indexes."""
+        return self.offset_index.count == 0 and self.transaction_index_is_whole and self.transaction_index.count == 0
 
     def index_by_headers(self, index_interval_bytes: int) -> int:
-        """Make the indexes in memory from the batches' headers, for a segment whose files lack them; the next offset.
+        """Make the sparse indexes in memory from the batches' headers, for a segment whose files lack them; the next
+        offset.
 
-        `size` becomes the end of the last whole batch.
+        `size` becomes the end of the last whole batch. The transaction index is known to be empty where there is no
+        control batch, and unknown where there is one.
         """
         end, end_offset = self.size, self.base_offset
         self._reset_indexes()
         for _, batch in walk_headers(self.open_log().file, 0, end):
             self.appended(batch.size, batch.last_offset, batch.max_timestamp, index_interval_bytes)
             end_offset = batch.next_offset
+            if batch.is_control:
+                self.transaction_index_is_whole = False
         return end_offset
 
     def spill_indexes(self) -> None:
-        """Write what the indexes hold in memory; the two sparse ones exist from now on, if only as empty files.
-        Raises OSError."""
+        """Write what the indexes hold in memory. They exist from now on, if only as empty files, but for a
+        transaction index that is not known to be whole. Raises OSError."""
         self.offset_index.open_for_sync()
         self.time_index.open_for_sync()
-        if self._transaction_index is not None:
-            self._transaction_index.spill()
+        if self.transaction_index_is_whole:
+            self.transaction_index.open_for_sync()
 
     def files_to_sync(self, *, with_indexes: bool) -> list[OpenFile]:
         """What a flush of this segment must sync. The indexes matter once the segment will not be recovered any
@@ -236,8 +243,8 @@ class LogSegment:
         opened = [self.make_log()]
         if with_indexes:
             opened += [self.offset_index.open_for_sync(), self.time_index.open_for_sync()]
-            if self._transaction_index is not None and self._transaction_index.count:
-                opened.append(self._transaction_index.open_for_sync())
+            if self.transaction_index_is_whole:
+                opened.append(self.transaction_index.open_for_sync())
         return opened
 
     def truncate_to(self, offset: int) -> None:
@@ -274,6 +281,7 @@ class LogSegment:
         self._transaction_index = TransactionIndex(
             self._cache, self.path(TRANSACTION_INDEX_SUFFIX), self.base_offset, stored_bytes=0
         )
+        self.transaction_index_is_whole = True
         self.size = self._bytes_since_index = 0
         self._largest_timestamp, self._largest_timestamp_offset, self._rolling_timestamp = (
             NO_TIMESTAMP,
@@ -320,6 +328,20 @@ class LogSegment:
 
     def modified_ms(self) -> int:
         return self._cache.files.status(self._log_path).modified_ms
+
+    @property
+    def has_index_files(self) -> bool:
+        """Whether the sparse indexes have files, as those of a closed segment do."""
+        return self._cache.files.exists(self.path(OFFSET_INDEX_SUFFIX))
+
+    @property
+    def has_transaction_index_file(self) -> bool:
+        return self._cache.files.exists(self.path(TRANSACTION_INDEX_SUFFIX))
+
+    def require_transaction_index(self) -> None:
+        """Raises CorruptData unless it is known which transactions were aborted in here."""
+        if not self.transaction_index_is_whole:
+            raise CorruptData(f"{self.path(TRANSACTION_INDEX_SUFFIX)} is not known to have every aborted transaction")
 
     def check_indexes(self) -> None:
         """Raises CorruptData unless both sparse indexes exist and can be true."""

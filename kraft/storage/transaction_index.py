@@ -1,14 +1,16 @@
-"""Aborted transactions of a segment (KIP-98): entries of 34 bytes, in the order of their markers; the file exists
-only where there is one.
+"""Aborted transactions of a segment (KIP-98): entries of 34 bytes, in the order of their markers.
+
+A closed segment has the file also where nothing was aborted, so that a missing one is known to be missing. Kafka makes
+it with the first entry, and reads an empty one.
 
 A read_committed Fetch returns those that overlap its range, and the consumer leaves their records out. Unlike the
-other indexes this one cannot be rebuilt from its segment alone: the transaction may have begun in an earlier one, so
-recovery replays producer state along with it.
+other indexes this one cannot be rebuilt from its segment alone: the transaction may have begun in an earlier one. So
+recovery replays producer state along with it, and `transaction_rebuild` walks the log from its start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 
 from kraft.common.errors import CorruptData
@@ -41,13 +43,7 @@ class TransactionIndex(IndexFile):
     __slots__ = ()
 
     def append(self, transaction: AbortedTransaction) -> None:
-        self.append_raw(
-            VERSION,
-            transaction.producer_id,
-            transaction.first_offset,
-            transaction.last_offset,
-            transaction.last_stable_offset,
-        )
+        self.append_raw(*_fields(transaction))
 
     def __iter__(self) -> Iterator[AbortedTransaction]:
         for index in range(self.count):
@@ -77,3 +73,18 @@ class TransactionIndex(IndexFile):
         for transaction in self:
             if transaction.last_offset < self.base_offset or transaction.first_offset > transaction.last_offset:
                 raise CorruptData(f"{self.path}: {transaction} cannot be right in the segment at {self.base_offset}")
+
+
+def encode_transactions(transactions: Iterable[AbortedTransaction]) -> bytes:
+    """The content of an index that has these entries."""
+    return b"".join(TransactionIndex.ENTRY.pack(*_fields(transaction)) for transaction in transactions)
+
+
+def _fields(transaction: AbortedTransaction) -> tuple[int, int, int, int, int]:
+    return (
+        VERSION,
+        transaction.producer_id,
+        transaction.first_offset,
+        transaction.last_offset,
+        transaction.last_stable_offset,
+    )

@@ -114,9 +114,10 @@ class UnifiedLog:
         clean_shutdown: bool = False,
         producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         sync_directory: Callable[[str], None] | None = None,
+        doubts_transaction_indexes: bool = False,
     ) -> Steps[UnifiedLog]:
         """The log in `directory`, recovered unless `clean_shutdown`. Where there is no directory it is empty, and the
-        disk is not touched.
+        disk is not touched. `doubts_transaction_indexes` as for `LogLoader`.
 
         Raises StorageError, OSError.
         """
@@ -134,6 +135,7 @@ class UnifiedLog:
                 now_ms=now_ms,
                 producer_expiration_ms=producer_expiration_ms,
                 sync_directory=sync_directory,
+                doubts_transaction_indexes=doubts_transaction_indexes,
             )
             log._adopt((yield from loader.load()))
             on_disk = log._read_topic_id()
@@ -445,8 +447,11 @@ class UnifiedLog:
 
     def aborted_transactions(self, offset: int, bound: int, data: FetchData | None = None) -> list[AbortedTransaction]:
         """The aborted transactions that a read_committed Fetch of [offset, bound) must be told; of `data`, where that
-        does not reach so far, only those that it may overlap."""
-        return [] if self._producers is None else self.local.aborted_transactions(offset, bound, data)
+        does not reach so far, only those that it may overlap. Raises StorageError."""
+        try:
+            return self.local.aborted_transactions(offset, bound, data)
+        except OSError as problem:
+            raise upkeep_failure(problem, str(self.topic_partition)) from problem
 
     # Offsets and epochs
 

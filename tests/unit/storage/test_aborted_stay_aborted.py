@@ -1,0 +1,208 @@
+"""What was aborted stays aborted, whatever way the process ended and whatever became of index and producers."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kraft.common.errors import CorruptData
+from kraft.protocol.records.control_record import ControlRecordType
+from kraft.protocol.records.record_batch import batches
+from kraft.storage.cleaner_manager import LogCleanerManager
+from kraft.storage.log_cleaner import Uncleanable
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_files import TRANSACTION_INDEX_SUFFIX, TRANSACTION_INDEXES_WHOLE
+from kraft.storage.log_manager import LogManager
+from kraft.storage.steps import run_here
+from kraft.storage.unified_log import UnifiedLog
+from kraft.storage.verification import NOT_REQUIRED
+from tests.unit.storage.cleaning import cleaning_of
+from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, content
+from tests.unit.storage.test_producer_state import end
+
+DAY_MS = 86_400_000
+ABORTED = [(1, 0, 1), (1, 4, 5)]
+SNAPSHOT = ".snapshot"
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def produce(log: UnifiedLog, sequence: int, *, producer_id: int = 1) -> None:
+    """A record of a transaction, always of the same key."""
+    options = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence, "is_transactional": True}
+    produced = batch_of(b"%d" % sequence, keys=(b"k",), **options)
+    log.append_as_leader(produced, 0, now_ms=NOW_MS, verification=NOT_REQUIRED)
+    log.update_high_watermark(log.log_end_offset)
+
+
+def write(log: UnifiedLog) -> None:
+    """Abort, commit, abort: offsets 0, 2 and 4, with a marker behind each."""
+    for index, outcome in enumerate((ControlRecordType.ABORT, ControlRecordType.COMMIT, ControlRecordType.ABORT)):
+        produce(log, index)
+        end(log, outcome)
+    log.update_high_watermark(log.log_end_offset)
+
+
+def aborted(log: UnifiedLog) -> list[tuple[int, int, int]]:
+    found = log.aborted_transactions(0, log.log_end_offset)
+    return [(each.producer_id, each.first_offset, each.last_offset) for each in found]
+
+
+def remove(machine: Machine, *suffixes: str) -> None:
+    """Of the partition's files, those that end so."""
+    for name in machine.files.list_directory(DIRECTORY):
+        if name.endswith(suffixes):
+            machine.files.remove(f"{DIRECTORY}/{name}")
+
+
+def test_a_small_log_that_was_closed_keeps_its_aborted_transactions(machine: Machine) -> None:
+    log = machine.log()
+    write(log)
+    log.close()
+    machine.power_off()
+    assert aborted(machine.log(clean=True)) == ABORTED
+
+
+def test_they_are_told_when_no_producer_is_known_any_more(machine: Machine) -> None:
+    log = machine.log(LogConfig(index_interval_bytes=1))
+    write(log)
+    log.maybe_expire_producers(NOW_MS + DAY_MS)
+    assert not log.has_producers
+    log.close()
+    remove(machine, SNAPSHOT)
+    log = machine.log(LogConfig(index_interval_bytes=1), clean=True, now_ms=NOW_MS + DAY_MS)
+    assert aborted(log) == ABORTED
+
+
+@pytest.mark.parametrize("config", [LogConfig(), LogConfig(index_interval_bytes=1), LogConfig(segment_bytes=250)])
+@pytest.mark.parametrize("lost", [(TRANSACTION_INDEX_SUFFIX,), (TRANSACTION_INDEX_SUFFIX, SNAPSHOT)])
+def test_a_transaction_index_that_is_missing_is_read_back(
+    machine: Machine, config: LogConfig, lost: tuple[str, ...]
+) -> None:
+    log = machine.log(config)
+    write(log)
+    log.close()
+    remove(machine, *lost)
+    log = machine.log(config, clean=True)
+    assert aborted(log) == ABORTED
+    assert log.load_report is not None
+    assert any("read back 2 aborted transactions" in event for event in log.load_report.events)
+    log.close()
+    machine.power_off()
+    log = machine.log(config, clean=True)
+    assert aborted(log) == ABORTED
+    assert log.load_report is not None
+    assert log.load_report.events == [], "it is mended once"
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_another_index_that_is_made_anew_takes_no_aborted_transaction_along(machine: Machine, suffix: str) -> None:
+    log = machine.log(LogConfig(segment_bytes=250))
+    write(log)
+    log.close()
+    remove(machine, suffix)
+    assert aborted(machine.log(LogConfig(segment_bytes=250), clean=True)) == ABORTED
+
+
+def test_what_follows_a_transaction_that_is_still_open_is_told_as_before(machine: Machine) -> None:
+    log = machine.log()
+    produce(log, 0, producer_id=2)
+    write(log)
+    before = log.aborted_transactions(0, log.log_end_offset)
+    log.close()
+    remove(machine, TRANSACTION_INDEX_SUFFIX)
+    after = machine.log(clean=True).aborted_transactions(0, log.log_end_offset)
+    assert list(map(repr, after)) == list(map(repr, before))
+
+
+def manager_of(machine: Machine, config: LogConfig) -> tuple[LogManager, list[str]]:
+    """Loaded, and what it told."""
+    manager = machine.manager(lambda: config, random.Random(1))
+    told: list[str] = []
+    manager._on_event = lambda _, sentence: told.append(sentence)
+    manager.open(None)
+    manager.load(NOW_MS)
+    return manager, told
+
+
+def stop(manager: LogManager) -> None:
+    for _ in manager.close_logs():
+        pass
+    manager.finish_shutdown()
+
+
+def test_an_index_that_an_earlier_release_left_incomplete_is_completed_once(machine: Machine) -> None:
+    """It lost the first entry when the log was small, and went on with a file that has the second alone."""
+    config = LogConfig(index_interval_bytes=1)
+    manager, _ = manager_of(machine, config)
+    write(manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS))
+    stop(manager)
+    path = f"{DIRECTORY}/00000000000000000000{TRANSACTION_INDEX_SUFFIX}"
+    file = machine.files.open(path)
+    last = file.pread(34, 34)
+    file.truncate(0)
+    file.append((last,))
+    machine.files.remove(f"/data/{TRANSACTION_INDEXES_WHOLE}")
+    manager, told = manager_of(machine, config)
+    log = manager.get(T0)
+    assert log is not None
+    assert aborted(log) == ABORTED
+    assert sum("read back 1 aborted transactions" in sentence for sentence in told) == 1
+    stop(manager)
+    machine.power_off()
+    manager, told = manager_of(machine, config)
+    log = manager.get(T0)
+    assert log is not None
+    assert (aborted(log), told) == (ABORTED, [])
+
+
+def test_where_damage_hides_what_was_aborted_nobody_is_told_that_it_is_committed(machine: Machine) -> None:
+    config = LogConfig(cleanup_policy=("compact",), index_interval_bytes=1, min_cleanable_dirty_ratio=0.0)
+    manager, _ = manager_of(machine, config)
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    write(log)
+    log.roll(NOW_MS)
+    stop(manager)
+    remove(machine, f"00{TRANSACTION_INDEX_SUFFIX}")
+    file = machine.files.open(f"{DIRECTORY}/00000000000000000000.log")
+    first = next(iter(batches(file.pread(file.size(), 0))))
+    file.pwrite(b"\x7f", first.size + 8)
+    machine.files.remove(f"/data/{TRANSACTION_INDEXES_WHOLE}")
+    manager, told = manager_of(machine, config)
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    assert any("is unknown" in sentence for sentence in told)
+    assert not machine.files.exists(f"/data/{TRANSACTION_INDEXES_WHOLE}")
+    with pytest.raises(CorruptData, match="not known to have every aborted"):
+        log.aborted_transactions(0, log.log_end_offset)
+    log.update_high_watermark(log.log_end_offset)
+    with pytest.raises(Uncleanable, match="transaction index"):
+        run_here(cleaning_of(LogCleanerManager(manager))[1])
+
+
+def test_compaction_refuses_a_log_that_has_lost_a_transaction_index(machine: Machine) -> None:
+    manager, _ = manager_of(machine, LogConfig(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0))
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    write(log)
+    log.roll(NOW_MS)
+    log.flush()
+    remove(machine, TRANSACTION_INDEX_SUFFIX)
+    with pytest.raises(Uncleanable, match="lost its transaction index"):
+        run_here(cleaning_of(LogCleanerManager(manager))[1])
+
+
+def test_compaction_keeps_what_was_committed_and_drops_what_was_aborted(machine: Machine) -> None:
+    config = LogConfig(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+    manager, _ = manager_of(machine, config)
+    write(manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS))
+    stop(manager)
+    manager, _ = manager_of(machine, config)
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    log.update_high_watermark(log.log_end_offset)
+    log.roll(NOW_MS)
+    log.flush()
+    run_here(cleaning_of(LogCleanerManager(manager))[1])
+    assert [offset for offset, _, _ in content(log)] == [2]
