@@ -80,7 +80,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The last lines name what this machine lacks, how many tests were skipped for it, and what to type."""
+    """The last lines tell which foreign clients hung and were replaced, what this machine lacks, how many tests were
+    skipped for it, and what to type."""
+    hung = [
+        f"{report.nodeid}: {value}"
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == "hung" and report.when == "call"
+    ]
+    if hung:
+        terminalreporter.section(f"foreign clients that hung: {len(hung)}")
+        terminalreporter.write_line("\n".join(hung))
     reasons: dict[str, int] = {}
     for report in terminalreporter.stats.get("skipped", ()):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Thread
 
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as AioTopicPartition
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from jepsen.java.kafka import tool
 from jepsen.three_nodes import ThreeNodes, until
+from kraft.testing.foreign.librdkafka import Consumer, Producer
+from kraft.testing.foreign.process import Hung
 from tests.capabilities import require_capability
 
 SETTINGS = {
@@ -29,7 +30,6 @@ PARTITIONS = 2
 INPUTS = 60
 PER_TRANSACTION = 5
 DEAD_SECONDS = 3
-HUNG_SECONDS = 30
 JAVA_RECORDS = 1000
 
 
@@ -64,13 +64,18 @@ def read(cluster: ThreeNodes, topic: str, isolation: str, partitions: int = PART
             values.append(int(message.value()))
         else:
             ended.add(message.partition())
-    consumer.close()
+    consumer.process.close()
     return sorted(values)
 
 
 class Transformer:
-    """Reads a topic, writes what it read to another, and commits both together. It is begun anew, with the same
-    transactional id, after every error that ends a producer."""
+    """Reads a topic, writes what it read to another, and commits both together.
+
+    Its clients live in a process of their own, and it is begun anew, with the same transactional id and group, after
+    every error that ends a producer and wherever librdkafka hangs, whatever timeout it is given: it was seen to wait
+    for a coordinator that has left the metadata (confluentinc/librdkafka, issues 5456 and 5511), and two of its
+    threads for each other's locks (`rd_kafka_toppar_handle_OffsetForLeaderEpoch`, `rd_kafka_toppar_forget_leader`).
+    """
 
     def __init__(self, cluster: ThreeNodes, source: str, target: str) -> None:
         self._cluster = cluster
@@ -78,21 +83,27 @@ class Transformer:
         self._target = target
         self.commits = 0
         self.aborts = 0
+        self.hangs: list[str] = []
         self._start()
 
     def _start(self) -> None:
         deadline = time.monotonic() + SECONDS_MAX
         while True:
-            self.producer = Producer(
-                self._cluster.servers(
-                    transactional_id=f"transform-{self._source}", socket_timeout_ms=3000, transaction_timeout_ms=10_000
-                )
-            )
             try:
-                self.producer.init_transactions(20)
-                break
-            except KafkaException:
+                self._begin()
+                return
+            except (KafkaException, Hung) as problem:
+                self._note(problem)
+                self.producer.process.close()
                 assert time.monotonic() < deadline, "no producer could be begun"
+
+    def _begin(self) -> None:
+        self.producer = Producer(
+            self._cluster.servers(
+                transactional_id=f"transform-{self._source}", socket_timeout_ms=3000, transaction_timeout_ms=10_000
+            )
+        )
+        self.producer.init_transactions(20)
         self.consumer = Consumer(
             self._cluster.servers(
                 group_id=f"transform-{self._source}",
@@ -101,17 +112,29 @@ class Transformer:
                 enable_auto_commit=False,
                 session_timeout_ms=6000,
                 socket_timeout_ms=3000,
-            )
+            ),
+            process=self.producer.process,
         )
         self.consumer.subscribe([self._source])
 
+    def _note(self, problem: Exception) -> None:
+        if isinstance(problem, Hung):
+            self.hangs.append(str(problem))
+
     def _restart(self) -> None:
-        self.consumer.close()
-        del self.producer
+        """A crash of the whole client: its transaction is left open, its place in the group is not given up."""
+        self.producer.process.close()
         self._start()
 
     def step(self, *, abort: bool = False) -> None:
         """One transaction over what there is to read; by choice it is aborted."""
+        try:
+            self._transact(abort=abort)
+        except Hung as problem:
+            self._note(problem)
+            self._restart()
+
+    def _transact(self, *, abort: bool) -> None:
         messages = [each for each in self.consumer.consume(PER_TRANSACTION, 1) if each.error() is None]
         if not messages:
             return
@@ -119,7 +142,8 @@ class Transformer:
             self.producer.begin_transaction()
             for message in messages:
                 self.producer.produce(self._target, message.value(), partition=int(message.value()) % PARTITIONS)
-            self._send_offsets()
+            positions = self.consumer.position(self.consumer.assignment())
+            self.producer.send_offsets_to_transaction(positions, self.consumer.consumer_group_metadata(), 20)
             if abort:
                 self.producer.flush(SECONDS_MAX)  # What is still queued would not be sent at all.
                 self._abort()
@@ -131,23 +155,6 @@ class Transformer:
                 self._abort()
             else:
                 self._restart()
-        except TimeoutError:
-            self._start()  # Closing the one that hangs would hang as well; the new one fences it.
-
-    def _send_offsets(self) -> None:
-        """Raises KafkaException; TimeoutError where librdkafka hangs for good, whatever timeout it is given: it waits
-        for a coordinator that has left the metadata (confluentinc/librdkafka, issues 5456 and 5511)."""
-        sent: Future[None] = Future()
-        arguments = self.consumer.position(self.consumer.assignment()), self.consumer.consumer_group_metadata(), 20
-
-        def send(producer: Producer) -> None:
-            try:
-                sent.set_result(producer.send_offsets_to_transaction(*arguments))
-            except KafkaException as problem:
-                sent.set_exception(problem)
-
-        Thread(target=send, args=(self.producer,), daemon=True).start()
-        sent.result(HUNG_SECONDS)
 
     def _abort(self) -> None:
         self.aborts += 1
@@ -172,10 +179,14 @@ class Transformer:
             found = self.consumer.committed([TopicPartition(self._source, index) for index in range(PARTITIONS)], 10)
         except KafkaException:
             return 0
+        except Hung as problem:
+            self._note(problem)
+            self._restart()
+            return 0
         return sum(max(each.offset, 0) for each in found)
 
     def close(self) -> None:
-        self.consumer.close()
+        self.producer.process.close()
 
 
 @contextmanager
@@ -209,12 +220,14 @@ async def _read_with_aiokafka(cluster: ThreeNodes, topic: str, count: int) -> li
         await consumer.stop()
 
 
-def test_consume_transform_produce_is_exactly_once_while_leaders_die(cluster: ThreeNodes) -> None:
+def test_consume_transform_produce_is_exactly_once_while_leaders_die(
+    cluster: ThreeNodes, record_property: Callable[[str, object], None]
+) -> None:
     source, target = cluster.create("inputs", PARTITIONS), cluster.create("outputs", PARTITIONS)
-    producer = Producer(cluster.servers())
-    for value in range(INPUTS):
-        producer.produce(source, b"%d" % value, partition=value % PARTITIONS)
-    assert producer.flush(SECONDS_MAX) == 0
+    with Producer(cluster.servers()) as producer:
+        for value in range(INPUTS):
+            producer.produce(source, b"%d" % value, partition=value % PARTITIONS)
+        assert producer.flush(SECONDS_MAX) == 0
     transformer = Transformer(cluster, source, target)
     until(lambda: transformer.step() or transformer.commits >= 2, "no transaction was committed")
     transformer.step(abort=True)
@@ -225,6 +238,8 @@ def test_consume_transform_produce_is_exactly_once_while_leaders_die(cluster: Th
         cluster.until_in_sync(target)
     transformer.until_all_is_read()
     transformer.close()
+    for hung in transformer.hangs:
+        record_property("hung", hung)
     assert transformer.aborts
     inputs = list(range(INPUTS))
     assert read(cluster, target, "read_committed") == inputs
@@ -262,6 +277,7 @@ def test_java_clients_write_and_read_transactions(cluster: ThreeNodes) -> None:
         "1",
     )
     hanging.abort_transaction(SECONDS_MAX)
+    hanging.process.close()
     said = tool(
         "console-consumer",
         "--bootstrap-server",

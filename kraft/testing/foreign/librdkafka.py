@@ -1,0 +1,164 @@
+"""`Producer`, `Consumer` and `AdminClient` of confluent_kafka over a process of their own.
+
+Methods have the names and parameters of confluent_kafka, so a test changes one import. Differences:
+
+- Each call ends: after the timeout it was given, or `CALL_SECONDS_MAX`, and `GRACE_SECONDS` more it raises `Hung`.
+- Callbacks run within the next call of the same process's clients, in the thread that makes it.
+- What the admin client returns as futures is there already, within done futures.
+- A consumer and a producer of one transaction share a process: `Producer(..., process=consumer.process)`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from itertools import count
+from types import TracebackType
+from typing import Any, Final, Self
+
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from kraft.testing.foreign.process import ForeignProcess
+
+MAKER: Final = 0
+"""The number of the object that makes clients."""
+CALL_SECONDS_MAX: Final = 75.0
+"""For a call without a timeout of its own: librdkafka's longest default, 60 s, and some more."""
+GRACE_SECONDS: Final = 15.0
+"""How much later than its timeout a call may end, on a busy machine."""
+CALLBACKS: Final = ("on_delivery", "on_assign", "on_revoke", "on_lost", "on_commit", "stats_cb", "error_cb")
+TIMEOUT_PLACE: Final = {
+    "poll": 0,
+    "flush": 0,
+    "init_transactions": 0,
+    "commit_transaction": 0,
+    "abort_transaction": 0,
+    "consume": 1,
+    "committed": 1,
+    "offsets_for_times": 1,
+    "get_watermark_offsets": 1,
+    "list_topics": 1,
+    "send_offsets_to_transaction": 2,
+}
+"""Where a method has its timeout in seconds, if it is not given by name."""
+
+
+_SERIALS: Final = count()
+_CLIENTS: Final[weakref.WeakValueDictionary[int, Client]] = weakref.WeakValueDictionary()
+"""Clients of all processes by serial number: a callback of one may come with another's answer."""
+
+
+class Client:
+    """An object of the child, by its number there. A method that this class lacks is one of that object's.
+
+    Use it as a context manager, or close its `process`.
+    """
+
+    def __init__(self, kind: str, settings: Mapping[str, Any], process: ForeignProcess | None = None) -> None:
+        self.process = process or ForeignProcess()
+        self._number = MAKER
+        self._callbacks: dict[int, Callable[..., Any]] = {}
+        self._numbers = count()
+        self._serial = next(_SERIALS)
+        _CLIENTS[self._serial] = self
+        self._number = self._call(kind, (self._with_tokens(settings),), {}).number
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        return lambda *arguments, **options: self._call(method, arguments, options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the process, with whatever its clients still have under way."""
+        self.process.close()
+
+    def __len__(self) -> int:
+        return int(self._call("__len__", (), {}))
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _with_tokens(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options with a token in place of each callback, by which the child tells that it was called."""
+        made = dict(options)
+        for name in CALLBACKS:
+            if made.get(name) is not None:
+                number = next(self._numbers)
+                self._callbacks[number] = made[name]
+                made[name] = [self._serial, number, name == "on_delivery"]
+        return made
+
+    def _call(self, method: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        seconds = _timeout(method, arguments, options) + GRACE_SECONDS
+        outcome, events = self.process.ask(self._number, method, tuple(arguments), self._with_tokens(options), seconds)
+        for token, told in events:
+            client = _CLIENTS.get(token[0])
+            if client is not None:
+                client.call_back(token[1], told, once=token[2])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def call_back(self, number: int, told: Sequence[Any], *, once: bool) -> None:
+        """Hand what librdkafka called back to the caller's function, which is then forgotten if it is called once."""
+        callback = self._callbacks.pop(number) if once else self._callbacks[number]
+        callback(*told)
+
+
+class Producer(Client):
+    """Its `flush` returns how many messages are still under way."""
+
+    def __init__(self, settings: Mapping[str, Any], *, process: ForeignProcess | None = None) -> None:
+        super().__init__("Producer", settings, process)
+
+
+class Consumer(Client):
+    """Its rebalance callbacks get this object first, as confluent_kafka's do."""
+
+    def __init__(self, settings: Mapping[str, Any], *, process: ForeignProcess | None = None) -> None:
+        super().__init__("Consumer", settings, process)
+
+    def subscribe(self, topics: Sequence[str], **callbacks: Callable[..., Any]) -> None:
+        with_self = {name: partial(callback, self) for name, callback in callbacks.items()}
+        self._call("subscribe", (list(topics),), with_self)
+
+
+class AdminClient(Client):
+    """Answers of several items are a map of futures that are done already."""
+
+    def __init__(self, settings: Mapping[str, Any], *, process: ForeignProcess | None = None) -> None:
+        super().__init__("AdminClient", settings, process)
+
+    def create_topics(self, topics: Sequence[NewTopic], **options: Any) -> dict[str, Future[None]]:
+        return _futures(self._call("create_topics", (list(topics),), options))
+
+    def create_partitions(self, partitions: Sequence[NewPartitions], **options: Any) -> dict[str, Future[None]]:
+        return _futures(self._call("create_partitions", (list(partitions),), options))
+
+    def delete_topics(self, topics: Sequence[str], **options: Any) -> dict[str, Future[None]]:
+        return _futures(self._call("delete_topics", (list(topics),), options))
+
+
+def _futures(results: Mapping[str, Sequence[Any]]) -> dict[str, Future[None]]:
+    made: dict[str, Future[None]] = {}
+    for name, (outcome, value) in results.items():
+        made[name] = Future()
+        if outcome == "ok":
+            made[name].set_result(None)
+        else:
+            made[name].set_exception(value)
+    return made
+
+
+def _timeout(method: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> float:
+    """Seconds after which librdkafka itself gives up."""
+    place = TIMEOUT_PLACE.get(method, len(arguments))
+    given = arguments[place] if place < len(arguments) else options.get("timeout")
+    return CALL_SECONDS_MAX if given is None or given < 0 else float(given)

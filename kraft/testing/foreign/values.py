@@ -1,0 +1,144 @@
+"""Values of librdkafka as JSON.
+
+Numbers, strings, booleans, None, lists and maps with string keys are themselves. Every other value is a list whose
+first element is its tag: a list of the caller's is tagged too, so that the two cannot be confused.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+from types import SimpleNamespace
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+PLAIN: Final = (str, int, float, bool, type(None))
+
+
+class Received:
+    """A message as the child saw it, with the readers of `confluent_kafka.Message` that tests use."""
+
+    def __init__(
+        self,
+        topic: str | None,
+        partition: int | None,
+        offset: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        leader_epoch: int | None,
+        error: KafkaError | None,
+    ) -> None:
+        self._topic = topic
+        self._partition = partition
+        self._offset = offset
+        self._key = key
+        self._value = value
+        self._leader_epoch = leader_epoch
+        self._error = error
+
+    def topic(self) -> str | None:
+        return self._topic
+
+    def partition(self) -> int | None:
+        return self._partition
+
+    def offset(self) -> int | None:
+        return self._offset
+
+    def key(self) -> bytes | None:
+        return self._key
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def leader_epoch(self) -> int | None:
+        return self._leader_epoch
+
+    def error(self) -> KafkaError | None:
+        return self._error
+
+
+class Handle:
+    """An object that only the child can hold, by its number there."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def encode(value: Any) -> Any:
+    """The JSON of a value. An object of an unknown type becomes its public attributes; an enumerator its name."""
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, PLAIN):
+        return value
+    if isinstance(value, bytes):
+        return ["bytes", value.decode("latin-1")]
+    if isinstance(value, dict):
+        return ["map", [[encode(key), encode(each)] for key, each in value.items()]]
+    if isinstance(value, list | tuple | set | frozenset):
+        return ["list", [encode(each) for each in value]]
+    return [type(value).__name__, *(encode(each) for each in _parts(value))]
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, Handle):
+        return (value.number,)
+    if isinstance(value, TopicPartition):
+        return (value.topic, value.partition, value.offset, value.metadata, value.leader_epoch, value.error)
+    if isinstance(value, KafkaError):
+        return (value.code(), value.str(), value.fatal(), value.retriable(), value.txn_requires_abort())
+    if isinstance(value, KafkaException):
+        return value.args[:1]
+    if isinstance(value, Message):
+        head = (value.topic(), value.partition(), value.offset(), value.key(), value.value())
+        return (*head, value.leader_epoch(), value.error())
+    if isinstance(value, NewTopic):
+        return (value.topic, value.num_partitions, value.replication_factor, value.replica_assignment, value.config)
+    if isinstance(value, NewPartitions):
+        return (value.topic, value.new_total_count)
+    if isinstance(value, Exception):
+        return (str(value),)
+    return ({name: each for name, each in vars(value).items() if not name.startswith("_")},)
+
+
+def decode(value: Any) -> Any:
+    """The value of a JSON that `encode` made. What has no type here becomes a namespace of its attributes."""
+    if not isinstance(value, list):
+        return value
+    tag, *parts = value
+    if tag == "list":
+        return [decode(each) for each in parts[0]]
+    if tag == "map":
+        return {decode(key): decode(each) for key, each in parts[0]}
+    if tag == "bytes":
+        return parts[0].encode("latin-1")
+    return _made(tag, [decode(each) for each in parts])
+
+
+def _made(tag: str, parts: list[Any]) -> Any:
+    if tag == "TopicPartition":
+        topic, partition, offset, metadata, leader_epoch, error = parts
+        options = {"metadata": metadata, "leader_epoch": leader_epoch}
+        if error is None:
+            given = {name: each for name, each in options.items() if each is not None}
+            return TopicPartition(topic, partition, offset, **given)
+        return SimpleNamespace(topic=topic, partition=partition, offset=offset, error=error, **options)
+    if tag == "KafkaError":
+        code, text, fatal, retriable, requires_abort = parts
+        return KafkaError(code, text, fatal=fatal, retriable=retriable, txn_requires_abort=requires_abort)
+    if tag == "NewTopic":
+        topic, partitions, replicas, assignment, config = parts
+        placed = {"replica_assignment": assignment} if assignment else {"replication_factor": replicas}
+        return NewTopic(topic, partitions, config=config or {}, **placed)
+    makers: dict[str, Any] = {
+        "Handle": Handle,
+        "KafkaException": KafkaException,
+        "Message": Received,
+        "NewPartitions": NewPartitions,
+    }
+    maker = makers.get(tag, getattr(builtins, tag, None))
+    if maker is not None:
+        return maker(*parts)
+    return SimpleNamespace(kind=tag, **parts[0]) if isinstance(parts[0], dict) else RuntimeError(f"{tag}: {parts[0]}")

@@ -1,0 +1,72 @@
+"""A foreign client in a process of its own: what it answers, and that no call of it can hang."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.cimpl import NewTopic
+
+from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
+from kraft.testing.foreign.process import ClientDied, ForeignProcess, Hung
+from kraft.testing.foreign.values import decode, encode
+
+NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+
+
+def test_values_come_back_as_they_were() -> None:
+    error = KafkaError(KafkaError._TIMED_OUT, "late", retriable=True, txn_requires_abort=True)
+    back: Any = decode(encode([b"\x00\xff", {"a": (1, None)}, TopicPartition("t", 1, 2), error, ["bytes", "a"]]))
+    assert back[:2] == [b"\x00\xff", {"a": [1, None]}]
+    assert back[4] == ["bytes", "a"]
+    assert (back[2].topic, back[2].partition, back[2].offset) == ("t", 1, 2)
+    told = back[3]
+    assert (told.code(), told.str(), told.retriable(), told.txn_requires_abort()) == (error.code(), "late", True, True)
+    topic = decode(encode(NewTopic("t", 3, 2, config={"a": "b"})))
+    assert (topic.topic, topic.num_partitions, topic.replication_factor, topic.config) == ("t", 3, 2, {"a": "b"})
+
+
+def test_an_object_without_a_type_here_comes_as_its_attributes() -> None:
+    assert decode(encode(SimpleNamespace(id=3, _hidden=1))).id == 3
+
+
+def test_callbacks_run_within_the_next_call() -> None:
+    told: list[object] = []
+    with Producer({**NOWHERE, "message.timeout.ms": 10}) as producer:
+        producer.produce("t", b"value", on_delivery=lambda error, message: told.append((error.name(), message.value())))
+        assert producer.flush(10) == 0
+    assert told == [("_MSG_TIMED_OUT", b"value")]
+
+
+def test_what_the_client_raises_is_raised_here() -> None:
+    consumer = Consumer({**NOWHERE, "group.id": "g"})
+    with pytest.raises(KafkaException) as raised:
+        consumer.committed([TopicPartition("t", 0)], timeout=0.01)
+    assert raised.value.args[0].name() in ("_TIMED_OUT", "_WAIT_COORD", "_TRANSPORT")
+    with pytest.raises(KafkaException), consumer.process:
+        AdminClient(NOWHERE, process=consumer.process).create_topics([NewTopic("t", 1, 1)], request_timeout=0.1)[
+            "t"
+        ].result()
+
+
+def test_a_call_that_is_not_answered_ends_the_process_and_keeps_its_stacks() -> None:
+    asked = ForeignProcess("tests.unit.testing.deaf_program")
+    with pytest.raises(Hung, match="position was not answered within 1 s") as raised:
+        asked.ask(1, "position", (), {}, 1.0)
+    stacks = Path(str(raised.value).rpartition(" ")[2])
+    assert "deaf_program.py" in stacks.read_text()
+    stacks.unlink()
+    with pytest.raises(ClientDied, match="its process has ended"):
+        asked.ask(1, "position", (), {}, 1.0)
+
+
+def test_a_process_that_ends_is_told() -> None:
+    producer = Producer(NOWHERE)
+    os.kill(producer.process._process.pid, signal.SIGSEGV)
+    with pytest.raises(ClientDied, match="ended in poll with -11"):
+        producer.poll(0)
