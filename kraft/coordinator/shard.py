@@ -107,9 +107,11 @@ class CoordinatorShard(Protocol[S]):
     def replay_marker(self, state: S, marker: Marker) -> S:
         """The state after the end of a producer's transaction. One that is not known here changes nothing."""
 
-    def draft(self, state: S, token: Token, moment: Moment, producer: Producer | None = None) -> Any:
+    def draft(
+        self, state: S, token: Token, moment: Moment, producer: Producer | None = None, committed: S | None = None
+    ) -> Any:
         """A draft (this shard's own kind of `Draft`) that starts from `state`. `producer`: whose transaction its
-        records belong to."""
+        records belong to. `committed`: the state as of the high watermark; None where that is `state`."""
 
     def loaded(self, draft: Any) -> None:
         """Called once, when the whole log has been replayed and before the first operation: sessions start afresh.

@@ -100,7 +100,7 @@ class ShardDriver(Generic[S]):
         `producer`, if one is given. Raises the ApiError of an operation that refuses: nothing has changed then."""
         waiter = Waiter()
         token = self._take_token()
-        draft = self._shard.draft(self.state, token, self._moment(), producer)
+        draft = self._shard.draft(self.state, token, self._moment(), producer, self.committed_state)
         response = operation(draft)
         if draft.records:
             require_room(draft.records, self._log, self.partition)

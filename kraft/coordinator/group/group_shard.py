@@ -49,7 +49,12 @@ class GroupShard:
         return replay_marker(state, marker.producer_id, committed=marker.committed)
 
     def draft(
-        self, state: GroupShardState, token: Token, moment: Moment, producer: Producer | None = None
+        self,
+        state: GroupShardState,
+        token: Token,
+        moment: Moment,
+        producer: Producer | None = None,
+        committed: GroupShardState | None = None,
     ) -> GroupDraft:
         return GroupDraft(
             state,

@@ -8,6 +8,9 @@ the one on record (or the last of the former producer id).
 | Empty | fenced | aborted | fenced | INVALID_TXN_STATE |
 | CompleteAbort | as before | aborted | INVALID_TXN_STATE | INVALID_TXN_STATE |
 | CompleteCommit | INVALID_TXN_STATE | aborted | as before | INVALID_TXN_STATE |
+
+While an id is in transition (a record that is not committed, or markers that are not written) the answer is
+CONCURRENT_TRANSACTIONS, whatever the epoch: the producer that was told its new epoch may be quicker than the markers.
 """
 
 from __future__ import annotations
@@ -44,20 +47,22 @@ class End(NamedTuple):
 def end_transaction(draft: TransactionDraft, end: End, fresh: FreshId) -> tuple[int, int]:
     """Decide the outcome. Returns the producer's id and epoch from now on; (-1, -1) for clients that keep theirs.
     Raises ApiError, ProducerIdNeeded."""
-    found = draft.transaction(end.transactional_id)
+    found = draft.committed(end.transactional_id)
     if found is None:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{end.transactional_id} has no producer")
     if end.version < EPOCHS_BUMPED_AT_END:
         _end_as_before(draft, end, found)
         return NO_PRODUCER_ID, NO_PRODUCER_EPOCH
+    draft.require_settled(end.transactional_id)
     return _end_with_new_epoch(draft, end, found, fresh)
 
 
 def _end_as_before(draft: TransactionDraft, end: End, found: Transaction) -> None:
     if found.producer_id != end.producer_id:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if found.producer_epoch != end.producer_epoch:
+    if found.producer_epoch != end.producer_epoch or end.producer_epoch == EPOCH_MAX:
         raise ApiError(ErrorCode.PRODUCER_FENCED)
+    draft.require_settled(end.transactional_id)
     if found.state is State.ONGOING:
         draft.write(
             end.transactional_id,
@@ -69,8 +74,6 @@ def _end_as_before(draft: TransactionDraft, end: End, found: Transaction) -> Non
                 client_version=0,
             ),
         )
-    elif found.state is PREPARE[end.committed]:
-        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
     elif found.state is not COMPLETE[end.committed]:
         raise _wrong_state(end, found)
 
@@ -86,19 +89,15 @@ def _end_with_new_epoch(draft: TransactionDraft, end: End, found: Transaction, f
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if found.state in (State.ONGOING, State.EMPTY):
         is_valid = end.producer_epoch == found.producer_epoch
-    elif found.state in PREPARE.values():
-        is_valid = found.producer_epoch == end.producer_epoch + 1
     else:
         is_valid = is_retry or end.producer_epoch == found.producer_epoch
-    if not is_valid:
+    if not is_valid or end.producer_epoch == EPOCH_MAX:
         raise ApiError(ErrorCode.PRODUCER_FENCED)
     if found.state is State.ONGOING:
         after = prepare(draft, end.transactional_id, found, committed=end.committed, version=end.version, fresh=fresh)
-    elif found.state is PREPARE[end.committed]:
-        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
     elif found.state is COMPLETE[end.committed] and is_retry:
         after = found
-    elif found.state in PREPARE.values() or end.committed or (is_retry and found.state is not State.EMPTY):
+    elif end.committed or (is_retry and found.state is not State.EMPTY):
         raise _wrong_state(end, found)
     else:
         after = prepare(draft, end.transactional_id, found, committed=False, version=end.version, fresh=fresh)
@@ -115,18 +114,22 @@ def told_to_producer(after: Transaction) -> tuple[int, int]:
 def prepare(
     draft: TransactionDraft, transactional_id: str, found: Transaction, *, committed: bool, version: int, fresh: FreshId
 ) -> Transaction:
-    """Decide the outcome, with a new epoch. Without any partition it begins and ends now. Raises ProducerIdNeeded."""
+    """Decide the outcome, with a new epoch. Without any partition it begins and ends now. Raises ProducerIdNeeded.
+
+    The last epoch stays, as in Kafka: no producer has it, but the log of an earlier release may hold a transaction of
+    it. Leaders refuse a marker of transaction.version 2 whose epoch did not rise, so that one is of version 0."""
+    epoch = min(found.producer_epoch + 1, EPOCH_MAX)
     return draft.write(
         transactional_id,
         found._replace(
             state=PREPARE[committed],
-            producer_epoch=found.producer_epoch + 1,
+            producer_epoch=epoch,
             last_producer_epoch=found.producer_epoch,
             previous_producer_id=found.producer_id,
             next_producer_id=fresh.take() if found.is_exhausted else NO_PRODUCER_ID,
             started_ms=found.started_ms if found.state is State.ONGOING else draft.wall_ms,
             updated_ms=draft.wall_ms,
-            client_version=version,
+            client_version=version if epoch > found.producer_epoch else 0,
         ),
     )
 
@@ -154,7 +157,7 @@ def abort_for_producer(draft: TransactionDraft, transactional_id: str, found: Tr
 def abort_timed_out(draft: TransactionDraft, transactional_id: str, fresh: FreshId) -> bool:
     """Abort the transaction if it has been open for too long by now. Raises ProducerIdNeeded."""
     found = draft.transaction(transactional_id)
-    if found is None or not is_timed_out(found, draft.wall_ms):
+    if found is None or draft.is_in_transition(transactional_id) or not is_timed_out(found, draft.wall_ms):
         return False
     abort_for_producer(draft, transactional_id, found, fresh)
     draft.note(

@@ -12,7 +12,6 @@ from kraft.coordinator.transaction.transaction import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
-    PREPARED,
     State,
     Transaction,
     is_exhausted,
@@ -32,13 +31,12 @@ def init_producer(
 ) -> Transaction | None:
     """The producer's identity from now on; None where an open transaction has to be aborted first: the producer comes
     again. Raises ApiError, ProducerIdNeeded."""
+    draft.require_settled(transactional_id)
     found = draft.transaction(transactional_id)
     if found is None:
         found = Transaction(fresh.take(), NO_PRODUCER_EPOCH, timeout_ms)
     elif claim is not None and not _may_be(claim, found):
         raise ApiError(ErrorCode.PRODUCER_FENCED, f"another producer has taken over {transactional_id}")
-    if found.state in PREPARED:
-        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if found.state is State.ONGOING:
         abort_for_producer(draft, transactional_id, found, fresh)
         return None

@@ -90,6 +90,8 @@ def expiring(retention_ms: int) -> Walk[TransactionShardState]:
 def _expire(draft: TransactionDraft, *, transactional_ids: Sequence[str], retention_ms: int) -> None:
     for transactional_id in transactional_ids:
         found = draft.transaction(transactional_id)
+        if draft.is_in_transition(transactional_id):
+            continue
         if found is not None and _may_go(found, draft.wall_ms - retention_ms):
             draft.forget(transactional_id)
 

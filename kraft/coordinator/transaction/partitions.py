@@ -7,7 +7,7 @@ from collections.abc import Collection
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.transaction.shard import TransactionDraft, TransactionShardState
-from kraft.coordinator.transaction.transaction import PREPARED, State, Transaction
+from kraft.coordinator.transaction.transaction import EPOCH_MAX, PREPARED, State, Transaction
 from kraft.protocol.error_codes import ErrorCode
 
 
@@ -21,7 +21,10 @@ def add_partitions(
 ) -> None:
     """The first ones open the transaction. `version`: the transaction.version that the request speaks. Raises
     ApiError."""
-    found = _of_producer(draft.transaction(transactional_id), producer_id, producer_epoch)
+    found = draft.transaction(transactional_id)
+    if not _is_opened_by(found, producer_id, producer_epoch):
+        draft.require_settled(transactional_id)
+    found = _of_producer(found, producer_id, producer_epoch)
     if found.state is State.ONGOING and found.partitions.issuperset(partitions):
         return
     draft.write(
@@ -34,6 +37,17 @@ def add_partitions(
             previous_producer_id=found.producer_id,
             client_version=version,
         ),
+    )
+
+
+def _is_opened_by(found: Transaction | None, producer_id: int, producer_epoch: int) -> bool:
+    """Whether the producer has it open already. More partitions then join at once, also while the record that opened
+    it is not committed: their answer rests on that record. Kafka has the producer come again."""
+    return (
+        found is not None
+        and found.state is State.ONGOING
+        and (found.producer_id, found.producer_epoch) == (producer_id, producer_epoch)
+        and producer_epoch < EPOCH_MAX
     )
 
 
@@ -52,7 +66,7 @@ def missing_partitions(
 def _of_producer(found: Transaction | None, producer_id: int, producer_epoch: int) -> Transaction:
     if found is None or found.producer_id != producer_id:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if found.producer_epoch != producer_epoch:
+    if found.producer_epoch != producer_epoch or producer_epoch == EPOCH_MAX:
         raise ApiError(ErrorCode.PRODUCER_FENCED)
     if found.state in PREPARED:
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)

@@ -8,10 +8,12 @@ from typing import Any
 
 from immutables import Map
 
+from kraft.common.errors import ApiError
 from kraft.coordinator.shard import LogRecord, Marker, Moment, Producer, TimerKey, Token
 from kraft.coordinator.transaction.records import decode, key_of, value_of
 from kraft.coordinator.transaction.transaction import (
     EPOCH_MAX,
+    OF_A_PRODUCER,
     PREPARED,
     TRANSITIONS,
     Ending,
@@ -19,6 +21,7 @@ from kraft.coordinator.transaction.transaction import (
     Transaction,
     ending_of,
 )
+from kraft.protocol.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +32,12 @@ class TransactionShardState:
 
 
 class TransactionDraft:
-    """One decision in the making. `level` is the cluster's transaction.version. `fresh_id` is a producer id that the
-    decision may take."""
+    """One decision in the making. `level` is the cluster's transaction.version. `committed` is the state as of the
+    high watermark."""
 
-    def __init__(self, state: TransactionShardState, level: int, moment: Moment) -> None:
+    def __init__(
+        self, state: TransactionShardState, committed: TransactionShardState, level: int, moment: Moment
+    ) -> None:
         self.level = level
         self.wall_ms = moment.wall_ms
         self.records: list[LogRecord] = []
@@ -41,12 +46,30 @@ class TransactionDraft:
         self.timers: tuple[()] = ()
         self.notes: list[dict[str, Any]] = []
         self._transactions = state.transactions
+        self._committed = committed.transactions
 
     def finish(self) -> TransactionShardState:
         return TransactionShardState(self._transactions)
 
     def transaction(self, transactional_id: str) -> Transaction | None:
+        """The newest state, which may be lost yet."""
         return self._transactions.get(transactional_id)
+
+    def committed(self, transactional_id: str) -> Transaction | None:
+        return self._committed.get(transactional_id)
+
+    def is_in_transition(self, transactional_id: str) -> bool:
+        """Whether the id is on its way to another state: its newest record is not committed, or its markers are not
+        written. Kafka's `pendingTransitionInProgress`."""
+        newest = self._transactions.get(transactional_id)
+        if newest is not self._committed.get(transactional_id):
+            return True
+        return newest is not None and newest.state in PREPARED
+
+    def require_settled(self, transactional_id: str) -> None:
+        """Raises ApiError(CONCURRENT_TRANSACTIONS) while the id is in transition. Clients try again on it."""
+        if self.is_in_transition(transactional_id):
+            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the step before this one is not complete; try again")
 
     def prepared(self) -> list[str]:
         """Transactional ids whose markers are to be written."""
@@ -61,7 +84,7 @@ class TransactionDraft:
         assert before is None or after.state in TRANSITIONS[before.state], (before, after)
         assert after.producer_id >= 0, after
         assert 0 <= after.producer_epoch <= EPOCH_MAX, after
-        assert after.producer_epoch < EPOCH_MAX or after.state in TRANSITIONS, after
+        assert after.producer_epoch < EPOCH_MAX or after.state not in OF_A_PRODUCER, after
         self._transactions = self._transactions.set(transactional_id, after)
         self.records.append((key_of(transactional_id), value_of(after, self.level)))
         if after.state in PREPARED:
@@ -118,9 +141,14 @@ class TransactionShard:
         return state
 
     def draft(
-        self, state: TransactionShardState, token: Token, moment: Moment, producer: Producer | None = None
+        self,
+        state: TransactionShardState,
+        token: Token,
+        moment: Moment,
+        producer: Producer | None = None,
+        committed: TransactionShardState | None = None,
     ) -> TransactionDraft:
-        return TransactionDraft(state, self._level(), moment)
+        return TransactionDraft(state, state if committed is None else committed, self._level(), moment)
 
     def loaded(self, draft: TransactionDraft) -> None:
         """What the last coordinator had decided, and not completed, goes on here."""

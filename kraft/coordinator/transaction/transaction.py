@@ -45,6 +45,8 @@ TRANSITIONS: Final[Mapping[State, frozenset[State]]] = {
 """Where each state may lead. A transaction without partitions is aborted from EMPTY and COMPLETE_* (KIP-890)."""
 
 PREPARED: Final = frozenset((State.PREPARE_COMMIT, State.PREPARE_ABORT))
+OF_A_PRODUCER: Final = frozenset((State.EMPTY, State.ONGOING))
+"""States that a producer leads to, which never has the last epoch."""
 AT_REST: Final = frozenset((State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT))
 
 

@@ -77,6 +77,12 @@ class Lives(RuleBasedStateMachine):
     def expect(self, refused: ApiError, *codes: int) -> None:
         assert refused.code in codes, refused
 
+    def expect_no_fencing(self, refused: ApiError) -> None:
+        """The newest producer may hear that it comes too early or asks for what cannot be, never that another is."""
+        if self.producer not in self.fenced:
+            codes = ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_ID_MAPPING
+            assert refused.code not in codes, (refused, self.producer, self.found)
+
     @rule(level=st.sampled_from([0, 1, 2]))
     def change_level(self, level: int) -> None:
         self.level = level
@@ -93,10 +99,10 @@ class Lives(RuleBasedStateMachine):
         except ApiError as refused:
             self.expect(refused, ErrorCode.CONCURRENT_TRANSACTIONS)
             return
-        if made is None:
-            return
         if before is not None:
             self.fenced.add(before)
+        if made is None:
+            return
         self.producer = made.producer_id, made.producer_epoch
         assert self.producer not in self.fenced
 
@@ -112,6 +118,7 @@ class Lives(RuleBasedStateMachine):
                 self.expect(refused, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.PRODUCER_FENCED)
                 return
             if made is None:
+                self.fenced.add(self.producer)
                 return
         self.fenced.add(self.producer)
         self.producer = made.producer_id, made.producer_epoch
@@ -122,7 +129,8 @@ class Lives(RuleBasedStateMachine):
         assert self.producer is not None
         try:
             self.decide(add_partitions, ID, *self.producer, [place], version)
-        except ApiError:
+        except ApiError as refused:
+            self.expect_no_fencing(refused)
             return
         assert self.found is not None
         assert place in self.found.partitions
@@ -137,7 +145,8 @@ class Lives(RuleBasedStateMachine):
         before = self.found
         try:
             answer = self.decide(end_transaction, asked)
-        except ApiError:
+        except ApiError as refused:
+            self.expect_no_fencing(refused)
             return
         if before is not None and before.state is State.ONGOING:
             assert self.found is not None
