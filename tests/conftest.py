@@ -34,6 +34,9 @@ LONGEST_FIRST = (
     "tests/properties/",
 )
 """Files that take longest begin first, so that the workers of one run end at about the same time."""
+LONG_TESTS = ("tests/docs/", "tests/integration/test_jepsen", "tests/simulation/", "tests/upgrade/", "tests/mutants/")
+LONG_SECONDS = 600
+"""How long one of these may take in `make test`; tests/soak.py has another limit for all."""
 
 
 hypothesis.settings.register_profile("kraft", hypothesis.settings(), deadline=None)
@@ -77,6 +80,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if others:
         config.hook.pytest_deselected(items=others)
     items[:] = wanted
+    for item in () if SOAK else wanted:
+        if item.nodeid.startswith(LONG_TESTS) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(LONG_SECONDS))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
