@@ -33,10 +33,21 @@ class FlushJob:
     """Syncs files, then directories, then the leader-epoch checkpoint. After it, everything below `up_to` is durable.
 
     `generation` is the number of truncations when the job was prepared. A job from before a truncation says nothing
-    about the log after it.
+    about the log after it. The segments that end at or before `indexed_up_to` were closed then: their indexes are
+    among the files.
     """
 
-    __slots__ = ("directories", "epochs", "epochs_path", "epochs_version", "files", "generation", "opened", "up_to")
+    __slots__ = (
+        "directories",
+        "epochs",
+        "epochs_path",
+        "epochs_version",
+        "files",
+        "generation",
+        "indexed_up_to",
+        "opened",
+        "up_to",
+    )
 
     def __init__(
         self,
@@ -48,9 +59,11 @@ class FlushJob:
         epochs_version: int,
         directories: Sequence[str],
         generation: int,
+        indexed_up_to: int = 0,
     ) -> None:
         self.files = files
         self.up_to = up_to
+        self.indexed_up_to = indexed_up_to
         self.opened = opened
         self.epochs_path = epochs_path
         self.epochs = epochs
@@ -88,6 +101,7 @@ class FlushState:
         "_epochs_written",
         "_local",
         "closed_at",
+        "indexed_up_to",
         "last_flush_ms",
         "recovery_point",
     )
@@ -99,6 +113,8 @@ class FlushState:
         self.closed_at = NOT_CLOSED
         """The log end offset at which the log was last closed in full, indexes included; NOT_CLOSED once the log has
         changed since."""
+        self.indexed_up_to = 0
+        """Segments that end at or before this offset have durable indexes."""
         self._epochs_written = NEVER_WRITTEN
         self._epochs_under_way = 0
         """Flushes under way that write the epochs as they were when the flush began."""
@@ -109,19 +125,25 @@ class FlushState:
         """The log was loaded from its directory. After an unclean shutdown nothing is known to be durable."""
         assert 0 <= recovery_point <= log_end_offset
         self.recovery_point = recovery_point
+        self.indexed_up_to = min(recovery_point, self._local.active_segment.base_offset)
         self._epochs_written = (epochs_version if clean else UNKNOWN_VERSION) if epochs_on_disk else NEVER_WRITTEN
         self.closed_at = log_end_offset if clean else NOT_CLOSED
         self._local.unsynced_names = self._local.unsynced_directory = not clean
 
     def recovery_point_to_keep(self, log_end_offset: int) -> int:
-        """The recovery point for the checkpoint file: one less while all of a growing segment is flushed, because its
-        indexes are not.
+        """The recovery point for the checkpoint file: one less while all of a segment is flushed but its indexes, as
+        it grows or was closed since.
 
-        Should the segment be closed and the power fail, loading then reads it, instead of trusting an index that was
-        never made durable.
+        Should the power fail, loading then reads the segment, instead of trusting an index that was never made
+        durable.
         """
-        is_flushed_and_growing = self.recovery_point == log_end_offset and self._local.active_segment.size
-        return self.recovery_point - 1 if is_flushed_and_growing else self.recovery_point
+        point, active = self.recovery_point, self._local.active_segment
+        if point == log_end_offset and active.size:
+            return point - 1
+        ends_segment = point > self.indexed_up_to and any(
+            segment.base_offset == point for segment in reversed(self._local.segments)
+        )
+        return point - 1 if ends_segment and point > self._local.segments[0].base_offset else point
 
     def is_due(self, log_end_offset: int, config: LogConfig, now_ms: int) -> bool:
         """Whether flush.messages or flush.ms demands a flush."""
@@ -131,6 +153,7 @@ class FlushState:
     def truncated_to(self, offset: int) -> None:
         """The log ends at `offset` now, or is about to be truncated to it."""
         self.recovery_point = min(self.recovery_point, offset)
+        self.indexed_up_to = min(self.indexed_up_to, offset)
 
     @property
     def is_small(self) -> bool:
@@ -168,6 +191,7 @@ class FlushState:
             epochs.version,
             directories,
             generation,
+            max((segment.base_offset for segment in local.segments if segment.base_offset <= up_to), default=0),
         )
 
     def finish(self, job: FlushJob, generation: int, now_ms: int | None) -> None:
@@ -177,6 +201,7 @@ class FlushState:
         if job.generation != generation:
             return
         self.recovery_point = max(self.recovery_point, job.up_to)
+        self.indexed_up_to = max(self.indexed_up_to, job.indexed_up_to)
         if job.epochs is not None:
             self._epochs_written = job.epochs_version
         if now_ms is not None:

@@ -9,7 +9,8 @@
    first bad byte the segment is truncated and all later ones are dropped: every whole batch before it is kept. Where
    whole batches follow the bad bytes and no crash explains that, it is damage: what is dropped is kept aside
    (`damaged_log`). Producer state, aborted transactions and leader epochs are rebuilt on the way.
-4. Otherwise producer state comes from the newest readable snapshot and the headers of the batches behind it.
+4. Otherwise producer state comes from the newest readable snapshot and the headers of the batches behind it. Without
+   a snapshot the headers of all batches are walked. A small log has none where no batch has a producer id.
 5. A transaction index that is missing, or that an earlier release may have left incomplete, is completed from the
    headers of all batches (`transaction_rebuild`). Nothing is taken to be committed because its index is gone.
 """
@@ -45,6 +46,7 @@ from kraft.storage.producer_rebuild import HEADERS_PER_STEP, rebuild_producers, 
 from kraft.storage.producer_state_manager import ProducerStateManager
 from kraft.storage.segment_recovery import BadBatch, recover_segment
 from kraft.storage.steps import Steps
+from kraft.storage.storage_failure import suppress_passing
 from kraft.storage.transaction_rebuild import complete_transaction_indexes
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -115,6 +117,8 @@ class LogLoader:
         self._segments: list[LogSegment] = []
         self._names: set[str] = set()
         self._damage: DamageReport | None = None
+        self._had_no_producers = False
+        """Every header was seen, and none has a producer id."""
         self._epochs = LeaderEpochCache()
         self._producers = ProducerStateManager(self._files, directory, expiration_ms=producer_expiration_ms)
 
@@ -158,8 +162,9 @@ class LogLoader:
         active = self._segments[-1]
         size = active.size
         if self._lacks_indexes(active):
-            end_offset, end_position = active.index_by_headers(self._config.index_interval_bytes), active.size
-            active.size = size
+            end_offset, has_producers = active.index_by_headers(self._config.index_interval_bytes)
+            end_position, active.size = active.size, size
+            self._had_no_producers = not has_producers and len(self._segments) == 1
         else:
             end_offset, end_position = active.end()
         if end_position == size:
@@ -465,9 +470,14 @@ class LogLoader:
     # Producer state
 
     def _load_producers(self, start_offset: int, end_offset: int) -> Steps[None]:
-        if self._clean and not self._producers.snapshots:
-            self._producers.map_end_offset = end_offset
+        producers = self._producers
+        if self._had_no_producers and not producers.snapshots:
+            producers.map_end_offset = end_offset
             return
         yield from rebuild_producers(
-            self._producers, self._segments, start_offset, end_offset, self._now_ms, self._report.events.append
+            producers, self._segments, start_offset, end_offset, self._now_ms, self._report.events.append
         )
+        producers.keep_snapshots({segment.base_offset for segment in self._segments})
+        if self._clean and not producers.snapshots and not self._lacks_indexes(self._segments[-1]):
+            with suppress_passing():  # Where there is no room the next start walks again.
+                yield partial(producers.take_snapshot, durable=True)

@@ -213,21 +213,22 @@ class LogSegment:
         need not write the indexes."""
         return self.offset_index.count == 0 and self.transaction_index_is_whole and self.transaction_index.count == 0
 
-    def index_by_headers(self, index_interval_bytes: int) -> int:
-        """Make the sparse indexes in memory from the batches' headers, for a segment whose files lack them; the next
-        offset.
+    def index_by_headers(self, index_interval_bytes: int) -> tuple[int, bool]:
+        """Make the sparse indexes in memory from the batches' headers, for a segment whose files lack them. The next
+        offset, and whether a batch has a producer id.
 
         `size` becomes the end of the last whole batch. The transaction index is known to be empty where there is no
         control batch, and unknown where there is one.
         """
-        end, end_offset = self.size, self.base_offset
+        end, end_offset, has_producers = self.size, self.base_offset, False
         self._reset_indexes()
         for _, batch in walk_headers(self.open_log().file, 0, end):
             self.appended(batch.size, batch.last_offset, batch.max_timestamp, index_interval_bytes)
             end_offset = batch.next_offset
-            if batch.is_control:
-                self.transaction_index_is_whole = False
-        return end_offset
+            if batch.has_producer_id:
+                has_producers = True
+                self.transaction_index_is_whole &= not batch.is_control
+        return end_offset, has_producers
 
     def spill_indexes(self) -> None:
         """Write what the indexes hold in memory. They exist from now on, if only as empty files, but for a

@@ -324,6 +324,12 @@ class ProducerStateManager:
         self.producers, self.ongoing, self.unreplicated, self.verifications = {}, {}, {}, {}
         self.map_end_offset = offset
 
+    def keep_snapshots(self, base_offsets: set[int]) -> None:
+        """Keep the newest, and those at the starts of segments, where a truncation may need them."""
+        for offset in self.snapshots[:-1]:
+            if offset not in base_offsets:
+                self.remove_snapshot(offset)
+
     def remove_snapshot(self, offset: int) -> None:
         """Remove the snapshot at `offset`, if there is one."""
         at = bisect_left(self.snapshots, offset)

@@ -40,6 +40,16 @@ def passing_refused(what: str) -> Iterator[None]:
 
 
 @contextmanager
+def suppress_passing() -> Iterator[None]:
+    """Around what may as well be done another time."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno not in PASSING_ERRORS:
+            raise
+
+
+@contextmanager
 def no_descriptor_refused(what: str) -> Iterator[None]:
     """Likewise only where no descriptor was left, which says so before anything is synced: for what opens, syncs and
     closes in one."""

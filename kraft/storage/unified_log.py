@@ -511,6 +511,7 @@ class UnifiedLog:
         assert self._pending is None, "a roll in the middle of an append"
         if self.active_segment.size:
             self.producers.take_snapshot()
+        self.flush_state.closed_at = NOT_CLOSED
         self.local.roll(self.log_end_offset if base_offset is None else base_offset, now_ms)
         assert self.active_segment.base_offset >= self.log_end_offset
 
@@ -616,10 +617,11 @@ class UnifiedLog:
         if not self.local.files_exist or self.flush_state.closed_at == self.log_end_offset:
             return None
         self.active_segment.make_log()
-        if not self.flush_state.is_small:
+        is_small = self.flush_state.is_small
+        if not is_small:
             self.active_segment.close_for_appends()
-        if self._producers is not None:
-            self._producers.take_snapshot(durable=True, even_if_empty=False)
+        if not is_small or self._producers is not None:
+            self.producers.take_snapshot(durable=True, even_if_empty=not is_small)
         return self.flush_state.prepare(self.log_end_offset, self.leader_epoch_cache, self.truncations, closing=True)
 
     def finish_close(self, job: FlushJob | None) -> None:

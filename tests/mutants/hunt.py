@@ -7,7 +7,8 @@ core is first tried on the quorum's own simulation (tests/properties/raft_quorum
 events and a seed takes a tenth of a second. A defect of a reader of records is tried on payloads alone, garbage
 among them (tests/properties/record_payloads.py), one of the authorizer on histories of access control entries
 (tests/properties/access_decisions.py), one of the choice of what is cleaned on the simulation of one
-compacted log (tests/properties/cleaned_log.py), one of a coordinator's load on logs that are loaded
+compacted log (tests/properties/cleaned_log.py), one of what a log answers or keeps on one that is restarted again
+and again (tests/properties/restarted_log.py), one of a coordinator's load on logs that are loaded
 (tests/properties/coordinator_load.py); on clusters if those do not show it. A mutant that is not reached, or
 not caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
 
@@ -44,6 +45,9 @@ OWN_SIMULATIONS: Final = {
     "kraft/security/acl": "tests.properties.access_decisions",
     "kraft/security/authorizer.py": "tests.properties.access_decisions",
     "kraft/storage/log_to_clean.py": "tests.properties.cleaned_log",
+    "kraft/storage/index_file.py": "tests.properties.restarted_log",
+    "kraft/storage/log_cleaner.py": "tests.properties.restarted_log",
+    "kraft/storage/unified_log.py": "tests.properties.restarted_log",
     "kraft/coordinator/latest_records.py": "tests.properties.coordinator_load",
 }
 """Parts that have a simulation of their own, a module that takes seeds."""

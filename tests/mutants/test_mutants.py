@@ -62,6 +62,9 @@ def test_a_defect_of_the_authorizer_is_shown_by_its_decisions_alone(tmp_path: Pa
     ("name", "finding"),
     [
         ("compaction-beyond-last-stable-offset", "cleaned log: "),
+        ("index-lost-by-clean-close", "restarted log: "),
+        ("aborted-only-while-producers-live", "restarted log: "),
+        ("compaction-ignores-aborted", "restarted log: "),
         ("pending-offset-loaded-over-newer", "coordinator load: "),
     ],
 )

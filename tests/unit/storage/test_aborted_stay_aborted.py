@@ -18,7 +18,7 @@ from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.storage.verification import NOT_REQUIRED
 from tests.unit.storage.cleaning import cleaning_of
-from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, content
+from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, content, found_by_time
 from tests.unit.storage.test_producer_state import end
 
 DAY_MS = 86_400_000
@@ -206,3 +206,50 @@ def test_compaction_keeps_what_was_committed_and_drops_what_was_aborted(machine:
     log.flush()
     run_here(cleaning_of(LogCleanerManager(manager))[1])
     assert [offset for offset, _, _ in content(log)] == [2]
+
+
+@pytest.mark.parametrize("config", [LogConfig(), LogConfig(index_interval_bytes=1), LogConfig(segment_bytes=250)])
+def test_producers_are_read_back_where_no_snapshot_is_left(machine: Machine, config: LogConfig) -> None:
+    log = machine.log(config)
+    write(log)
+    produce(log, 3)
+    log.close()
+    remove(machine, SNAPSHOT)
+    log = machine.log(config, clean=True)
+    entry = log.producers.producers[1]
+    assert (entry.last_sequence, entry.current_transaction_first_offset) == (3, 6)
+    log.update_high_watermark(log.log_end_offset)
+    assert log.last_stable_offset == 6
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_log_that_was_only_rolled_since_its_start_is_closed_in_full(seed: int) -> None:
+    machine = Machine(seed)
+    log = machine.log()
+    produce(log, 0)
+    log.close()
+    log = machine.log(clean=True)
+    log.roll(NOW_MS)
+    log.close()
+    machine.files.sync_directory(DIRECTORY)  # The kernel may write names at any time.
+    machine.power_off()
+    assert found_by_time(machine.log(clean=True), NOW_MS) == (NOW_MS, 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_segment_that_was_closed_after_its_flush_is_read_after_a_power_loss(seed: int) -> None:
+    """Its indexes are not durable, though all of its records are."""
+    machine = Machine(seed)
+    manager, _ = manager_of(machine, LogConfig(index_interval_bytes=1))
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    write(log)
+    log.flush()
+    log.roll(NOW_MS)
+    manager.checkpoint_all()
+    manager.release()
+    machine.files.sync_directory(DIRECTORY)  # The kernel may write names at any time.
+    machine.power_off()
+    manager, _ = manager_of(machine, LogConfig(index_interval_bytes=1))
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    assert aborted(log) == ABORTED
+    assert found_by_time(log, NOW_MS) == (NOW_MS, 0, 0)
