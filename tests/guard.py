@@ -6,7 +6,7 @@
   and native ones, and kills the worker with all that it started. The test is red and shows them.
 - The scheduler gives the rest of a dead worker's files to the others. The one of xdist tries the test that killed its
   worker again, and lets a new worker wait for ever for a second test.
-- After `run_seconds_max` the thread prints what still runs, with stacks, and ends the run: exit code 3.
+- `run_seconds_max` after the first test began the thread prints what still runs, with stacks, and ends the run: exit code 3.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("guard_grace_seconds", "how much longer than its timeout a test may run before its worker is killed")
-    parser.addini("run_seconds_max", "after how long a run over several workers is ended")
+    parser.addini("run_seconds_max", "after how long, from its first test on, a run over several workers is ended")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -115,7 +115,8 @@ class Controller:
     def __init__(self, config: pytest.Config) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="kraft-guard-"))
         self._seconds_max = float(config.getini("run_seconds_max") or 0)
-        self._began = time.monotonic()
+        self._began: float | None = None
+        """When the first test was seen to run."""
         self._ended = threading.Event()
         self._found: dict[str, str] = {}
         """Test to what is told of its end."""
@@ -148,10 +149,13 @@ class Controller:
 
     def _watch(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
-            for worker, note in self._running():
+            running = self._running()
+            if running and self._began is None:
+                self._began = time.monotonic()
+            for worker, note in running:
                 if time.monotonic() - note["began"] > note["limit"]:
                     self._end(worker, note)
-            if self._seconds_max and time.monotonic() - self._began > self._seconds_max:
+            if self._seconds_max and self._began is not None and time.monotonic() - self._began > self._seconds_max:
                 self._end_run()
 
     def _running(self) -> list[tuple[str, dict[str, Any]]]:
