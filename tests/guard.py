@@ -6,7 +6,8 @@
   and native ones, and kills the worker with all that it started. The test is red and shows them.
 - The scheduler gives the rest of a dead worker's files to the others. The one of xdist tries the test that killed its
   worker again, and lets a new worker wait for ever for a second test.
-- `run_seconds_max` after the first test began the thread prints what still runs, with stacks, and ends the run: exit code 3.
+- `run_seconds_max` after the first test began, the thread prints what still runs, with stacks, and ends the run with
+  exit code 3.
 """
 
 from __future__ import annotations
