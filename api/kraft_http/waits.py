@@ -81,6 +81,16 @@ class UnreadableLog(BaseModel):
     command: str = Field(description="Deletes them with everything before them.")
 
 
+class SetAsideItem(BaseModel):
+    """What background work could not do for one item, because of a fault in the program. The other items went on."""
+
+    work: str
+    item: str
+    since_ms: int
+    count: int = Field(description="How often it failed.")
+    error: str = Field(description="The last time.")
+
+
 class NodeStatus(BaseModel):
     """What a node tells of itself: its disks and what waits there. Lists are cut; the counts are whole."""
 
@@ -92,6 +102,8 @@ class NodeStatus(BaseModel):
     waiting_replicas: list[WaitingReplica] = []
     unreadable_logs_count: int = 0
     unreadable_logs: list[UnreadableLog] = []
+    set_aside_count: int = 0
+    set_aside: list[SetAsideItem] = []
 
 
 class WaitingElections(BaseModel):
@@ -170,6 +182,27 @@ def _unreadable_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
             summary=f"{left} more partitions have records that cannot be read.",
             remedy="GET /v1/cluster/health lists them under nodes.",
         )
+
+
+def set_aside_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
+    """Of work that failed unexpectedly."""
+    remedy = (
+        "This is a fault of kraft: the node's log has it as background_work_failed, with its trace; please report "
+        "that. Where the work comes to the item again and succeeds, this ends; a restart tries everything again."
+    )
+    for node in nodes:
+        for each in node.set_aside[:WAITS_SAID_MAX]:
+            yield Reason(
+                code="work_set_aside",
+                summary=f"Node {node.node_id} has set {each.item} ({each.work}) aside since {_time(each.since_ms)}: "
+                f"{each.error}.",
+                remedy=remedy,
+            )
+        left = node.set_aside_count - min(len(node.set_aside), WAITS_SAID_MAX)
+        if left > 0:
+            yield Reason(
+                code="work_set_aside", summary=f"Node {node.node_id} has set {left} more items aside.", remedy=remedy
+            )
 
 
 def _time(ms: int) -> str:

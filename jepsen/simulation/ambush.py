@@ -41,7 +41,8 @@ class Ambush:
         self.armed = False
 
     def heard(self, name: str, line: Mapping[str, Any]) -> None:
-        """A node logs something."""
+        """A node logs something. What a real node sets aside ends a simulated one: it is a fault to be found."""
+        assert line.get("event") != "background_work_failed", (name, line)
         if not self.armed or not self._left or line.get("event") != PROPOSED:
             return
         joining = self._joining(name)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from kraft.common.errors import ApiError
+from kraft.common.set_aside import SetAside
 from kraft.controller.activation import activation_records
 from kraft.controller.broker_watch import Probe, connect_probe
 from kraft.controller.config_schema import ConfigSchema
@@ -75,7 +76,10 @@ class ActiveController:
         self._pending = PendingLog(log)
         self._writes = ControllerWrites(settings, schema, self._pending, lambda: self._term, world.clock, logger)
         self._term = self._new_term()
-        self._work = PeriodicWork(settings, self._writes, lambda: self.is_active, lambda: self._term, world.clock)
+        self.set_aside = SetAside(world.clock, world.log_sink)
+        self._work = PeriodicWork(
+            settings, self._writes, lambda: self.is_active, lambda: self._term, world.clock, self.set_aside
+        )
         self._claimed = trio.Event()
         self._probes: trio.Nursery | None = None
         loader.controller = self

@@ -1,7 +1,8 @@
 """What an active controller does unasked, each thing at its own interval.
 
 Every node with the role runs these loops; they do nothing while another node is the active controller. A piece of
-work that fails because the role was lost, or because the metadata disk is full, is done in its next period.
+work that fails because the role was lost, or because the metadata disk is full, is done in its next period. One that
+fails in a way that nobody foresaw has written nothing: it is set aside until then, and the others go on.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 import trio
 
 from kraft.common.errors import ApiError
+from kraft.common.set_aside import SetAside
 from kraft.controller.controller_term import ControllerTerm
 from kraft.controller.controller_view import ControllerSettings
 from kraft.controller.controller_writes import ControllerWrites, Operation
@@ -23,6 +25,8 @@ from kraft.world.ports import Clock
 SESSION_CHECKS_PER_TIMEOUT: Final = 8
 PASSING: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR)
 """What a piece of work may meet: another node is the active controller, or the metadata disk is full."""
+
+WORK: Final = "controller's periodic work"
 
 Work = Callable[[], Awaitable[object]]
 
@@ -38,7 +42,9 @@ class PeriodicWork:
         is_active: Callable[[], bool],
         term: Callable[[], ControllerTerm],
         clock: Clock,
+        set_aside: SetAside,
     ) -> None:
+        self._set_aside = set_aside
         self._settings = settings
         self._writes = writes
         self._is_active = is_active
@@ -47,42 +53,51 @@ class PeriodicWork:
         self._duties = broker_duties.BrokerDuties()
 
     def start(self, nursery: trio.Nursery) -> None:
-        """Begin the loops, which never end. They raise when a record cannot be replayed."""
+        """Begin the loops, which never end."""
         settings = self._settings
-        schedule: tuple[tuple[float, Work], ...] = (
+        schedule: tuple[tuple[str, float, Work], ...] = (
             (
+                "fence silent brokers",
                 settings.broker_session_timeout_ms / 1000 / SESSION_CHECKS_PER_TIMEOUT,
                 lambda: self._term().watch.fence_silent_brokers(),
             ),
             (
+                "write a record when idle",
                 settings.metadata_max_idle_interval_ms / 1000,
                 lambda: self._writes.write_no_op(settings.metadata_max_idle_interval_ms / 1000),
             ),
             (
+                "balance leaders",
                 settings.leader_imbalance_check_interval_ms / 1000,
                 lambda: self._pass_until_done(elect_leaders.balance_leaders),
             ),
-            (broker_duties.STEP_SECONDS, self._take_out_of_duty),
-            (LOOK_SECONDS, lambda: self._term().leaderless.look()),
+            ("take brokers out of duty", broker_duties.STEP_SECONDS, self._take_out_of_duty),
+            ("look for leaders", LOOK_SECONDS, lambda: self._term().leaderless.look()),
             (
+                "elect unclean leaders",
                 settings.unclean_leader_election_interval_ms / 1000,
                 lambda: self._pass_until_done(elect_leaders.elect_unclean_leaders),
             ),
         )
-        for interval, work in schedule:
+        for name, interval, work in schedule:
             if interval > 0:
-                nursery.start_soon(self._repeat, interval, work)
+                nursery.start_soon(self._repeat, name, interval, work)
 
-    async def _repeat(self, interval: float, work: Work) -> None:
+    async def _repeat(self, name: str, interval: float, work: Work) -> None:
         while True:
             await self._clock.sleep(interval)
             if not self._is_active():
+                self._set_aside.keep(WORK, ())
                 continue
-            try:
-                await work()
-            except ApiError as error:
-                if error.code not in PASSING:
-                    raise
+            with self._set_aside.guard(WORK, name):
+                await self._do(work)
+
+    async def _do(self, work: Work) -> None:
+        try:
+            await work()
+        except ApiError as error:
+            if error.code not in PASSING:
+                raise
 
     async def _take_out_of_duty(self) -> None:
         if self._duties.is_due(self._writes.view()):

@@ -14,6 +14,7 @@ import trio
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
+from kraft.common.set_aside import SetAside
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.pending_batch import Waiter
 from kraft.coordinator.shard import CoordinatorShard, Marker, Operation, Producer
@@ -46,6 +47,7 @@ class CoordinatorRuntime(Generic[S]):
         perform: Callable[[int, int, Any], None] | None = None,
     ) -> None:
         self.topic = topic
+        self.set_aside = SetAside(world.clock, world.log_sink)
         self._shard = shard
         self._log = log
         self._world = world
@@ -85,6 +87,7 @@ class CoordinatorRuntime(Generic[S]):
             write_timeout_ms=self._write_timeout_ms,
             note=self._world.log_sink,
             perform=self._perform,
+            set_aside=self.set_aside,
         )
         self._drivers[partition] = driver
         if self._nursery is not None:

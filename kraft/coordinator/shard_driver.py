@@ -21,6 +21,7 @@ import trio
 
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
+from kraft.common.set_aside import SetAside
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import ReloadNeeded, append_error, producer_error
 from kraft.coordinator.pending_batch import Batch, PendingBatches, Waiter, chunks, require_room
@@ -63,6 +64,7 @@ class ShardDriver(Generic[S]):
         write_timeout_ms: int,
         note: Callable[[dict[str, Any]], None],
         perform: Callable[[int, int, Any], None],
+        set_aside: SetAside,
     ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
@@ -71,8 +73,10 @@ class ShardDriver(Generic[S]):
         self.cancel_scope = trio.CancelScope()
         self.state: S = shard.empty()
         self.walks: Walks[S] = Walks(
-            lambda fields: note({"partition": str(partition), "epoch": leader_epoch, **fields})
+            lambda fields: note({"partition": str(partition), "epoch": leader_epoch, **fields}),
+            lambda: set_aside.guard("coordinator walk", str(partition), (ApiError,)),
         )
+        self._set_aside = set_aside
         self._shard = shard
         self._log = log
         self._clock = clock
@@ -134,14 +138,15 @@ class ShardDriver(Generic[S]):
     # The task.
 
     async def run(self, predecessor: ShardDriver[S] | None = None) -> None:
-        """Serve until cancelled through `cancel_scope`. Whoever still waits then is told NOT_COORDINATOR."""
+        """Serve until cancelled through `cancel_scope`. Whoever still waits then is told NOT_COORDINATOR. An error that
+        nobody foresaw ends this shard, not the others: it stays as a partition that is being loaded."""
         if predecessor is not None:
             # What an older epoch was appending has either landed or not by then. Shielded, so that whoever waits for us
             # waits for it too.
             with trio.CancelScope(shield=True):
                 await predecessor.finished.wait()
         try:
-            with self.cancel_scope:
+            with self.cancel_scope, self._set_aside.guard("coordinator shard", str(self.partition)):
                 while True:
                     await self._load()
                     async with trio.open_nursery() as walking_nursery:
@@ -368,12 +373,13 @@ class ShardDriver(Generic[S]):
         if now_ms < self._timers_held_until_ms:
             return
         for key in islice(self._timers.due(now_ms, self._deadline_of), TIMERS_PER_TURN):
-            draft = self._shard.draft(self.state, 0, self._moment())
-            self._shard.expire(draft, key)
-            self._adopt(draft, self._next_token)
-            deadline_ms = self._deadline_of(key)
-            if deadline_ms is not None:
-                self._timers.schedule(key, deadline_ms)
+            with self._set_aside.guard("coordinator deadline", f"{self.partition} {' '.join(key)}"):
+                draft = self._shard.draft(self.state, 0, self._moment())
+                self._shard.expire(draft, key)
+                self._adopt(draft, self._next_token)
+                deadline_ms = self._deadline_of(key)
+                if deadline_ms is not None:
+                    self._timers.schedule(key, deadline_ms)
 
     def _newest_state(self) -> S:
         return self.state

@@ -32,6 +32,8 @@ from kraft.world.turns import Turn
 
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 IDS_A_TURN: Final = 500
+TIME_OUT: Final = "transaction time-out"
+"""The work whose items are transactional ids that take too long."""
 RETRY_SECONDS: Final = 0.1
 """Between two attempts to complete a transaction, while the log refuses."""
 
@@ -221,15 +223,16 @@ class TransactionCoordinator:
             return self.runtime.hosts(partition, leader_epoch)
 
         try:
-            if not await self._markers.write(ending, leader_epoch, is_current):
-                return
-            while is_current():
-                try:
-                    await self.runtime.write(partition, lambda draft: complete(draft, ending))
-                except ApiError:
-                    await self._clock.sleep(RETRY_SECONDS)
-                else:
+            with self.runtime.set_aside.guard("end of a transaction", ending.transactional_id):
+                if not await self._markers.write(ending, leader_epoch, is_current):
                     return
+                while is_current():
+                    try:
+                        await self.runtime.write(partition, lambda draft: complete(draft, ending))
+                    except ApiError:
+                        await self._clock.sleep(RETRY_SECONDS)
+                    else:
+                        return
         finally:
             self._ending.discard((partition, leader_epoch, ending))
 
@@ -237,12 +240,16 @@ class TransactionCoordinator:
         while True:
             await self._clock.sleep(self._config.abort_timed_out_interval_ms / 1000)
             turn = Turn(IDS_A_TURN)
+            found: set[str] = set()
             for state in self.runtime.read_loaded(lambda state: state):
                 for transactional_id in inspection.timed_out(state, self._clock.wall_ms()):
                     if turn.is_over():
                         await turn.next()
                     if transactional_id is not None:
-                        await self._abort(transactional_id)
+                        found.add(transactional_id)
+                        with self.runtime.set_aside.guard(TIME_OUT, transactional_id):
+                            await self._abort(transactional_id)
+            self.runtime.set_aside.keep(TIME_OUT, found)
 
     async def _abort(self, transactional_id: str) -> None:
         def decide(draft: TransactionDraft, fresh: FreshId) -> bool:

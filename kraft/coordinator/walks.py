@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
 import trio
@@ -30,10 +31,14 @@ WALKS_MAX = 100
 
 class Walks(Generic[S]):
     """The walks of one shard, one at a time in the order in which they came. Those that come before the shard is
-    loaded wait for it."""
+    loaded wait for it. `guard` sets a turn aside whose operation fails in a way that nobody foresaw: the next ones
+    follow."""
 
-    def __init__(self, note: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, note: Callable[[dict[str, Any]], None], guard: Callable[[], AbstractContextManager[None]]
+    ) -> None:
         self._note = note
+        self._guard = guard
         self._waiting: deque[Walk[S]] = deque()
         self._woken = trio.Event()
 
@@ -58,7 +63,8 @@ class Walks(Generic[S]):
     async def _walk(self, walk: Walk[S], newest_state: Callable[[], S], submit: Callable[[Operation], Waiter]) -> None:
         try:
             for operation in walk(newest_state()):
-                await submit(operation).wait()
+                with self._guard():
+                    await submit(operation).wait()
                 await trio.lowlevel.checkpoint()
         except ApiError as refused:
             self._note({"event": "coordinator_walk_refused", "error": str(refused)})

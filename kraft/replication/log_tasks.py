@@ -14,6 +14,7 @@ import trio
 
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import OutOfResources, StorageError
+from kraft.common.set_aside import SetAside
 from kraft.replication.log_cleaner_threads import LogCleaner
 from kraft.replication.log_flusher import LogFlusher
 from kraft.replication.step_driver import write_checkpoint
@@ -48,6 +49,7 @@ class LogTasks:
         self._config = config
         self._directory_failed = directory_failed
         self._log = log
+        self.set_aside = SetAside(world.clock, world.log_sink)
         self.cleaner = LogCleaner(world, logs, config, self._failed, log)
 
     async def run(self) -> None:
@@ -75,7 +77,8 @@ class LogTasks:
     async def _every(self, period: Callable[[], float], task: Callable[[], object]) -> None:
         while True:
             await self._world.clock.sleep(period())
-            await task()  # type: ignore[misc]  # Every task of this class is a coroutine function.
+            with self.set_aside.guard("log task", task.__name__):
+                await task()  # type: ignore[misc]  # Every task of this class is a coroutine function.
 
     def _flush_period(self) -> float:
         """log.flush.scheduler.interval.ms; where it is left at "never", flush.ms of a topic is still looked at once
@@ -86,7 +89,8 @@ class LogTasks:
         """Delete segments that retention.ms, retention.bytes or the log start offset give up."""
         for done, log in enumerate(self._logs.logs()):
             if self._logs.get(log.topic_partition) is log:  # Not deleted while others had their turn.
-                self._apply_retention_to(log)
+                with self.set_aside.guard("retention", str(log.topic_partition)):
+                    self._apply_retention_to(log)
             if done % LOGS_PER_SLICE == LOGS_PER_SLICE - 1:
                 await trio.lowlevel.checkpoint()
 
@@ -150,6 +154,7 @@ class LogTasks:
         """Forget idempotent producers idle for producer.id.expiration.ms."""
         now_ms = self._world.clock.wall_ms()
         for done, log in enumerate(self._logs.logs()):
-            log.maybe_expire_producers(now_ms)
+            with self.set_aside.guard("expiry of producers", str(log.topic_partition)):
+                log.maybe_expire_producers(now_ms)
             if done % LOGS_PER_SLICE == LOGS_PER_SLICE - 1:
                 await trio.lowlevel.checkpoint()

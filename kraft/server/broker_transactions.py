@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kraft.common.features import TRANSACTION_VERSION
+from kraft.common.set_aside import SetAside
 from kraft.coordinator.transaction.config import TransactionConfig
 from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
 from kraft.handlers.transactions import add_partitions
@@ -46,6 +47,7 @@ class BrokerTransactions:
     ) -> None:
         self._world, self._config, self._metadata = world, config, metadata
         self._channels: list[BrokerChannel] = []
+        self.set_aside = SetAside(world.clock, world.log_sink)
         self.partitions = AddPartitionsToTxnManager(
             config.node_id,
             lambda request: add_partitions(request, services()),
@@ -60,6 +62,7 @@ class BrokerTransactions:
             self._channel("write-txn-markers"),
             world.clock,
             loggers.get("transactions"),
+            self.set_aside,
         )
         self.coordinator = TransactionCoordinator(
             config=_transaction_config(config),

@@ -17,6 +17,7 @@ from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.common.logging import Logger
+from kraft.common.set_aside import SetAside
 from kraft.coordinator.transaction.transaction import Ending
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.write_txn_markers_request import (
@@ -67,7 +68,9 @@ class MarkerSender:
         channel: BrokerChannel,
         clock: Clock,
         log: Logger,
+        set_aside: SetAside,
     ) -> None:
+        self._set_aside = set_aside
         self._node_id = node_id
         self._write_here = write_here
         self._leader_of = leader_of
@@ -148,7 +151,8 @@ class MarkerSender:
             while waiting:
                 sent = _taken(waiting)
                 waiting[:] = [marker for marker in waiting if not marker.is_sent]
-                await self._ask(broker_id, sent)
+                with self._set_aside.guard("markers", f"broker {broker_id}"):
+                    await self._ask(broker_id, sent)
         finally:
             del self._waiting[broker_id]
             for marker in waiting:

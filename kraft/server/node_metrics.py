@@ -20,6 +20,7 @@ from kraft.server.admin_requests import RemoteRequests
 from kraft.server.cluster_facts import SLICE_PARTITIONS, offline_log_dirs
 from kraft.server.group_lags import GroupLags
 from kraft.server.node_families import follower_lags, quorum_families, request_durations
+from kraft.server.node_status import failed_work
 from kraft.server.partition_metrics import PARTITION_FAMILIES, partition_series
 from kraft.server.raft_families import register_raft
 
@@ -41,6 +42,7 @@ class NodeMetrics:
         self._registry = MetricsRegistry()
         self._register_node()
         self._register_controller()
+        self._register_background_work()
         self._register_raft()
         if node.broker is not None:
             self._register_broker()
@@ -128,6 +130,22 @@ class NodeMetrics:
 
     def _brokers(self, *, fenced: bool) -> int:
         return sum(broker.fenced == fenced for broker in self._image.cluster.brokers.values())
+
+    def _register_background_work(self) -> None:
+        self._registry.counters(
+            "kraft_background_work_failures_total",
+            "Items of background work that failed unexpectedly and were set aside.",
+            ("work",),
+            self._background_failures,
+        )
+
+    def _background_failures(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        sums: dict[str, int] = {}
+        for place in failed_work(self._node):
+            for work, count in place.failures.items():
+                sums[work] = sums.get(work, 0) + count
+        for work in sorted(sums):
+            yield (work,), sums[work]
 
     def _register_raft(self) -> None:
         register_raft(self._registry, self._node.shared.raft)

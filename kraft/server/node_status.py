@@ -7,6 +7,7 @@ everybody who asks while it runs.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from kraft_http.health import ClusterHealth, VoterFacts
     from kraft_http.ports import ClusterFacts
 
+    from kraft.common.set_aside import SetAside
     from kraft.metadata.image.topics_image import TopicIdPartition
     from kraft.server.node import Node
     from kraft.server.node_to_controller_channel import NodeToControllerChannel
@@ -68,7 +70,7 @@ class NodeStatus:
             "offline_log_dirs": list(offline_log_dirs(self._node)),
             "disk_free_bytes": free,
             "disk_total_bytes": total,
-        }
+        } | _set_aside(self._node)
         broker = self._node.broker
         if broker is None:
             return own
@@ -232,6 +234,21 @@ class ControllerStatus:
             await trio.lowlevel.checkpoint()
         waiting.sort(key=lambda each: (each["topic"], each["partition"]))
         return {"count": count, "partitions": waiting}
+
+
+def failed_work(node: Node) -> list[SetAside]:
+    """Where this node's background work sets items aside."""
+    found = [] if node.controller is None else [node.controller.controller.set_aside]
+    broker = node.broker
+    if broker is not None:
+        found += [broker.groups.runtime.set_aside, broker.transactions.coordinator.runtime.set_aside]
+        found += [broker.transactions.set_aside, broker.log_tasks.set_aside]
+    return found
+
+
+def _set_aside(node: Node) -> dict[str, Any]:
+    items = [each for place in failed_work(node) for each in place.items()]
+    return {"set_aside_count": len(items), "set_aside": [asdict(each) for each in items[:LISTED_MAX]]}
 
 
 class _Gathering:

@@ -11,6 +11,7 @@ from kraft_http.waits import (
     WAITS_SAID_MAX,
     NodeStatus,
     ReplicaEnd,
+    SetAsideItem,
     UnreadableLog,
     WaitingElection,
     WaitingElections,
@@ -169,6 +170,15 @@ def test_records_that_cannot_be_read_are_told_once_for_all_replicas() -> None:
         True,
     )
     assert UNREADABLE.command in reason.remedy
+
+
+def test_work_that_was_set_aside_is_told_by_its_item() -> None:
+    item = SetAsideItem(work="transaction time-out", item="orders", since_ms=0, count=2, error="AssertionError: no")
+    [reason] = judge(FINE, nodes=[NodeStatus(node_id=3, set_aside_count=1, set_aside=[item])]).reasons
+    assert reason.code == "work_set_aside"
+    assert "Node 3 has set orders (transaction time-out) aside since 1970-01-01T00:00:00Z" in reason.summary
+    many = NodeStatus(node_id=3, set_aside_count=7, set_aside=[item] * 7)
+    assert judge(FINE, nodes=[many]).reasons[-1].summary == "Node 3 has set 2 more items aside."
 
 
 def voter(node_id: int, *, current: bool = True) -> VoterFacts:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from kraft.controller.replication_control import elect_leaders
 from kraft.metadata.records.no_op_record import NoOpRecord
 from kraft.world.simulated import Universe
 from tests.unit.controller.harness import displaced, keep_beating, running, simulate
@@ -49,5 +52,30 @@ def test_nothing_is_done_unasked_while_another_node_is_the_active_controller() -
             before = rig.log.log_end_offset
             await universe.sleep(60)
             assert rig.log.log_end_offset == before
+
+    simulate(body)
+
+
+def test_work_that_fails_unexpectedly_is_set_aside_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(view: object) -> object:
+        raise AssertionError("no such leader")
+
+    async def body(universe: Universe) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(elect_leaders, "balance_leaders", broken)
+            async with running(
+                universe, leader_imbalance_check_interval_ms=1_000, metadata_max_idle_interval_ms=500
+            ) as rig:
+                await universe.sleep(5.5)
+                (failed,) = rig.controller.set_aside.items()
+                assert (failed.item, failed.count, failed.error) == (
+                    "balance leaders",
+                    5,
+                    "AssertionError: no such leader",
+                )
+                assert sum(isinstance(record, NoOpRecord) for record in rig.log.records()) >= 9
+                patched.undo()
+                await universe.sleep(1)
+                assert rig.controller.set_aside.items() == []
 
     simulate(body)

@@ -314,3 +314,26 @@ def test_several_logs_are_cleaned_at_once_and_as_many_as_are_configured_by_now()
                 nursery.cancel_scope.cancel()
 
     simulate(play)
+
+
+def test_a_log_that_fails_unexpectedly_is_set_aside_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("a")
+            made.topic("b")
+            seen = []
+
+            def expire(log: Any, now_ms: int) -> None:
+                seen.append(log.topic_partition.topic)
+                assert log.topic_partition.topic != "a", "broken"
+
+            monkeypatch.setattr(type(made.partition("a").log), "maybe_expire_producers", expire)
+            tasks = made.server.log_tasks
+            await tasks.expire_producers()
+            assert sorted(seen) == ["a", "b"]
+            assert [(each.work, each.item) for each in tasks.set_aside.items()] == [("expiry of producers", "a-0")]
+            monkeypatch.undo()
+            await tasks.expire_producers()
+            assert tasks.set_aside.items() == []
+
+    simulate(play)

@@ -1,0 +1,88 @@
+"""Items of background work that failed in a way that nobody foresaw.
+
+A loop over many items (transactions that took too long, logs to clean up, deadlines) does not end with one of them:
+that one is set aside, told in the log and in the node's health, and counted; the others go on. Where the work comes
+to the item again and succeeds, it is forgotten.
+
+Only the boundary of an item is guarded. What an item may meet (a refusal, a full disk) is handled where it is met.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+ITEMS_MAX: Final = 1_000
+"""How many items are remembered. Further ones are told in the log, and counted."""
+TRACE_LINES_MAX: Final = 12
+
+
+class WallClock(Protocol):
+    def wall_ms(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """`work` failed for `item` `count` times since `since_ms`, the last time with `error`."""
+
+    work: str
+    item: str
+    since_ms: int
+    count: int
+    error: str
+
+
+class SetAside:
+    """Belongs to whoever does the work. `note` takes events for the node's log. `failures` counts by kind of work,
+    forgotten items included."""
+
+    def __init__(self, clock: WallClock, note: Callable[[Mapping[str, Any]], None]) -> None:
+        self._clock = clock
+        self._note = note
+        self._failed: dict[tuple[str, str], Failed] = {}
+        self.failures: dict[str, int] = {}
+
+    @contextmanager
+    def guard(self, work: str, item: str, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+        """Do one item's work. Whatever it raises ends here and is told, but for `passing`, which its caller handles.
+        What stops the node (cancellation, an interrupt) passes, too."""
+        try:
+            yield
+        except passing:
+            raise
+        except Exception as problem:  # noqa: BLE001  # The boundary of an item: the others go on, and it is told.
+            self._set_aside(work, item, problem)
+        else:
+            self._failed.pop((work, item), None)
+
+    def keep(self, work: str, items: Collection[str]) -> None:
+        """Forget the items of this work that are not among these: there is nothing left to do for them."""
+        for key in [key for key in self._failed if key[0] == work and key[1] not in items]:
+            del self._failed[key]
+
+    def items(self) -> list[Failed]:
+        """The oldest first."""
+        return list(self._failed.values())
+
+    def _set_aside(self, work: str, item: str, problem: Exception) -> None:
+        self.failures[work] = self.failures.get(work, 0) + 1
+        known = self._failed.get((work, item))
+        since_ms = self._clock.wall_ms() if known is None else known.since_ms
+        count = 1 if known is None else known.count + 1
+        cause = _cause_of(problem)
+        error = f"{type(cause).__name__}: {cause}"
+        if known is not None or len(self._failed) < ITEMS_MAX:
+            self._failed[work, item] = Failed(work, item, since_ms, count, error)
+        trace = traceback.format_exception(problem)[-TRACE_LINES_MAX:]
+        fields = {"work": work, "item": item, "count": count, "error": error, "trace": "".join(trace)}
+        self._note({"event": "background_work_failed", "level": "error", **fields})
+
+
+def _cause_of(problem: BaseException) -> BaseException:
+    """What a nursery wrapped, where it is one error."""
+    while isinstance(problem, BaseExceptionGroup) and len(problem.exceptions) == 1:
+        problem = problem.exceptions[0]
+    return problem
