@@ -15,6 +15,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -144,9 +145,7 @@ class Controller:
 
     def pytest_unconfigure(self) -> None:
         self._ended.set()
-        for path in self._folder.glob("*"):
-            path.unlink(missing_ok=True)
-        self._folder.rmdir()
+        shutil.rmtree(self._folder)
 
     def _watch(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
@@ -197,6 +196,7 @@ class Controller:
             _kill(int(path.read_text()))
             kill_descendants(f"{self._folder.name}/{worker}")
         sys.stderr.flush()
+        shutil.rmtree(self._folder)
         os._exit(OVERDUE_CODE)
 
 
