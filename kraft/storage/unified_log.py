@@ -569,6 +569,7 @@ class UnifiedLog:
         self.log_start_offset = min(self.log_start_offset, offset)
         if self._producers is not None:
             run_here(rebuild_producers(self._producers, self.segments, self.log_start_offset, offset, now_ms, _ignore))
+            self._producers.high_watermark_updated(self.high_watermark)
         self.flush_state.write_epochs(self.leader_epoch_cache)
         assert self.log_start_offset <= self.high_watermark <= self.log_end_offset == offset
         return True

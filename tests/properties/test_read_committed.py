@@ -21,7 +21,9 @@ from tests.unit.storage.support import NOW_MS, Machine, batch_of
 
 PRODUCERS = (1, 2, 3)
 READ_BYTES = 1 << 20
-CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
+TINY = LogConfig(segment_bytes=400, index_interval_bytes=100)
+CONFIGS = (TINY, LogConfig(), LogConfig(index_interval_bytes=100))
+DAY_MS = 86_400_000
 
 
 class Entry(NamedTuple):
@@ -48,6 +50,8 @@ class Replica:
 class Cluster:
     """Two replicas; the first leads. The follower's log is a part of the leader's from its start."""
 
+    config: LogConfig = TINY
+    now_ms: int = NOW_MS
     replicas: list[Replica] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     epoch: int = 0
@@ -57,7 +61,7 @@ class Cluster:
     def __post_init__(self) -> None:
         for seed in range(2):
             machine = Machine(seed)
-            self.replicas.append(Replica(machine, machine.log(CONFIG)))
+            self.replicas.append(Replica(machine, machine.log(self.config)))
         self.leader.assign_epoch(0)
 
     @property
@@ -181,6 +185,8 @@ class Cluster:
         self.entries.append(Entry(info.first_offset, info.last_offset, -1, False, -1, None))
 
     def end(self, producer_id: int, outcome: int) -> None:
+        if self.now_ms > NOW_MS and not self.is_open(producer_id):
+            return  # A marker alone of a forgotten producer would have it begin anew (KIP-360).
         data = build_marker_batch(
             TransactionMarker(outcome, 0),
             offset=0,
@@ -194,6 +200,13 @@ class Cluster:
         if producer_id in self.waiting:
             self.waiting[producer_id] = self.waiting[producer_id][0], True
 
+    def transaction(self, producer_id: int, count: int, outcome: int) -> None:
+        """A whole one, replicated."""
+        self.verify(producer_id)
+        self.write(producer_id, count)
+        self.end(producer_id, outcome)
+        self.replicate(len(self.entries))
+
     def replicate(self, batch_count: int) -> None:
         """The follower fetches some batches, and the next time it tells so."""
         follower = self.replicas[1].log
@@ -204,19 +217,31 @@ class Cluster:
         follower.update_high_watermark(self.leader.high_watermark)
 
     def restart(self, which: int, how: int) -> None:
-        """The process ends and comes back: in good order, or killed, with or without a recovery point."""
+        """The process ends and comes back: in good order, or killed, with or without a recovery point. The high
+        watermark comes from its checkpoint."""
         replica = self.replicas[which]
         recovery_point = replica.log.recovery_point if how == 1 else 0
+        high_watermark = replica.log.high_watermark
         if how == 0:
             replica.log.close()
             recovery_point = replica.log.recovery_point
         replica.machine.kill()
-        replica.log = replica.machine.log(CONFIG, clean=how == 0, recovery_point=recovery_point)
+        replica.log = replica.machine.log(
+            self.config, clean=how == 0, recovery_point=recovery_point, now_ms=self.now_ms
+        )
+        replica.log.update_high_watermark(high_watermark)
         replica.loaded_end = replica.log.log_end_offset
         if which == 0:
             self.waiting = {
                 producer_id: (verification, True) for producer_id, (verification, _) in self.waiting.items()
             }
+
+    def wait(self) -> None:
+        """A day passes, and whatever is idle is forgotten."""
+        self.now_ms += DAY_MS
+        for replica in self.replicas:
+            replica.log.maybe_expire_producers(self.now_ms)
+        self.waiting = {producer_id: (verification, True) for producer_id, (verification, _) in self.waiting.items()}
 
     def change_leader(self) -> None:
         """The follower leads; what it had not fetched is cut off from the other's log."""
@@ -234,17 +259,24 @@ STEPS = st.one_of(
     st.tuples(st.just("verify"), PRODUCER),
     st.tuples(st.just("write"), PRODUCER, st.integers(1, 3)),
     st.tuples(st.just("write"), PRODUCER, st.integers(1, 3)),
+    st.tuples(
+        st.just("transaction"),
+        PRODUCER,
+        st.integers(1, 3),
+        st.sampled_from((ControlRecordType.COMMIT, ControlRecordType.ABORT)),
+    ),
     st.tuples(st.just("write_outside"), st.integers(1, 2)),
     st.tuples(st.just("end"), PRODUCER, st.sampled_from((ControlRecordType.COMMIT, ControlRecordType.ABORT))),
     st.tuples(st.just("replicate"), st.integers(0, 4)),
     st.tuples(st.just("restart"), st.integers(0, 1), st.integers(0, 2)),
     st.tuples(st.just("change_leader")),
+    st.tuples(st.just("wait")),
 )
 
 
-@given(st.lists(STEPS, max_size=40))
-def test_consumers_see_what_the_model_sees(steps: list[tuple[str, ...]]) -> None:
-    cluster = Cluster()
+@given(st.sampled_from(CONFIGS), st.lists(STEPS, max_size=40))
+def test_consumers_see_what_the_model_sees(config: LogConfig, steps: list[tuple[str, ...]]) -> None:
+    cluster = Cluster(config)
     for name, *arguments in steps:
         getattr(cluster, name)(*arguments)
         cluster.check()

@@ -280,3 +280,12 @@ def test_a_fetch_is_told_only_the_aborted_transactions_that_it_may_overlap() -> 
     assert len(told) <= len(fetched) + 1
     whole = log.read(20, 1 << 20, max_offset=log.last_stable_offset)
     assert len(log.aborted_transactions(20, log.last_stable_offset, whole)) == 40
+
+
+def test_what_is_below_the_high_watermark_stays_stable_over_a_truncation(log: UnifiedLog) -> None:
+    produce(log, 0, transactional=True)
+    end(log, ControlRecordType.COMMIT)
+    log.update_high_watermark(2)
+    log.append_as_leader(batch_of(b"cut"), 0, now_ms=NOW_MS)
+    log.truncate_to(2, NOW_MS)
+    assert log.last_stable_offset == 2

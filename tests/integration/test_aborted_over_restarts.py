@@ -1,0 +1,134 @@
+"""What real clients aborted stays aborted over an orderly stop of a real node, compacted or not, and in a data
+directory whose transaction indexes an earlier release has lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraft.testing.node_process import NodeProcess
+
+SECONDS_MAX = 60
+SETTINGS = {
+    "offsets.topic.num.partitions": 1,
+    "offsets.topic.replication.factor": 1,
+    "transaction.state.log.num.partitions": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "log.cleaner.backoff.ms": 100,
+}
+COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[NodeProcess]:
+    with NodeProcess(
+        tmp_path, *(word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}"))
+    ) as (node):
+        yield node
+
+
+def make_topic(node: NodeProcess, topic: str, config: dict[str, str]) -> Path:
+    """Its one partition's directory."""
+    admin = AdminClient({"bootstrap.servers": node.bootstrap})
+    (created,) = admin.create_topics([NewTopic(topic, 1, 1, config=config)]).values()
+    created.result(SECONDS_MAX)
+    return node.directory / "data" / f"{topic}-0"
+
+
+def write(node: NodeProcess, topic: str, *transactions: tuple[bytes, bool]) -> None:
+    """Values of one key, each in a transaction that is committed or aborted."""
+    producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": f"writes-{topic}"})
+    producer.init_transactions(SECONDS_MAX)
+    for value, commits in transactions:
+        producer.begin_transaction()
+        producer.produce(topic, value, b"k", partition=0)
+        producer.flush(SECONDS_MAX)
+        (producer.commit_transaction if commits else producer.abort_transaction)(SECONDS_MAX)
+
+
+def read(node: NodeProcess, topic: str, isolation: str = "read_committed") -> list[bytes]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": node.bootstrap,
+            "group.id": "reads-alone",
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values: list[bytes] = []
+    give_up = time.monotonic() + SECONDS_MAX
+    try:
+        while True:
+            assert time.monotonic() < give_up, f"no end of {topic} behind {values}"
+            message = consumer.poll(1.0)
+            if message is not None and message.error() is not None:
+                return values
+            if message is not None:
+                values.append(message.value() or b"")
+    finally:
+        consumer.close()
+
+
+def restart(node: NodeProcess, meanwhile: Callable[[], None] = lambda: None) -> None:
+    assert node.stop() == 0
+    meanwhile()
+    node.start()
+
+
+def until_cleaned(node: NodeProcess, topic: str, directory: Path) -> None:
+    """The first of its segments was cleaned, and the record that was aborted first is gone. Records of another key
+    let segments become too old."""
+    producer = Producer({"bootstrap.servers": node.bootstrap})
+    give_up = time.monotonic() + SECONDS_MAX
+    while b"A1" in (directory / f"{0:020d}.log").read_bytes():
+        assert time.monotonic() < give_up, "nothing was cleaned"
+        producer.produce(topic, b"later", b"another", partition=0)
+        producer.flush(SECONDS_MAX)
+        time.sleep(0.2)
+
+
+def test_readers_of_committed_records_see_the_same_after_a_stop(node: NodeProcess) -> None:
+    make_topic(node, "t", {})
+    write(node, "t", (b"A1", False), (b"ok", True), (b"A2", False))
+    assert read(node, "t", "read_uncommitted") == [b"A1", b"ok", b"A2"]
+    restart(node)
+    assert read(node, "t") == [b"ok"]
+    restart(node)
+    assert read(node, "t") == [b"ok"]
+
+
+def test_compaction_after_a_stop_keeps_what_was_committed(node: NodeProcess) -> None:
+    directory = make_topic(node, "c", COMPACTED)
+    write(node, "c", (b"A1", False), (b"kept", True), (b"ABORTED", False))
+    restart(node)
+    until_cleaned(node, "c", directory)
+    for isolation in ("read_committed", "read_uncommitted"):
+        assert b"kept" in read(node, "c", isolation)
+    assert set(read(node, "c")) == {b"kept", b"later"}
+
+
+@pytest.mark.parametrize("lost", [("*.txnindex",), ("*index", "*.snapshot")])
+def test_a_data_directory_that_lost_its_transaction_indexes_is_mended(node: NodeProcess, lost: tuple[str, ...]) -> None:
+    """Earlier releases left them out, with all indexes where the log was small. They had no mark in the directory."""
+    directory = make_topic(node, "t", {"index.interval.bytes": "0"})
+    write(node, "t", (b"A1", False), (b"ok", True), (b"A2", False))
+
+    def remove() -> None:
+        found = [path for pattern in lost for path in directory.glob(pattern)]
+        assert found
+        for path in (*found, directory.parent / "transaction-indexes-whole"):
+            path.unlink()
+
+    restart(node, remove)
+    assert read(node, "t") == [b"ok"]
+    assert node.log_path.read_text(encoding="utf-8").count("read back 2 aborted transactions") == 1
+    restart(node)
+    assert read(node, "t") == [b"ok"]
+    assert node.log_path.read_text(encoding="utf-8").count("read back 2 aborted transactions") == 1
