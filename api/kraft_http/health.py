@@ -8,7 +8,15 @@ from pydantic import BaseModel, Field
 
 from kraft.common.broker_state import ACTIVE
 from kraft_http.ports import BrokerFacts, ClusterFacts, PartitionFacts
-from kraft_http.waits import NodeStatus, Reason, WaitingElections, election_reasons, replica_reasons, set_aside_reasons
+from kraft_http.waits import (
+    NodeStatus,
+    Reason,
+    WaitingElections,
+    election_reasons,
+    replica_reasons,
+    set_aside_reasons,
+    unmade_topic_reasons,
+)
 
 LISTED_MAX = 100
 """How many partitions of a kind an answer names; the counts are always whole."""
@@ -127,6 +135,7 @@ def judge(
         *election_reasons(elections),
         *replica_reasons(nodes),
         *set_aside_reasons(nodes),
+        *unmade_topic_reasons(nodes),
         *(reason for node in nodes for reason in _disk_reasons(node)),
     ]
     return ClusterHealth(

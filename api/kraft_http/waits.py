@@ -91,6 +91,14 @@ class SetAsideItem(BaseModel):
     error: str = Field(description="The last time.")
 
 
+class UnmadeTopic(BaseModel):
+    """An internal topic that clients of a coordinator wait for, and that cannot be made."""
+
+    topic: str
+    since_ms: int
+    reason: str
+
+
 class NodeStatus(BaseModel):
     """What a node tells of itself: its disks and what waits there. Lists are cut; the counts are whole."""
 
@@ -102,6 +110,7 @@ class NodeStatus(BaseModel):
     waiting_replicas: list[WaitingReplica] = []
     unreadable_logs_count: int = 0
     unreadable_logs: list[UnreadableLog] = []
+    unmade_topics: list[UnmadeTopic] = []
     set_aside_count: int = 0
     set_aside: list[SetAsideItem] = []
 
@@ -203,6 +212,18 @@ def set_aside_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
             yield Reason(
                 code="work_set_aside", summary=f"Node {node.node_id} has set {left} more items aside.", remedy=remedy
             )
+
+
+def unmade_topic_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
+    """Every node may be asked for the same topic, so it is named once."""
+    found = {each.topic: each for node in nodes for each in node.unmade_topics}
+    for each in found.values():
+        yield Reason(
+            code="internal_topic_missing",
+            summary=f"Clients wait for {each.topic} since {_time(each.since_ms)}. It cannot be made: {each.reason}.",
+            remedy="Start the brokers that it needs, or have fewer copies made: offsets.topic.replication.factor, "
+            "transaction.state.log.replication.factor (with transaction.state.log.min.isr).",
+        )
 
 
 def _time(ms: int) -> str:

@@ -44,7 +44,9 @@ async def find_coordinator(
     if topic is not None and broker.metadata.image.topics.by_name(topic) is None:
         # Once a request, whatever comes of it: it may take a while.
         refusal = (await create_missing([topic], context, broker)).get(topic)
-        reason = "" if refusal is None else refusal.message
+        if refusal is not None:
+            reason = refusal.message
+            broker.unmade_topics.refused(topic, reason or message_of(refusal.code), broker.log)
     if context.api_version < 4:
         found = _find(request.key, request.key_type, reason, context, broker)
         return FindCoordinatorResponse(

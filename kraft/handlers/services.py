@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kraft.coordinator.transaction_partitions import TransactionPartitions
     from kraft.handlers.metadata_cache import MetadataCache
     from kraft.handlers.registry import Registry, RequestContext
+    from kraft.handlers.unmade_topics import UnmadeTopics
     from kraft.quota.client_quotas import ClientQuotas, MutationQuotas
     from kraft.raft.driver import RaftDriver
     from kraft.replication.fetch_session import FetchSessionCache
@@ -87,6 +88,7 @@ class BrokerServices(NodeServices):
     producer_ids: ProducerIds
     transaction_partitions: TransactionPartitions
     quotas: ClientQuotas
+    unmade_topics: UnmadeTopics
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

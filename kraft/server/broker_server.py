@@ -21,6 +21,7 @@ from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.services import BrokerServices, StatusReports
+from kraft.handlers.unmade_topics import UnmadeTopics
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.publisher import MetadataUpdate
@@ -149,6 +150,7 @@ class BrokerServer(ReplicaListener):
             producer_ids=self.producer_ids,
             transaction_partitions=self.transactions.partitions,
             quotas=self.quotas,
+            unmade_topics=UnmadeTopics(world.clock),
             authorizer=self.authorizer,
         )
         self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)

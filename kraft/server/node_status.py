@@ -75,7 +75,10 @@ class NodeStatus:
         if broker is None:
             return own
         waiting, unreadable = broker.replicas.damaged.waiting(), broker.log_tasks.cleaner.unreadable()
+        topics = broker.metadata.image.topics
+        unmade = broker.services.unmade_topics.items(lambda name: topics.by_name(name) is not None)
         return own | {
+            "unmade_topics": [asdict(each) for each in unmade],
             "waiting_replicas_count": len(waiting),
             "waiting_replicas": [
                 {

@@ -20,6 +20,7 @@ from typing import Any, Self
 
 import trio
 
+from kraft.common.config.internal_topics import internal_topic_settings
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config
 from kraft.server.node import Node, run_node
@@ -169,7 +170,7 @@ def configurations(nodes: Iterable[int], directory: Path, settings: Mapping[str,
                     "kraft.format": "true",
                     "kraft.cluster.id": "bG9jYWwta3JhZnQtdGVzdA",
                     "group.initial.rebalance.delay.ms": "0",
-                    "offsets.topic.replication.factor": str(min(3, len(nodes))),
+                    **internal_topic_settings(len(nodes)),
                     **settings,
                 }.items()
             ]

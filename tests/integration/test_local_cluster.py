@@ -111,3 +111,16 @@ def read(bootstrap: str, expected: int) -> list[bytes]:
     finally:
         consumer.close()
     return found
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_transactions_work_on_a_small_cluster(kraft_cluster: Callable[..., ClusterThread], nodes: int) -> None:
+    """No internal topic is to have more copies than there are brokers."""
+    cluster = kraft_cluster(nodes=nodes)
+    create(cluster.bootstrap, replicas=1)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "orders", "log_level": 0})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    write(producer, 0)
+    producer.commit_transaction(20)
+    assert len(read(cluster.bootstrap, RECORDS)) == RECORDS

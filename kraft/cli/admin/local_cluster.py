@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kraft.common.config.internal_topics import internal_topic_settings
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import uuid_to_text
 from kraft.metadata.record_serde import MetadataRecordSerde
@@ -231,7 +232,7 @@ class LocalNodes:
         defaults = {
             "default.replication.factor": replicas,
             "min.insync.replicas": max(1, replicas - 1),
-            "offsets.topic.replication.factor": replicas,
+            **internal_topic_settings(len(self._layout.nodes)),
         }
         for text in [*(f"{key}={value}" for key, value in defaults.items() if key not in given), *self._sets]:
             command += ["--set", text]

@@ -15,6 +15,7 @@ from kraft.common.broker_state import DESIRED_STATE
 from kraft.common.config.checks import check_together
 from kraft.common.config.definition import ConfigKey, Status
 from kraft.common.config.endpoints import Address, Voter, parse_address, parse_voter
+from kraft.common.config.internal_topics import internal_topic_settings
 from kraft.common.config.layers import ConfigFile, Setting, gather
 from kraft.common.config.listeners import Listening, derive_listeners
 from kraft.common.config.node_config import BROKER, CONTROLLER, NodeConfig
@@ -34,11 +35,7 @@ NODE_DEFAULTS = {
 
 QUORUM_OF_ONE_DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.replication.factor": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
+    **internal_topic_settings(1),
 }
 """What a node that is a quorum of one takes for a key that nobody set. Its internal topics have no other broker to be
 copied to. A consumer that is alone, as is usual on such a node, does not wait three seconds for others to join."""

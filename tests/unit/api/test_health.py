@@ -12,6 +12,7 @@ from kraft_http.waits import (
     NodeStatus,
     ReplicaEnd,
     SetAsideItem,
+    UnmadeTopic,
     UnreadableLog,
     WaitingElection,
     WaitingElections,
@@ -179,6 +180,14 @@ def test_work_that_was_set_aside_is_told_by_its_item() -> None:
     assert "Node 3 has set orders (transaction time-out) aside since 1970-01-01T00:00:00Z" in reason.summary
     many = NodeStatus(node_id=3, set_aside_count=7, set_aside=[item] * 7)
     assert judge(FINE, nodes=[many]).reasons[-1].summary == "Node 3 has set 2 more items aside."
+
+
+def test_an_internal_topic_that_cannot_be_made_is_told_once() -> None:
+    topic = UnmadeTopic(topic="__transaction_state", since_ms=0, reason="3 replicas, 2 brokers")
+    [reason] = judge(FINE, nodes=[NodeStatus(node_id=each, unmade_topics=[topic]) for each in (1, 2)]).reasons
+    assert reason.code == "internal_topic_missing"
+    assert "__transaction_state" in reason.summary
+    assert "3 replicas, 2 brokers" in reason.summary
 
 
 def voter(node_id: int, *, current: bool = True) -> VoterFacts:

@@ -77,3 +77,27 @@ def test_a_partition_without_a_live_leader_is_not_available() -> None:
 async def _code(made: Broker) -> int:
     code: int = (await made.ask(FindCoordinatorRequest(key="g"), 3)).error_code
     return code
+
+
+def test_a_topic_that_cannot_be_made_is_told_in_the_log_once_and_in_the_status_until_it_is_there() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+
+            def refuse(request: CreateTopicsRequest) -> CreateTopicsResponse:
+                (topic,) = request.topics
+                code = ErrorCode.INVALID_REPLICATION_FACTOR
+                return CreateTopicsResponse(
+                    topics=[CreatableTopicResult(name=topic.name, error_code=code, error_message="2 of 3 brokers")]
+                )
+
+            made.controller.answers[CreateTopicsRequest.API_KEY] = refuse
+            for _ in range(3):
+                response = await made.ask(FindCoordinatorRequest(key="orders", key_type=1), 3)
+                assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+            told = [line for line in made.events if line["event"] == "an internal topic cannot be made"]
+            assert [(line["topic"], line["reason"]) for line in told] == [("__transaction_state", "2 of 3 brokers")]
+            unmade = made.server.services.unmade_topics
+            assert [each.topic for each in unmade.items(lambda name: False)] == ["__transaction_state"]
+            assert unmade.items(lambda name: True) == []
+
+    simulate(play)

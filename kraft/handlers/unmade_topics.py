@@ -1,0 +1,40 @@
+"""Internal topics that coordinators wait for, and that could not be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger, WallClock
+
+
+@dataclass(frozen=True, slots=True)
+class UnmadeTopic:
+    """Asked for since `since_ms`, and refused with `reason` the last time."""
+
+    topic: str
+    since_ms: int
+    reason: str
+
+
+class UnmadeTopics:
+    """One for a broker. Clients come again several times a second; the log has each new reason once."""
+
+    def __init__(self, clock: WallClock) -> None:
+        self._clock = clock
+        self._found: dict[str, UnmadeTopic] = {}
+
+    def refused(self, topic: str, reason: str, log: Logger) -> None:
+        known = self._found.get(topic)
+        if known is None or known.reason != reason:
+            since_ms = self._clock.wall_ms() if known is None else known.since_ms
+            self._found[topic] = UnmadeTopic(topic, since_ms, reason)
+            log.warning("an internal topic cannot be made", topic=topic, reason=reason)
+
+    def items(self, exists: Callable[[str], bool]) -> list[UnmadeTopic]:
+        """Those that do not exist yet; the others are forgotten."""
+        for topic in [topic for topic in self._found if exists(topic)]:
+            del self._found[topic]
+        return list(self._found.values())
