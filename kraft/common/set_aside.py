@@ -4,7 +4,8 @@ A loop over many items (transactions that took too long, logs to clean up, deadl
 that one is set aside, told in the log and in the node's health, and counted; the others go on. Where the work comes
 to the item again and succeeds, it is forgotten.
 
-Only the boundary of an item is guarded. What an item may meet (a refusal, a full disk) is handled where it is met.
+Only the boundary of an item is guarded. What an item may meet (a refusal, a full disk) is handled where it is met, and
+a disk that fails where nobody handles it still ends the role: that is no fault of the program.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from kraft.common.errors import StorageError
 
 ITEMS_MAX: Final = 1_000
 """How many items are remembered. Further ones are told in the log, and counted."""
@@ -47,13 +50,13 @@ class SetAside:
 
     @contextmanager
     def guard(self, work: str, item: str, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-        """Do one item's work. Whatever it raises ends here and is told, but for `passing`, which its caller handles.
-        What stops the node (cancellation, an interrupt) passes, too."""
+        """Do one item's work. Whatever it raises ends here and is told, but for failures of a disk and `passing`, which
+        its caller handles. What stops the node (cancellation, an interrupt) passes, too."""
         try:
             yield
-        except passing:
-            raise
-        except Exception as problem:  # noqa: BLE001  # The boundary of an item: the others go on, and it is told.
+        except Exception as problem:  # The boundary of an item: the others go on, and it is told.
+            if isinstance(_cause_of(problem), (OSError, StorageError, *passing)):
+                raise
             self._set_aside(work, item, problem)
         else:
             self._failed.pop((work, item), None)

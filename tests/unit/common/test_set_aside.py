@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kraft.common.errors import StorageError
 from kraft.common.set_aside import ITEMS_MAX, Failed, SetAside
 
 
@@ -46,6 +47,32 @@ def test_an_item_that_fails_again_keeps_its_beginning_and_one_that_succeeds_is_f
         pass
     assert aside.items() == []
     assert aside.failures == {"sweep": 2}
+
+
+@pytest.mark.parametrize(
+    "problem", [OSError("disk"), StorageError("disk"), ExceptionGroup("nursery", [OSError("disk")]), KeyError("known")]
+)
+def test_a_failing_disk_and_what_the_caller_handles_pass(problem):
+    aside, notes = _made()
+    with pytest.raises(type(problem)), aside.guard("sweep", "a", (KeyError,)):
+        raise problem
+    assert (aside.items(), notes) == ([], [])
+
+
+def test_what_a_nursery_wrapped_is_told_by_its_cause():
+    aside, _ = _made()
+    with aside.guard("sweep", "a"):
+        raise ExceptionGroup("nursery", [ValueError("inside")])
+    assert [each.error for each in aside.items()] == ["ValueError: inside"]
+
+
+def test_work_for_which_nothing_is_left_to_do_is_forgotten():
+    aside, _ = _made()
+    for work, item in (("sweep", "a"), ("sweep", "b"), ("wash", "a")):
+        with aside.guard(work, item):
+            raise ValueError(item)
+    aside.keep("sweep", {"b"})
+    assert [(each.work, each.item) for each in aside.items()] == [("sweep", "b"), ("wash", "a")]
 
 
 def test_what_stops_the_node_passes():
