@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 LOGS_PER_SLICE = 20
 DELETION_PERIOD_SECONDS = 1.0
-PRODUCER_EXPIRY_PERIOD_SECONDS = 600.0
 
 
 class LogTasks:
@@ -70,7 +69,11 @@ class LogTasks:
                 self.checkpoint_high_watermarks,
             )
             task_nursery.start_soon(self._every, self._flush_period, self.flush_due)
-            task_nursery.start_soon(self._every, lambda: PRODUCER_EXPIRY_PERIOD_SECONDS, self.expire_producers)
+            task_nursery.start_soon(
+                self._every,
+                lambda: self._config().seconds("producer.id.expiration.check.interval.ms"),
+                self.expire_producers,
+            )
             if self._config().flag("log.cleaner.enable"):
                 task_nursery.start_soon(self.cleaner.run)
 
@@ -151,7 +154,8 @@ class LogTasks:
                 await trio.lowlevel.checkpoint()
 
     async def expire_producers(self) -> None:
-        """Forget idempotent producers idle for producer.id.expiration.ms."""
+        """Forget idempotent producers idle for producer.id.expiration.ms, as it is now."""
+        self._logs.expire_producers_after(self._config().integer("producer.id.expiration.ms"))
         now_ms = self._world.clock.wall_ms()
         for done, log in enumerate(self._logs.logs()):
             with self.set_aside.guard("expiry of producers", str(log.topic_partition)):

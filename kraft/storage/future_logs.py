@@ -88,7 +88,13 @@ class FutureLogs:
             raise StorageError(f"{topic_partition}: the name is too long for a replica that moves")
         prepare_new_log(directory, topic_partition, self._directories)
         future = UnifiedLog(
-            self._cache, directory.file(name), topic_partition, log.config, topic_id=log.topic_id, now_ms=now_ms
+            self._cache,
+            directory.file(name),
+            topic_partition,
+            log.config,
+            topic_id=log.topic_id,
+            now_ms=now_ms,
+            producer_expiration_ms=log.producer_expiration_ms,
         )
         directory.futures[topic_partition] = future
         return future

@@ -242,6 +242,7 @@ class LogManager:
                 self._config_of(topic_partition.topic),
                 topic_id=topic_id,
                 now_ms=now_ms,
+                producer_expiration_ms=self._producer_expiration_ms,
             ),
         )
 
@@ -265,6 +266,13 @@ class LogManager:
         for topic_partition, log in self._logs.items():
             if topic_partition.topic == topic:
                 log.config = config
+
+    def expire_producers_after(self, expiration_ms: int) -> None:
+        """Logs forget a producer after so long from now on, new ones too."""
+        if expiration_ms != self._producer_expiration_ms:
+            self._producer_expiration_ms = expiration_ms
+            for log in self.logs_and_futures():
+                log.producer_expiration_ms = expiration_ms
 
     def delete(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
         """Take a log out of use; its directory is renamed to `-delete` and removed after file.delete.delay.ms.

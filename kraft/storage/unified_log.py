@@ -55,7 +55,6 @@ class UnifiedLog:
 
     __slots__ = (
         "_pending",
-        "_producer_expiration_ms",
         "_producers",
         "config",
         "damage",
@@ -66,6 +65,7 @@ class UnifiedLog:
         "local",
         "log_end_offset",
         "log_start_offset",
+        "producer_expiration_ms",
         "topic_partition",
         "truncations",
     )
@@ -79,6 +79,7 @@ class UnifiedLog:
         *,
         topic_id: Uuid | None,
         now_ms: int,
+        producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
     ) -> None:
         """An empty log without files. `open` is the way to one that may have some."""
         self.topic_partition = topic_partition
@@ -93,7 +94,7 @@ class UnifiedLog:
         """What the log has lost to damage of its files, while that is not settled: it must not lead then."""
         self.leader_epoch_cache = LeaderEpochCache()
         self._producers: ProducerStateManager | None = None
-        self._producer_expiration_ms = PRODUCER_ID_EXPIRATION_MS
+        self.producer_expiration_ms = producer_expiration_ms
         self._pending: PendingAppend | None = None
         self.truncations = 0
         """How often the log was truncated in this run. A cleaning or flush that began before a truncation is void."""
@@ -123,7 +124,7 @@ class UnifiedLog:
         """
         cache = FileCache(files) if cache is None else cache
         log = cls(cache, directory, topic_partition, config, topic_id=topic_id, now_ms=now_ms)
-        log._producer_expiration_ms = producer_expiration_ms
+        log.producer_expiration_ms = producer_expiration_ms
         if files.exists(directory):
             loader = LogLoader(
                 cache,
@@ -218,7 +219,7 @@ class UnifiedLog:
         """Created for the first idempotent producer."""
         if self._producers is None:
             self._producers = ProducerStateManager(
-                self.local.cache.files, self.local.directory, expiration_ms=self._producer_expiration_ms
+                self.local.cache.files, self.local.directory, expiration_ms=self.producer_expiration_ms
             )
             self._producers.map_end_offset = self.log_end_offset
         return self._producers
@@ -473,6 +474,7 @@ class UnifiedLog:
 
     def maybe_expire_producers(self, now_ms: int) -> None:
         if self._producers is not None:
+            self._producers.expiration_ms = self.producer_expiration_ms
             self._producers.expire(now_ms)
 
     def delete_records_before(self, offset: int) -> int:

@@ -67,7 +67,6 @@ _THREAD_KEYS: Final = (
 _READ_AT_START: Final = (
     "listener.security.protocol.map",
     "listeners",
-    "producer.id.expiration.ms",
 )
 """Keys that Kafka changes while a broker runs, and that are read here once, when it starts."""
 

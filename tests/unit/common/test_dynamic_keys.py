@@ -28,7 +28,6 @@ REFUSED = {
     "num.network.threads": ("4", NO_EFFECT),
     "num.recovery.threads.per.data.dir": ("3", NO_EFFECT),
     "num.replica.fetchers": ("2", NO_EFFECT),
-    "producer.id.expiration.ms": ("1000", READ_AT_START),
     "share.coordinator.cached.buffer.max.bytes": ("2000000", NO_EFFECT),
     "ssl.keystore.type": ("PEM", NO_EFFECT),
     "ssl.protocol": ("TLSv1.2", NO_EFFECT),
@@ -79,6 +78,7 @@ TAKEN = {
     "max.connections.per.ip": "100",
     "max.connections.per.ip.overrides": "127.0.0.1:5",
     "message.max.bytes": "2000",
+    "producer.id.expiration.ms": "1000",
     "min.insync.replicas": "2",
     "replica.alter.log.dirs.io.max.bytes.per.second": "1000",
     "transaction.partition.verification.enable": "false",
@@ -123,7 +123,7 @@ def test_a_key_of_one_listener_alone_is_refused_likewise(node: NodeConfig) -> No
 
 
 def test_the_value_in_force_may_be_set_again(node: NodeConfig) -> None:
-    for name in ("num.io.threads", "producer.id.expiration.ms"):
+    for name in ("num.io.threads", "background.threads"):
         change(node, name, str(node.values[name]))
 
 

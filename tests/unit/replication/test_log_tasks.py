@@ -15,6 +15,7 @@ from kraft.storage.log_segment import UNKNOWN
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import Broker, batch, broker, simulate
+from tests.unit.storage.support import batch_of
 
 HOUR_MS = 3_600_000
 
@@ -335,5 +336,52 @@ def test_a_log_that_fails_unexpectedly_is_set_aside_and_the_others_go_on(monkeyp
             monkeypatch.undo()
             await tasks.expire_producers()
             assert tasks.set_aside.items() == []
+
+    simulate(play)
+
+
+def produce_once(made: Broker) -> None:
+    """One batch of an idempotent producer."""
+    now = made.world.clock.wall_ms()
+    data = batch_of(b"v", timestamp=now, producer_id=7, producer_epoch=0, base_sequence=0)
+    made.partition("t").append(memoryview(data), 1, now, 0)
+
+
+def test_a_log_made_since_the_start_forgets_producers_when_its_configuration_says() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(
+            universe,
+            sets=("producer.id.expiration.ms=1000", "producer.id.expiration.check.interval.ms=5000"),
+        ) as made:
+            made.topic("t")
+            produce_once(made)
+            log = made.partition("t").log
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(made.server.log_tasks.run)
+                await universe.sleep(4)
+                assert log.has_producers
+                await universe.sleep(2)
+                assert not log.has_producers
+                nursery.cancel_scope.cancel()
+
+    simulate(play)
+
+
+def test_how_long_producers_are_known_changes_while_the_broker_runs() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            produce_once(made)
+            log = made.partition("t").log
+            await universe.sleep(2)
+            await made.server.log_tasks.expire_producers()
+            assert log.has_producers
+            made.publish(
+                ConfigRecord(
+                    resource_type=ResourceType.BROKER, resource_name="", name="producer.id.expiration.ms", value="1000"
+                )
+            )
+            await made.server.log_tasks.expire_producers()
+            assert not log.has_producers
 
     simulate(play)

@@ -363,3 +363,20 @@ def test_a_log_start_above_a_truncation_does_not_survive_it(machine: Machine, of
     machine.kill()
     (loaded,) = manager_on(machine, "/data").load(NOW_MS)
     assert (loaded.log_end_offset, content(loaded)[-1]) == (offset + 1, (offset, None, b"new"))
+
+
+def test_a_new_log_forgets_producers_as_those_that_were_loaded_do() -> None:
+    machine = Machine()
+    manager = LogManager(
+        machine.files,
+        ["/data"],
+        node_id=1,
+        new_uuid=lambda: bytes(16),
+        config_of=lambda _: LogConfig(),
+        producer_expiration_ms=1000,
+    )
+    manager.open(None)
+    manager.load(NOW_MS)
+    assert manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS).producers.expiration_ms == 1000
+    manager.expire_producers_after(500)
+    assert manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS).producer_expiration_ms == 500

@@ -158,7 +158,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "600000",
         LOW,
         READ_ONLY,
-        ACCEPTED,
+        ENFORCED,
         at_least(1),
         "How often forgotten producers are looked for.",
         internal=True,
