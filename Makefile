@@ -59,7 +59,7 @@ lint: check-python setup ## ruff (rules and format), mypy strict, import contrac
 test: packages check-python setup ## Lint and every test, with a share of the proofs (the whole counts: make soak)
 	@$(PY) -m tests.preflight
 	@$(MAKE) --no-print-directory lint
-	@$(PY) -m pytest tests --ignore=tests/tidy --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=15
+	@$(PY) -m pytest -p tests.guard tests --ignore=tests/tidy --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=15
 
 soak: packages check-maven setup ## The full counts of every proof (about 90 minutes)
 	@$(PY) -m tests.preflight
@@ -94,7 +94,7 @@ drift: check-python ## Install the newest versions that pyproject.toml allows, s
 	@$(DRIFT)/bin/python -m pip freeze --exclude-editable --disable-pip-version-check | diff $(CONSTRAINTS) - || true
 	@$(DRIFT)/bin/ruff check .
 	@$(DRIFT)/bin/mypy
-	@$(DRIFT)/bin/python -m pytest tests/tidy tests/unit -n $(WORKERS)
+	@$(DRIFT)/bin/python -m pytest -p tests.guard tests/tidy tests/unit -n $(WORKERS)
 
 docs: setup ## Regenerate the generated pages of docs/
 	@$(PY) -m tests.vectors.generate_docs

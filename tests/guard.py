@@ -1,4 +1,4 @@
-"""No test can hang a run: a plugin of pytest, over pytest-xdist.
+"""No test can hang a run: a plugin of pytest, over pytest-xdist (`-p tests.guard`).
 
 - A worker notes in a file which test it runs, since when, and for how long it may (pytest-timeout's limit and
   `guard_grace_seconds` more: that one cannot end a test which waits in C).
@@ -72,8 +72,16 @@ class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addini("guard_grace_seconds", "how much longer than its timeout a test may run before its worker is killed")
-    parser.addini("run_seconds_max", "after how long, from its first test on, a run over several workers is ended")
+    parser.addini(
+        "guard_grace_seconds",
+        "how much longer than its timeout a test may run before its worker is killed",
+        default="30",
+    )
+    parser.addini(
+        "run_seconds_max",
+        "after how long, from its first test on, a run over several workers is ended; 0: never",
+        default="2400",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -91,7 +99,7 @@ class Worker:
         name = config.workerinput["workerid"]  # type: ignore[attr-defined]
         self._path = folder / f"{name}.json"
         self._timeout = float(config.getoption("timeout", None) or config.getini("timeout") or 0)
-        self._grace = float(config.getini("guard_grace_seconds") or 30)
+        self._grace = float(config.getini("guard_grace_seconds"))
         self._stacks = open(folder / f"{name}.stacks", "w")  # noqa: SIM115 - open as long as the process lives.
         faulthandler.register(signal.SIGUSR2, file=self._stacks, all_threads=True)
         (folder / f"{name}.pid").write_text(str(os.getpid()))
@@ -116,7 +124,7 @@ class Controller:
 
     def __init__(self, config: pytest.Config) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="kraft-guard-"))
-        self._seconds_max = float(config.getini("run_seconds_max") or 0)
+        self._seconds_max = float(config.getini("run_seconds_max"))
         self._began: float | None = None
         """When the first test was seen to run."""
         self._ended = threading.Event()
