@@ -34,7 +34,15 @@ LONGEST_FIRST = (
     "tests/properties/",
 )
 """Files that take longest begin first, so that the workers of one run end at about the same time."""
-LONG_TESTS = ("tests/docs/", "tests/integration/test_jepsen", "tests/simulation/", "tests/upgrade/", "tests/mutants/")
+LONG_TESTS = (
+    "tests/docs/",
+    "tests/integration/test_jepsen",
+    "tests/integration/test_spark",
+    "tests/mutants/",
+    "tests/properties/",
+    "tests/simulation/",
+    "tests/upgrade/",
+)
 LONG_SECONDS = 600
 """How long one of these may take in `make test`; tests/soak.py has another limit for all."""
 
