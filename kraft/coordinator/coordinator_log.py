@@ -62,7 +62,8 @@ class CoordinatorLog(Protocol):
     async def append_marker(
         self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
     ) -> int:
-        """Append the end of a transaction, as `append`."""
+        """Append the end of a transaction, as `append`. One that is in the log already is not written again: the offset
+        returned is that of the log's last record."""
 
     def start_verification(
         self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool

@@ -14,7 +14,13 @@ from collections.abc import Callable
 from kraft.common.errors import ApiError, CorruptData
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker
-from kraft.protocol.records.record_batch import NO_PRODUCER_EPOCH, SEQUENCE_MAX, TRANSACTIONAL_FLAG, RecordBatch
+from kraft.protocol.records.record_batch import (
+    NO_PRODUCER_EPOCH,
+    PRODUCER_EPOCH_MAX,
+    SEQUENCE_MAX,
+    TRANSACTIONAL_FLAG,
+    RecordBatch,
+)
 from kraft.storage.checkpoints import read_file, replace_file
 from kraft.storage.log_files import PRODUCER_SNAPSHOT_SUFFIX, offset_file_name
 from kraft.storage.log_validator import AppendOrigin
@@ -162,23 +168,18 @@ class ProducerStateManager:
 
     def check_marker(
         self, batch: RecordBatch, marker: TransactionMarker, origin: int, transaction_version: int = 0
-    ) -> None:
-        """Raises ApiError when the marker comes from the past. From transaction version 2 on its epoch must exceed
-        the producer's (KIP-890)."""
+    ) -> bool:
+        """Whether the marker is written already, so that nothing is to be appended: its coordinator has sent it again.
+
+        Raises ApiError when the marker comes from the past. From transaction version 2 on its epoch must exceed the
+        producer's (KIP-890), unless it is sent again, or there is no greater epoch.
+        """
         entry = self.producers.get(batch.producer_id)
         if entry is None or origin == AppendOrigin.REPLICATION:
-            return
-        stale = (
-            batch.producer_epoch <= entry.producer_epoch
-            if transaction_version >= 2
-            else batch.producer_epoch < entry.producer_epoch
-        )
-        retried = (
-            transaction_version >= 2
-            and batch.producer_epoch == entry.producer_epoch
-            and entry.current_transaction_first_offset is None
-        )
-        if stale and not retried:
+            return False
+        is_ended = batch.producer_epoch == entry.producer_epoch and entry.current_transaction_first_offset is None
+        may_be_equal = transaction_version < 2 or is_ended or batch.producer_epoch == PRODUCER_EPOCH_MAX
+        if batch.producer_epoch < entry.producer_epoch + (not may_be_equal):
             problem = (
                 f"producer {batch.producer_id}: marker of epoch {batch.producer_epoch}, the last seen is "
                 f"{entry.producer_epoch}"
@@ -189,6 +190,16 @@ class ProducerStateManager:
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"coordinator epoch {marker.coordinator_epoch} is older than {entry.coordinator_epoch}",
             )
+        # Below version 2 the producer's next transaction has the same epoch. Only the coordinator's epoch in the log
+        # keeps a late marker of the former coordinator from ending that one, so a new coordinator's marker is written.
+        return is_ended and (transaction_version >= 2 or marker.coordinator_epoch == entry.coordinator_epoch)
+
+    def repeat_marker(self, batch: RecordBatch, transaction_version: int) -> None:
+        """A marker was not appended because it is in the log. Below transaction version 2, batches that wait for the
+        coordinator's word may be of the transaction that is over, which they would open anew. From version 2 on those
+        have an older epoch than the log, and what has this one is of the next transaction."""
+        if transaction_version < 2:
+            self.verifications.pop(batch.producer_id, None)
 
     def apply(self, batch: RecordBatch, first_offset: int, last_offset: int, max_timestamp: int) -> None:
         """A data batch of a producer was appended."""

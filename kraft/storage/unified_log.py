@@ -310,14 +310,11 @@ class UnifiedLog:
         marker = marker_of(batch) if batch.attributes & CONTROL_FLAG and batch.producer_id >= 0 else None
         if batch.producer_id >= 0:
             if marker is not None:
-                self.producers.check_marker(batch, marker, origin, transaction_version)
+                if self.producers.check_marker(batch, marker, origin, transaction_version):
+                    self.producers.repeat_marker(batch, transaction_version)
+                    return PendingAppend(self._already_appended(first_offset - 1, first_offset - 1, now_ms))
             elif (known := self.producers.check(batch, first_offset, origin, verification)) is not None:
-                when = known.timestamp
-                return PendingAppend(
-                    LogAppendInfo(
-                        known.first_offset, known.last_offset, when, when, self.log_start_offset, duplicate=True
-                    )
-                )
+                return PendingAppend(self._already_appended(known.first_offset, known.last_offset, known.timestamp))
         last_offset = first_offset + batch.last_offset_delta
         rolled = self._make_room(size, last_offset, batch.max_timestamp, now_ms)
         log_append_time_ms = now_ms if self.config.log_append_time else -1
@@ -327,6 +324,10 @@ class UnifiedLog:
         view = batch.view
         buffers = (with_offset_and_epoch(view, first_offset, leader_epoch), view[HEADER_SIZE:])
         return self._pend(info, buffers, (AppendedBatch(batch, first_offset, last_offset, leader_epoch, marker),))
+
+    def _already_appended(self, first_offset: int, last_offset: int, when_ms: int) -> LogAppendInfo:
+        """The answer to a batch that is in the log, at or before `last_offset`."""
+        return LogAppendInfo(first_offset, last_offset, when_ms, when_ms, self.log_start_offset, duplicate=True)
 
     def prepare_append_as_follower(
         self, records: Buffer, *, now_ms: int, leader_epoch: int | None = None

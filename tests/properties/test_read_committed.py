@@ -78,6 +78,11 @@ class Cluster:
                 return True
         return False
 
+    def is_ended(self, producer_id: int) -> bool:
+        """Whether the last that the producer has in the log is a marker."""
+        own = [entry for entry in self.entries if entry.producer_id == producer_id]
+        return bool(own) and own[-1].outcome is not None
+
     def next_sequence(self, producer_id: int) -> int:
         own = [entry for entry in self.entries if entry.producer_id == producer_id and entry.outcome is None]
         return own[-1].last_sequence + 1 if own else 0
@@ -195,8 +200,11 @@ class Cluster:
             producer_id=producer_id,
             producer_epoch=0,
         )
+        was_ended = self.is_ended(producer_id)
         info = self.leader.append_as_leader(data, self.epoch, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
-        self.entries.append(Entry(info.first_offset, info.last_offset, producer_id, True, -1, outcome))
+        assert info.duplicate == was_ended, "a marker is written once"
+        if not info.duplicate:
+            self.entries.append(Entry(info.first_offset, info.last_offset, producer_id, True, -1, outcome))
         if producer_id in self.waiting:
             self.waiting[producer_id] = self.waiting[producer_id][0], True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import trio
 
 from kraft.common.errors import ApiError
@@ -128,6 +129,40 @@ def test_from_transaction_version_2_on_a_marker_has_a_newer_epoch_or_is_a_retry(
     simulate(play)
 
 
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_marker_sent_three_times_is_in_the_log_once(version: int) -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            write(made)
+            wanted = marker(("t", 0), epoch=version // 2, version=version)
+            assert [set((await codes(made, wanted)).values()) for _ in range(3)] == [{0}, {0}, {0}]
+            assert made.partition("t").log.log_end_offset == 2
+
+    simulate(play)
+
+
+def test_a_marker_sent_again_is_answered_below_the_high_watermark() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t", replicas=(NODE, 2))
+            write(made)
+            answers: list[dict[tuple[int, str, int], int]] = []
+
+            async def ask() -> None:
+                answers.append(await codes(made, marker(("t", 0))))
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ask)
+                nursery.start_soon(ask)
+                await universe.sleep(1)
+                assert (answers, made.partition("t").log.log_end_offset) == ([], 2)
+                made.partition("t").follower_fetched(2, 2, 0, 1, universe.time.now)
+            assert answers == [{(7, "t", 0): 0}] * 2
+
+    simulate(play)
+
+
 def test_a_marker_is_answered_below_the_high_watermark() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
@@ -136,7 +171,7 @@ def test_a_marker_is_answered_below_the_high_watermark() -> None:
             answers: list[dict[tuple[int, str, int], int]] = []
 
             async def ask() -> None:
-                answers.append(await codes(made, marker(("t", 0))))
+                answers.append(await codes(made, marker(("t", 0), epoch=len(answers))))
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(ask)

@@ -10,6 +10,7 @@ from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.errors import ReloadNeeded
 from kraft.coordinator.pending_batch import require_room
+from kraft.coordinator.shard import Marker, Producer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.record_batch import HEADER_SIZE, RecordBatch
 from kraft.server.partition_log import PartitionLog
@@ -43,6 +44,20 @@ def test_what_is_appended_is_read_back_and_committed() -> None:
             end()
             await log.append(OFFSETS, 0, [(b"k1", b"v2")], now)
             assert (told, log.high_watermark(OFFSETS), log.log_start_offset(OFFSETS)) == ([2], 3, 0)
+
+    simulate(play)
+
+
+def test_a_marker_sent_again_is_not_appended_again() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact")
+            log, now = PartitionLog(made.replicas), made.world.clock.wall_ms()
+            guard = log.start_verification(OFFSETS, 7, 0, implicit=False)
+            await log.append(OFFSETS, 0, [(b"k", b"v")], now, Producer(7, 0, guard))
+            marker = Marker(7, 0, 5, True, 0)
+            assert [await log.append_marker(OFFSETS, 0, marker, now) for _ in range(3)] == [1, 1, 1]
+            assert log.high_watermark(OFFSETS) == 2
 
     simulate(play)
 

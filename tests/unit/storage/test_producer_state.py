@@ -266,6 +266,68 @@ def test_markers_from_the_past_are_refused(log: UnifiedLog) -> None:
     end(log, ControlRecordType.COMMIT, epoch=5, coordinator_epoch=5, version=2)  # a retry of one that was written
 
 
+@pytest.mark.parametrize(("version", "marker_epoch"), [(0, 3), (1, 3), (2, 4)])
+def test_a_marker_is_written_once_however_often_it_is_sent(log: UnifiedLog, version: int, marker_epoch: int) -> None:
+    produce(log, 0, epoch=3, transactional=True)
+    options = {"epoch": marker_epoch, "coordinator_epoch": 5, "version": version}
+    sent = [end(log, ControlRecordType.COMMIT, **options) for _ in range(3)]
+    assert [(info.duplicate, info.last_offset) for info in sent] == [(False, 1), (True, 1), (True, 1)]
+    produce(log, 0, producer_id=2)
+    again = end(log, ControlRecordType.COMMIT, **options)
+    assert (again.duplicate, again.last_offset) == (True, 2), "committed with the end of the log"
+    assert log.log_end_offset == 3
+
+
+def test_a_new_coordinators_marker_is_written_where_only_its_epoch_fences_the_former_one(log: UnifiedLog) -> None:
+    produce(log, 0, transactional=True)
+    end(log, ControlRecordType.COMMIT, coordinator_epoch=5)
+    assert not end(log, ControlRecordType.COMMIT, coordinator_epoch=6).duplicate
+    produce(log, 1, transactional=True)
+    with pytest.raises(ApiError) as caught:
+        end(log, ControlRecordType.COMMIT, coordinator_epoch=5)
+    assert caught.value.code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    # From version 2 on the producer's epoch keeps the former coordinator's marker from the next transaction.
+    end(log, ControlRecordType.COMMIT, epoch=1, coordinator_epoch=6, version=2)
+    assert end(log, ControlRecordType.COMMIT, epoch=1, coordinator_epoch=7, version=2).duplicate
+    produce(log, 0, epoch=1, transactional=True)
+    with pytest.raises(ApiError) as caught:
+        end(log, ControlRecordType.COMMIT, epoch=1, coordinator_epoch=6, version=2)
+    assert caught.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_marker_that_fences_is_written_though_no_transaction_is_open(log: UnifiedLog) -> None:
+    produce(log, 0, transactional=True)
+    end(log, ControlRecordType.COMMIT)
+    assert not end(log, ControlRecordType.ABORT, epoch=1).duplicate
+    assert refusal(log, 1, transactional=True) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert not end(log, ControlRecordType.ABORT, producer_id=9).duplicate, "a producer that is not known here"
+
+
+@pytest.mark.parametrize(("version", "code"), [(0, ErrorCode.INVALID_TXN_STATE), (2, None)])
+def test_a_marker_sent_again_ends_what_waits_to_join_the_transaction(
+    log: UnifiedLog, version: int, code: int | None
+) -> None:
+    produce(log, 0, transactional=True)
+    epoch = 1 if version == 2 else 0
+    end(log, ControlRecordType.COMMIT, epoch=epoch, version=version)
+    verification = log.producers.start_verification(1, epoch, 1 - epoch, NOW_MS, implicit=False)
+    assert end(log, ControlRecordType.COMMIT, epoch=epoch, version=version).duplicate
+    options = {"producer_id": 1, "producer_epoch": epoch, "base_sequence": 1 - epoch, "is_transactional": True}
+    late = batch_of(b"v", **options)
+    if code is None:
+        assert log.append_as_leader(late, 0, now_ms=NOW_MS, verification=verification).last_offset == 2
+        return
+    with pytest.raises(ApiError) as caught:
+        log.append_as_leader(late, 0, now_ms=NOW_MS, verification=verification)
+    assert caught.value.code == code
+
+
+def test_the_last_epoch_ends_a_transaction_of_its_own(log: UnifiedLog) -> None:
+    produce(log, 0, epoch=32767, transactional=True)
+    for duplicate in (False, True):
+        assert end(log, ControlRecordType.ABORT, epoch=32767, version=2).duplicate == duplicate
+
+
 def test_a_fetch_is_told_only_the_aborted_transactions_that_it_may_overlap() -> None:
     log = Machine().log(LogConfig(index_interval_bytes=0))
     for sequence in range(50):
