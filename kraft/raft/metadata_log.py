@@ -84,6 +84,7 @@ class MetadataLog:
         if not files.exists(directory):
             files.make_directories(directory)
             files.sync_directory(directory.rpartition("/")[0])
+        files.set_private(directory)  # The log and its snapshots hold credentials.
         if not files.exists(f"{directory}/partition.metadata"):
             replace_file(
                 files,

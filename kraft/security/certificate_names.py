@@ -6,6 +6,7 @@ specific part first, short keywords for nine attributes, and every other attribu
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,6 +49,16 @@ _RULE: Final = re.compile(
     r"\s*(?:[,\n]|\Z)"
 )
 _REFERENCE: Final = re.compile(r"\\(?P<escaped>.)|\$(?P<group>[0-9])|(?P<text>[^\\$]|\$)", re.DOTALL)
+
+
+def first_certificate(chain: str) -> bytes:
+    """Return the first certificate of a chain in PEM, as DER. Raises ValueError."""
+    begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+    head, _, rest = chain.partition(begin)
+    body, found, _ = rest.partition(end)
+    if not found:
+        raise ValueError(f"no certificate in {len(head) + len(rest)} characters of PEM")
+    return base64.b64decode("".join(body.split()), validate=True)
 
 
 def distinguished_name(certificate: bytes) -> str:

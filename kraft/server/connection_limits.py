@@ -81,13 +81,19 @@ def socket_servers(
 
 def identify_by_certificate(config: NodeConfig, listener: str) -> Callable[[Stream], str]:
     """Who clients of a listener are that prove themselves by certificates, if at all. Raises ConfigurationError."""
-    key = listener_key(listener, PRINCIPAL_RULES)
-    key = key if key in config.values else PRINCIPAL_RULES
+    key, rules = principal_rules(config, listener)
     try:
-        mapping = PrincipalMapping(config.text(key))
+        mapping = PrincipalMapping(rules)
     except ValueError as problem:
         raise ConfigurationError([f"{key}: {problem}"]) from problem
     return lambda stream: mapping.principal(stream.peer_certificate)
+
+
+def principal_rules(config: NodeConfig, listener: str) -> tuple[str, str]:
+    """Return the key whose rules make principals of a listener's certificates, and the rules."""
+    key = listener_key(listener, PRINCIPAL_RULES)
+    key = key if key in config.values else PRINCIPAL_RULES
+    return key, config.text(key)
 
 
 class DynamicConnectionLimits:

@@ -150,6 +150,7 @@ def read_bootstrap_records(files: FileSystem, metadata_directory: str) -> list[M
     path = f"{metadata_directory}/{BOOTSTRAP_FILE}"
     if not files.exists(path):
         return []
+    files.set_private(path)
     reader = SnapshotReader(files, path, OffsetAndEpoch(0, 0), MetadataRecordSerde())
     try:
         return [record for batch in reader.batches() for record in batch.records]

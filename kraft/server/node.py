@@ -42,6 +42,7 @@ from kraft.server.logins import NodeLogins
 from kraft.server.metadata_events import MetadataEvents
 from kraft.server.node_status import ControllerStatus, NodeStatus
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
+from kraft.server.own_principal import check_own_principal
 from kraft.server.shared_server import SharedServer
 from kraft.server.stall_monitor import StallMonitor
 from kraft.server.tls_keys import TlsKeys
@@ -115,6 +116,7 @@ async def run_node(
     loggers = Loggers(world.log_sink, world.clock, config.text("kraft.log.level").lower(), node=config.node_id)
     keys = TlsKeys(world, config)
     logins = NodeLogins(config)
+    check_own_principal(config, keys, logins)
     broker_name, controller_name = config.inter_broker_listener_name, config.controller_listener_names[0]
     to_brokers = keys.world_towards(broker_name, logins.towards(broker_name))
     to_controllers = keys.world_towards(controller_name, logins.towards(controller_name))

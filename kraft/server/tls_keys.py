@@ -55,6 +55,10 @@ class TlsKeys:
         """What a listener of ours shows; None for one that does not encrypt."""
         return self._current.get((name, True))
 
+    def towards(self, name: str) -> Tls | None:
+        """What this node shows at other nodes' listeners of that name; None for those that do not encrypt."""
+        return self._current.get((name, False))
+
     def world_towards(self, name: str, login: Login | None = None) -> World:
         """The world in which connections go to other nodes' listeners of that name, and begin with `login`."""
         if (name, False) not in self._settings:

@@ -132,6 +132,10 @@ class FileSystem(Protocol):
     def set_read_only(self, path: str) -> None:
         """The owner may read the file from now on, and nobody may write (mode 0400)."""
 
+    def set_private(self, path: str) -> None:
+        """Let nobody but the owner use a file or directory from now on (mode 0600, 0700). What `open` and
+        `make_directories` make is so from the beginning. Has no effect on what belongs to another user."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:

@@ -3,6 +3,7 @@ sentences."""
 
 from __future__ import annotations
 
+import ipaddress
 from typing import TYPE_CHECKING, Final
 
 from kraft.common.config.endpoints import PER_IP_OVERRIDES, host_counts
@@ -57,6 +58,7 @@ _REPLICA_SELECTORS: Final = (
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.common.replica.LeaderSelector",
 )
+_SECURED: Final = ("SSL", "SASL_SSL", "SASL_PLAINTEXT")
 _ASSIGNORS: Final = ("uniform", "range")
 _CODECS: Final = range(5)
 _CLEANER_BUFFER_MIN: Final = 1024 * 1024
@@ -74,7 +76,7 @@ def check_together(config: NodeConfig) -> list[str]:
         for low, high in _BELOW
         if _above(config[low], config[high]) or config[low] == config[high]
     ]
-    return problems + _check_retention(config) + _check_memory(config) + _check_choices(config)
+    return problems + _check_retention(config) + _check_memory(config) + _check_choices(config) + _check_admin(config)
 
 
 def _above(low: Value, high: Value) -> bool:
@@ -139,6 +141,28 @@ def _check_authorizer(config: NodeConfig) -> list[str]:
             if name in config.settings
         ]
     return problems
+
+
+def _check_admin(config: NodeConfig) -> list[str]:
+    """The HTTP admin has no logins: beside listeners that have, it is for this machine unless somebody says so."""
+    address = config.admin_address
+    protocols = config.security_protocols
+    secured = [endpoint.name for endpoint in config.listeners if protocols.get(endpoint.name) in _SECURED]
+    if address is None or not secured or config.flag("kraft.admin.remote.without.login") or _is_loopback(address.host):
+        return []
+    name = "kraft.admin.listener"
+    return [
+        f"{_origin(config, name)}: {name} {address} would let whoever reaches it administer the cluster without a "
+        f"login, while the listener {secured[0]} is secured ({protocols[secured[0]]}). "
+        f"Listen on 127.0.0.1, or set kraft.admin.remote.without.login=true if the address is protected by other means"
+    ]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _check_choices(config: NodeConfig) -> list[str]:

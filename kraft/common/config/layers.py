@@ -7,10 +7,12 @@ name file and line.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kraft.common.config.properties import parse_properties
+from kraft.common.config.resources import is_secret
 
 
 class Setting(NamedTuple):
@@ -97,14 +99,15 @@ def _from_command_line(
         if separator and key.strip():
             given.append(Setting(key.strip(), text.strip(), "--set"))
         else:
-            problems.append(f"--set {pair}: not key=value")
+            # Only what must be the key: the rest may be a password.
+            problems.append(f"--set {re.split(r'[^A-Za-z0-9._-]', pair.strip(), maxsplit=1)[0]}...: not key=value")
     layer: dict[str, Setting] = {}
     for setting in given:
         earlier = layer.setdefault(setting.key, setting)
         if earlier.text != setting.text:
             problems.append(
-                f"{setting.key}: two values on the command line, {earlier.text!r} by {earlier.origin} and "
-                f"{setting.text!r} by {setting.origin}"
+                f"{setting.key}: two values on the command line, {_shown(earlier)} by {earlier.origin} and "
+                f"{_shown(setting)} by {setting.origin}"
             )
     if "listeners" in layer:
         problems += [
@@ -113,6 +116,15 @@ def _from_command_line(
             if key in layer
         ]
     return layer
+
+
+def _shown(setting: Setting) -> str:
+    """Quote a value unless it is a secret."""
+    return (
+        "one that is not shown"
+        if setting.key not in OPTION_KEYS.values() and is_secret(setting.key)
+        else repr(setting.text)
+    )
 
 
 def _from_file(file: ConfigFile, problems: list[str], warnings: list[str]) -> dict[str, Setting]:

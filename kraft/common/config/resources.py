@@ -97,6 +97,12 @@ def broker_key(name: str) -> ConfigKey | None:
     return row
 
 
+def is_secret(name: str) -> bool:
+    """Tell whether a broker key's value must not be shown. What is no key may be one misspelt."""
+    row = broker_key(name)
+    return row is None or row.sensitive
+
+
 def listener_base(name: str) -> str | None:
     """The key that `name` sets for a single listener."""
     if not name.startswith("listener.name."):

@@ -12,11 +12,14 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterator, Sequence
 
 from kraft.world.ports import Buffer, FileStatus
 
+_FILE_MODE = 0o600  # Records and credentials are nobody else's.
+_DIRECTORY_MODE = 0o700
 PROBE_STRIDE = 128 * 1024  # Bytes between two residency probes: the kernel's usual read-ahead window.
 BUFFERS_PER_CALL = 1024  # IOV_MAX on Linux.
 LOCK_PATIENCE_SECONDS = 2.0
@@ -147,7 +150,7 @@ class RealFileSystem:
             flags |= os.O_EXCL
         if truncate:
             flags |= os.O_TRUNC
-        return RealFile(path, os.open(path, flags, 0o644), writable)
+        return RealFile(path, os.open(path, flags, _FILE_MODE), writable)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -164,7 +167,7 @@ class RealFileSystem:
         return sorted(os.listdir(path))
 
     def make_directories(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, _DIRECTORY_MODE, exist_ok=True)
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
@@ -184,7 +187,7 @@ class RealFileSystem:
 
     @contextlib.contextmanager
     def lock(self, path: str) -> Iterator[None]:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         try:
             _lock(descriptor)
             self.lock_descriptors.add(descriptor)
@@ -206,3 +209,8 @@ class RealFileSystem:
 
     def set_read_only(self, path: str) -> None:
         os.chmod(path, 0o400)
+
+    def set_private(self, path: str) -> None:
+        found = os.stat(path)
+        if found.st_uid == os.geteuid():
+            os.chmod(path, _DIRECTORY_MODE if stat.S_ISDIR(found.st_mode) else _FILE_MODE)

@@ -261,6 +261,9 @@ class SimulatedFileSystem:
         self._enter("set_read_only", path)
         self._find(path)  # Nodes run as root here, as their tests do: a mode refuses them nothing.
 
+    def set_private(self, path: str) -> None:
+        self._find(path)
+
 
 def _normal(path: str) -> str:
     if not path.startswith("/"):

@@ -15,6 +15,7 @@ from kraft.common.config.resources import BROKER_KEYS, GROUP_KEYS, TOPIC_SYNONYM
 ROOT = Path(__file__).parents[3]
 
 READ_BY_THE_LOADER = {
+    "kraft.admin.remote.without.login",
     "process.roles",
     "node.id",
     "broker.id",

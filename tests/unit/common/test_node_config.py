@@ -226,6 +226,45 @@ def test_what_cannot_work_is_refused(setting: str, complaint: str) -> None:
     assert any(complaint in problem for problem in problems(sets=sets))
 
 
+@pytest.mark.parametrize("key", ["ssl.key.password", "listener.name.a.plain.sasl.jaas.config", "ssl.key.pasword"])
+def test_a_secret_given_twice_is_not_shown(key: str) -> None:
+    found = problems(sets=[f"{key}=first-secret", f"{key}=second-secret"])
+    assert f"{key}: two values on the command line, one that is not shown by --set" in "\n".join(found)
+    assert "-secret" not in "\n".join(found)
+
+
+def test_what_follows_a_key_without_an_equals_sign_is_not_shown() -> None:
+    assert "--set ssl.key.password...: not key=value" in problems(sets=["ssl.key.password:first-secret"])
+
+
+SECURED = (
+    "listeners=SSL://:0,CONTROLLER://:0",
+    "listener.security.protocol.map=SSL:SSL,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name=SSL",
+)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:9644", "10.0.0.7:9644", "node.example.org:9644"])
+def test_an_admin_without_logins_does_not_leave_the_machine_beside_a_secured_listener_unless_told_to(
+    address: str,
+) -> None:
+    sets = [*SECURED, f"kraft.admin.listener={address}"]
+    (problem,) = problems(sets=sets)
+    assert f"kraft.admin.listener {address} would let whoever reaches it administer the cluster" in problem
+    assert "the listener SSL is secured (SSL)" in problem
+    assert load(sets=[*sets, "kraft.admin.remote.without.login=true"]).admin_address is not None
+    assert load(sets=[f"kraft.admin.listener={address}"]).admin_address is not None
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9644", "localhost:0", "[::1]:9644", "off"])
+def test_an_admin_on_this_machine_needs_no_key(address: str) -> None:
+    load(sets=[*SECURED, f"kraft.admin.listener={address}"])
+
+
+def test_the_admin_is_nobody_until_entries_name_it() -> None:
+    assert load().text("kraft.admin.principal") == "User:http-admin"
+
+
 def test_the_older_name_of_the_node_id_counts_alone() -> None:
     assert load(sets=["broker.id=9"]).node_id == 9
 

@@ -89,8 +89,8 @@ def test_standalone_writes_the_voter_the_features_and_the_identity(tmp_path: Pat
     modes = {path.relative_to(tmp_path): oct(path.stat().st_mode & 0o777) for path in tmp_path.rglob("*.checkpoint")}
     assert sorted((str(path), mode) for path, mode in modes.items()) == [
         ("a/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint", "0o400"),
-        ("a/bootstrap.checkpoint", "0o644"),
-        ("b/bootstrap.checkpoint", "0o644"),
+        ("a/bootstrap.checkpoint", "0o600"),
+        ("b/bootstrap.checkpoint", "0o600"),
     ]
 
 

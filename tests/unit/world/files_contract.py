@@ -209,6 +209,17 @@ class FilesContract:
         with pytest.raises(FileNotFoundError):
             files.set_read_only(f"{harness.root}/b")
 
+    def test_what_is_made_private_can_be_used(self, harness: Harness) -> None:
+        files = harness.files()
+        fill(files.open(f"{harness.root}/a", create=True), b"12345").close()
+        files.set_private(f"{harness.root}/a")
+        files.set_private(harness.root)
+        file = files.open(f"{harness.root}/a", writable=False)
+        assert file.pread(5, 0) == b"12345"
+        file.close()
+        with pytest.raises(FileNotFoundError):
+            files.set_private(f"{harness.root}/b")
+
     def test_one_holder_at_a_time_has_the_lock(self, harness: Harness) -> None:
         files = harness.files()
         with files.lock(f"{harness.root}/.lock"):

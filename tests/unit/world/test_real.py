@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from kraft.raft.metadata_log import MetadataLog
 from kraft.world.ports import StepEnd, WorkFailed, World
 from kraft.world.real import RealWorld, write_to_stderr
 from kraft.world.real.files import RealFileSystem
@@ -239,3 +240,31 @@ def test_a_directory_whose_node_was_killed_is_locked_until_its_work_has_ended(tm
                 return
         except BlockingIOError:  # A very busy machine.
             assert time.monotonic() < give_up
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_what_a_node_makes_is_for_its_owner_alone(tmp_path: Path) -> None:
+    files = RealFileSystem()
+    files.make_directories(f"{tmp_path}/data")
+    files.open(f"{tmp_path}/data/a", create=True).close()
+    with files.lock(f"{tmp_path}/data/.lock"):
+        assert mode(tmp_path / "data" / ".lock") == 0o600
+    assert (mode(tmp_path / "data"), mode(tmp_path / "data" / "a")) == (0o700, 0o600)
+
+
+def test_what_was_made_for_all_is_made_private(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o755)
+    (tmp_path / "data" / "a").touch(mode=0o644)
+    for path in (tmp_path / "data", tmp_path / "data" / "a"):
+        RealFileSystem().set_private(str(path))
+    assert (mode(tmp_path / "data"), mode(tmp_path / "data" / "a")) == (0o700, 0o600)
+
+
+def test_the_metadata_log_of_an_earlier_release_is_made_private(tmp_path: Path) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir(mode=0o755)
+    MetadataLog.open(RealFileSystem(), str(directory), segment_bytes=1 << 20)
+    assert mode(directory) == 0o700

@@ -50,12 +50,15 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
     key(
         "kraft.admin.principal",
         STRING,
-        "User:ANONYMOUS",
+        "User:http-admin",
         MEDIUM,
         READ_ONLY,
         ENFORCED,
         ANYTHING,
-        "As whom the HTTP admin asks where there is an authorizer: whoever reaches it may do what this principal may.",
+        (
+            "As whom the HTTP admin asks where there is an authorizer: whoever reaches it may do what this principal "
+            "may. Unless entries or super.users name it, it may do nothing but report health and metrics."
+        ),
     ),
     key(
         "kraft.admin.read.only",
@@ -66,6 +69,19 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         "Lets the HTTP admin answer questions only; every change is refused.",
+    ),
+    key(
+        "kraft.admin.remote.without.login",
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        ANYTHING,
+        (
+            "The HTTP admin knows no logins. On a node with a listener of SSL, SASL_SSL or SASL_PLAINTEXT it listens "
+            "on an address other than loopback only if this is true: whoever reaches that address may use it."
+        ),
     ),
     key(
         DESIRED_STATE,
