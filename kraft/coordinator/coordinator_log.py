@@ -77,8 +77,11 @@ class CoordinatorLog(Protocol):
         the end."""
 
     def max_batch_bytes(self, partition: TopicPartition) -> int:
-        """How large a batch the log takes now: max.message.bytes. Raises KraftError where this node does not lead
-        the partition."""
+        """How large one record may be with its batch, and a batch of several operations: max.message.bytes. Raises
+        KraftError where this node does not lead the partition."""
+
+    def max_append_bytes(self, partition: TopicPartition) -> int:
+        """How large a batch the log takes: segment.bytes. Raises KraftError as `max_batch_bytes`."""
 
     def log_start_offset(self, partition: TopicPartition) -> int: ...
     def high_watermark(self, partition: TopicPartition) -> int:

@@ -20,7 +20,10 @@ from kraft.protocol.records.record_batch import HEADER_SIZE
 S = TypeVar("S")
 
 APPEND_BYTES_MAX = 512 * 1024
-"""How much goes into one batch, where max.message.bytes allows it."""
+"""How much goes into one batch of several operations, where max.message.bytes allows it."""
+OPERATION_BYTES_MAX = 16 * 1024 * 1024
+"""How much one operation may write. It is in one batch, which may be larger than max.message.bytes: the assignment of
+some ten thousand members is."""
 
 
 class Waiter:
@@ -153,24 +156,27 @@ class PendingBatches(Generic[S]):
 
 
 def require_room(records: Sequence[LogRecord], log: CoordinatorLog, partition: TopicPartition) -> None:
-    """Refuse an operation with a record that no batch of the log has room for, before it shares one with others.
-    Raises the ApiError for its client."""
+    """Refuse an operation with a record that no batch of the log has room for, or with more records than one batch
+    may have, before it shares one with others. Raises the ApiError for its client."""
     try:
-        room = log.max_batch_bytes(partition) - HEADER_SIZE
+        record_room = log.max_batch_bytes(partition) - HEADER_SIZE
+        room = min(OPERATION_BYTES_MAX, log.max_append_bytes(partition) - HEADER_SIZE)
     except KraftError as problem:
         raise append_error(problem) from problem
-    largest = max(map(_size, records))
-    if largest > room:
-        raise append_error(
-            ApiError(
-                ErrorCode.MESSAGE_TOO_LARGE, f"a record of {largest} bytes is too large for a batch of {partition}"
-            )
-        )
+    sizes = list(map(_size, records))
+    if max(sizes) > record_room:
+        raise _too_large(f"a record of {max(sizes)} bytes is too large for a batch of {partition}")
+    if sum(sizes) > room:
+        raise _too_large(f"{len(sizes)} records of {sum(sizes)} bytes are too much for one batch of {partition}")
+
+
+def _too_large(what: str) -> ApiError:
+    return append_error(ApiError(ErrorCode.MESSAGE_TOO_LARGE, what))
 
 
 def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[list[LogRecord]]:
-    """Records in groups that make a batch each: whole operations together as far as they fit; one that alone is too
-    large is split."""
+    """Records in groups that make a batch each: whole operations together as far as they fit. One that is too large
+    to share a batch has one of its own, whatever its size: what reads the log must never see a part of it."""
     room = min(APPEND_BYTES_MAX, batch_bytes_max - HEADER_SIZE)
     chunk: list[LogRecord] = []
     size = 0
@@ -179,16 +185,8 @@ def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[
         if chunk and size + needed > room:
             yield chunk
             chunk, size = [], 0
-        if size + needed <= room:
-            chunk += records
-            size += needed
-            continue
-        for record in records:
-            if chunk and size + _size(record) > room:
-                yield chunk
-                chunk, size = [], 0
-            chunk.append(record)
-            size += _size(record)
+        chunk += records
+        size += needed
     if chunk:
         yield chunk
 

@@ -8,13 +8,14 @@ from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.errors import ReloadNeeded
 from kraft.coordinator.shard import LogRecord, Marker, Producer
-from kraft.protocol.records.builder import Record, build_batch
+from kraft.protocol.records.builder import build_keyed_batch
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.protocol.records.record_batch import NO_SEQUENCE, RecordBatch, batches
 from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.verification import Verification
+from kraft.world.turns import TURN_ITEMS, in_turns
 
 ALL_REPLICAS = -1
 READ_BYTES = 1 << 20
@@ -36,15 +37,17 @@ class PartitionLog:
     ) -> int:
         """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded where the records are in the log and
         nobody knows for how long."""
-        numbered = [Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)]
         if producer is None:
-            return await self._append(partition, leader_epoch, build_batch(numbered), timestamp_ms, None)
-        batch = build_batch(
-            numbered,
+            batch = await in_turns(build_keyed_batch(records, timestamp_ms), TURN_ITEMS)
+            return await self._append(partition, leader_epoch, batch, timestamp_ms, None)
+        building = build_keyed_batch(
+            records,
+            timestamp_ms,
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
             is_transactional=True,
         )
+        batch = await in_turns(building, TURN_ITEMS)
         transaction = TransactionalAppend(producer.guard)
         return await self._append(partition, leader_epoch, batch, timestamp_ms, transaction)
 
@@ -116,6 +119,9 @@ class PartitionLog:
 
     def max_batch_bytes(self, partition: TopicPartition) -> int:
         return self._led(partition).log.config.max_message_bytes
+
+    def max_append_bytes(self, partition: TopicPartition) -> int:
+        return self._led(partition).log.config.segment_bytes
 
     def log_start_offset(self, partition: TopicPartition) -> int:
         return self._led(partition).log.log_start_offset

@@ -150,7 +150,8 @@ def validate_for_leader(batch: RecordBatch, config: LogConfig, origin: int, now_
 
 def _validation(batch: RecordBatch, config: LogConfig, origin: int, now_ms: int) -> RecordBatch | Steps[RecordBatch]:
     """The batch to append, or the steps that lead to it where its records must be looked at. Raises ApiError."""
-    if origin != AppendOrigin.RAFT_LEADER and batch.size > config.max_message_bytes:
+    # What a coordinator writes at once must be one batch, or half of it could be read. The segment bounds it.
+    if origin not in (AppendOrigin.RAFT_LEADER, AppendOrigin.COORDINATOR) and batch.size > config.max_message_bytes:
         raise ApiError(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"the batch has {batch.size} bytes, max.message.bytes is {config.max_message_bytes}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 from crc32c import crc32c
 
@@ -85,6 +85,37 @@ def build_batch(
         producer_epoch,
         base_sequence,
         len(records),
+    )
+
+
+def build_keyed_batch(
+    entries: Iterable[tuple[bytes, bytes | None]],
+    timestamp_ms: int,
+    *,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    is_transactional: bool = False,
+) -> Generator[None, None, bytes]:
+    """One whole batch of keys and values (at least one), from offset 0 on and all of one time. Yields after each, so
+    that others may have their turn between them."""
+    payload = bytearray()
+    count = 0
+    for key, value in entries:
+        append_record(payload, count, 0, key, value, ())
+        count += 1
+        yield
+    return _seal(
+        payload,
+        0,
+        -1,
+        TRANSACTIONAL_FLAG if is_transactional else 0,
+        count - 1,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        count,
     )
 
 

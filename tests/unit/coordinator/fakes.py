@@ -129,6 +129,7 @@ class MemoryLog:
         self.gate: trio.Event | None = None
         self.read_gate: trio.Event | None = None
         self.batch_bytes_max = 1_048_588
+        self.append_bytes_max = 104_857_600
         self.appends = 0
         self.epochs: list[int] = []
         self.open_transactions: set[tuple[TopicPartition, int]] = set()
@@ -151,7 +152,7 @@ class MemoryLog:
             await self.gate.wait()
         if self.fail_next:
             raise self.fail_next.pop(0)
-        if 61 + sum(len(key) + len(value or b"") for key, value in records) > self.batch_bytes_max:
+        if 61 + sum(len(key) + len(value or b"") for key, value in records) > self.append_bytes_max:
             raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
         if producer is not None:
             self._check_verified(partition, producer, is_control)
@@ -199,6 +200,9 @@ class MemoryLog:
 
     def max_batch_bytes(self, partition: TopicPartition) -> int:
         return self.batch_bytes_max
+
+    def max_append_bytes(self, partition: TopicPartition) -> int:
+        return self.append_bytes_max
 
     def log_start_offset(self, partition: TopicPartition) -> int:
         return 0

@@ -142,12 +142,13 @@ async def committed(service: Service, group: str = "g", require_stable: bool = F
     return response.groups[0].topics[0].partitions[0].committed_offset
 
 
-def write_offsets(count: int, metadata: str) -> Callable[[Any], str]:
+def write_offsets(count: int, metadata: str, prefix: str = "") -> Callable[[Any], str]:
     """An operation of the runtime that commits `count` partitions with large metadata."""
+    topic = f"{prefix}t"
 
     def operation(draft: Any) -> str:
         for index in range(count):
-            draft.write_offsets("g", [(TopicPartition("t", index), OffsetAndMetadata(1, -1, metadata, 0))])
+            draft.write_offsets("g", [(TopicPartition(topic, index), OffsetAndMetadata(1, -1, metadata, 0))])
         return "written"
 
     return operation

@@ -44,17 +44,23 @@ def test_an_assignment_too_large_for_the_log_fails_alone(size):
     run(scenario)
 
 
-def test_batches_are_no_larger_than_the_log_takes():
+def test_operations_share_batches_no_larger_than_the_log_takes():
     async def scenario():
         async with serving() as service:
             service.log.batch_bytes_max = 10_000
             partition = service.partition("g").partition
-            assert await service.coordinator.runtime.write(partition, write_offsets(10, "m" * 4000)) == "written"
-            assert service.log.appends == 5
+            service.log.gate = trio.Event()
+            async with trio.open_nursery() as nursery:
+                for index in range(11):
+                    operation = write_offsets(1, "m" * 4000, str(index))
+                    nursery.start_soon(service.coordinator.runtime.write, partition, operation)
+                    await trio.testing.wait_all_tasks_blocked()
+                service.log.gate.set()
+            assert [batch.count for batch in service.log.batches[service.partition("g")]] == [1, 2, 2, 2, 2, 2]
             with pytest.raises(ApiError) as refused:
                 await service.coordinator.runtime.write(partition, write_offsets(1, "m" * 10_000))
             assert refused.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
-            assert len(service.coordinator.committed_offsets()["g"]) == 10
+            assert len(service.coordinator.committed_offsets()["g"]) == 11
 
     run(scenario)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import trio
 import trio.testing
@@ -9,6 +11,7 @@ import trio.testing
 from kraft.common.errors import ApiError, StorageError
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.protocol.error_codes import ErrorCode
+from tests.unit.coordinator.fakes import MemoryLog
 from tests.unit.coordinator.group_host import TestCaller, join_request, sync_request
 from tests.unit.coordinator.service import ask, code_of, commit, committed, run, serving, write_offsets
 
@@ -124,44 +127,101 @@ def test_a_deadline_that_a_failed_append_put_back_passes_again():
     run(scenario)
 
 
-def test_an_operation_too_large_for_one_batch_is_split():
+@pytest.mark.parametrize("count", [200, 600])
+def test_an_operation_is_one_batch_whatever_its_size(count):
+    """800 KB, and 2.4 MB: more than max.message.bytes."""
+
     async def scenario():
         async with serving() as service:
-            assert (
-                await service.coordinator.runtime.write(
-                    service.partition("g").partition, write_offsets(200, "m" * 4096)
-                )
-                == "written"
-            )
-            assert service.log.appends == 2, "800 KB need two batches"
+            partition = service.partition("g")
+            written = await service.coordinator.runtime.write(partition.partition, write_offsets(count, "m" * 4096))
+            assert written == "written"
+            assert [batch.count for batch in service.log.batches[partition]] == [count]
 
     run(scenario)
 
 
-def test_if_a_split_operation_fails_half_way_the_log_decides_what_holds():
+def test_an_operation_too_large_for_a_segment_is_refused_whole():
     async def scenario():
         async with serving() as service:
-            runtime, partition = service.coordinator.runtime, service.partition("g").partition
-            await runtime.write(partition, write_offsets(200, "m" * 4096))
-            real_append = service.log.append
+            service.log.append_bytes_max = 1_000_000
+            runtime, partition = service.coordinator.runtime, service.partition("g")
+            with pytest.raises(ApiError) as refused:
+                await runtime.write(partition.partition, write_offsets(300, "m" * 4096))
+            assert refused.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
+            assert partition not in service.log.batches
+            assert not service.coordinator.committed_offsets()
+
+    run(scenario)
+
+
+async def write_behind_a_gate(service, partition, sizes, metadata):
+    """Write operations of so many offsets together: behind one whose append waits. Returns what became of each."""
+    outcomes = {}
+
+    async def write(size):
+        try:
+            outcomes[size] = await service.coordinator.runtime.write(
+                partition.partition, write_offsets(size, metadata * 4096, f"of-{size}-")
+            )
+        except ApiError as refused:
+            outcomes[size] = refused.code
+
+    async with trio.open_nursery() as nursery:
+        service.log.gate = trio.Event()
+        for size in sizes:
+            nursery.start_soon(write, size)
+            await trio.testing.wait_all_tasks_blocked()
+        service.log.gate.set()
+        service.log.gate = None
+    return outcomes
+
+
+def test_if_the_second_of_two_batches_fails_the_log_decides_what_holds():
+    async def scenario():
+        async with serving() as service:
+            partition, real_append = service.partition("g"), service.log.append
 
             async def append(*arguments):
-                if service.log.appends == 3:
+                if service.log.appends == 2:
                     service.log.append = real_append
                     raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS)
                 return await real_append(*arguments)
 
             service.log.append = append
-            with pytest.raises(ApiError) as refused:
-                await runtime.write(partition, write_offsets(200, "n" * 4096))
-            assert refused.value.code == ErrorCode.NOT_COORDINATOR, (
+            outcomes = await write_behind_a_gate(service, partition, (1, 100, 101), "m")
+            assert outcomes == {1: "written", 100: ErrorCode.NOT_COORDINATOR, 101: ErrorCode.NOT_COORDINATOR}, (
                 "a part is in the log: COORDINATOR_LOAD_IN_PROGRESS would say that nothing is"
             )
             await trio.testing.wait_all_tasks_blocked()
-            offsets = service.coordinator.committed_offsets()["g"].values()
-            in_log = len(service.log.batches[service.partition("g")][-1].entries)
-            assert sum(each.metadata[0] == "n" for each in offsets) == in_log
-            assert 0 < in_log < 200
+            assert [batch.count for batch in service.log.batches[partition]] == [1, 100]
+            topics = [place.topic for place in service.coordinator.committed_offsets()["g"]]
+            assert {topic: topics.count(topic) for topic in topics} == {"of-1-t": 1, "of-100-t": 100}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_wherever_the_log_ends_each_operation_is_read_back_whole_or_not_at_all(seed):
+    """The coordinator dies between any two appends, and another one loads what is in the log."""
+
+    async def scenario():
+        draw = random.Random(seed)
+        async with serving() as service:
+            partition = service.partition("g")
+            for _ in range(4):
+                sizes = draw.sample(range(1, 700), draw.randrange(1, 4))
+                await write_behind_a_gate(service, partition, sizes, "m")
+        batches = service.log.batches[partition]
+        assert max(batch.count for batch in batches) > 256, "more than one batch of 1 MB"
+        for end in range(len(batches) + 1):
+            left = MemoryLog()
+            left.batches = {partition: batches[:end]}
+            left.replicate(partition)
+            async with serving(left) as next_service:
+                offsets = next_service.coordinator.committed_offsets().get("g", {})
+            topics = [place.topic for place in offsets]
+            assert {topic: f"of-{topics.count(topic)}-t" for topic in topics} == {topic: topic for topic in topics}
 
     run(scenario)
 
