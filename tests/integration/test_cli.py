@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -719,7 +720,8 @@ def test_what_groups_committed_goes_into_a_file_and_back(kraft: Kraft, tmp_path:
     preview = kraft("groups", "import", str(file))
     assert (preview.code, preview.rows) == (0, [["mover", "moved", "0", "-", "2"]])
     assert "This is a preview" in preview.err
-    assert kraft("groups", "export", "mover").document["groups"][0]["offsets"] == []
+    assert (gone := kraft("groups", "export", "mover")).code == 3
+    assert (gone.out, "GROUP_ID_NOT_FOUND" in gone.err) == ("", True)
     assert kraft("groups", "import", str(file), "--execute", "-o", "json").document["executed"]
     assert kraft("groups", "describe", "--all-groups").code == 0
     [committed] = kraft("groups", "describe", "mover", "-o", "json").document["groups"][0]["offsets"]
@@ -733,6 +735,11 @@ def test_what_groups_committed_goes_into_a_file_and_back(kraft: Kraft, tmp_path:
     [
         "no json",
         "[]",
+        "{}",
+        '{"version": 1}',
+        '{"version": 1, "groups": [{}]}',
+        '{"version": 1, "groups": [{"group_id": "g"}]}',
+        '{"version": 1, "groups": [{"group_id": "g", "offsets": [7]}]}',
         '{"version": 2, "groups": []}',
         '{"version": 1, "groups": [{"group_id": 1, "offsets": []}]}',
         '{"version": 1, "groups": [{"group_id": "g", "offsets": [{"topic": "t", "partition": 0, "offset": -1}]}]}',
@@ -746,7 +753,25 @@ def test_a_file_of_offsets_that_is_not_one_is_refused(kraft: Kraft, tmp_path: Pa
     outcome = kraft("groups", "import", str(file), "--execute")
     assert (outcome.code, outcome.out) == (1, "")
     assert "offsets.json" in outcome.err
-    assert "Traceback" not in outcome.err
+    assert not {"Traceback", "KeyError", "TypeError"} & set(re.findall(r"\w+", outcome.err))
+
+
+def test_a_partition_that_is_not_there_is_not_found(kraft: Kraft) -> None:
+    kraft("topics", "create", "elected", "-p", "1")
+    assert kraft("elections", "preferred", "elected-0").code == 0
+    assert kraft("elections", "preferred", "elected-99").code == 3
+
+
+def test_entries_without_an_authorizer_say_which_key_to_set(kraft: Kraft) -> None:
+    refused = kraft("acls", "list")
+    assert refused.code == 1
+    assert "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer" in refused.err
+
+
+def test_help_names_no_type_where_an_option_takes_no_value(kraft: Kraft) -> None:
+    for words in (("--help",), ("groups", "--help"), ("groups", "import", "--help")):
+        shown = kraft(*words)
+        assert (shown.code, "bool" in shown.out) == (0, False)
 
 
 def test_offsets_of_a_topic_at_a_time(kraft: Kraft) -> None:

@@ -20,6 +20,7 @@ from kraft.cli.admin.command_config import offer
 from kraft.cli.admin.output import abandon
 from kraft.common.version import VERSION
 
+HELP_OPTIONS = ["-h", "--help"]
 OK = 0
 FAILED = 1
 
@@ -84,7 +85,17 @@ def load(noun: str) -> Any:
     command.name = noun
     if noun != "spark":  # Its pipelines connect from Spark's own processes.
         offer(command)
+    for each in (command, *getattr(command, "commands", {}).values()):
+        _hide_types_of_flags(each)
     return command
+
+
+def _hide_types_of_flags(command: Any) -> None:
+    """Help shows no `<bool>` behind an option that takes no value."""
+    context = typer.Context(command, help_option_names=HELP_OPTIONS)
+    for parameter in command.get_params(context):
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
 
 
 def _print_version(wanted: bool) -> None:
@@ -100,7 +111,7 @@ app = typer.Typer(
     epilog=EPILOG,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": HELP_OPTIONS},
 )
 
 
@@ -121,7 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        app(args=list(sys.argv[1:] if arguments is None else arguments), prog_name="kraft")
+        command = typer.main.get_command(app)
+        _hide_types_of_flags(command)
+        command(args=list(sys.argv[1:] if arguments is None else arguments), prog_name="kraft")
     except SystemExit as leaving:
         # Help that somebody stopped to read (`--help | head -1`) is no failure.
         if isinstance(leaving.__context__, BrokenPipeError):

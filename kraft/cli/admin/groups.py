@@ -331,8 +331,12 @@ def export_offsets(
     _expect_names_or_all(names, every)
 
     async def question(cluster: Cluster) -> dict[str, Any]:
-        chosen = await _chosen(cluster, names)
-        return exported({name: await groups.committed_offsets(cluster, name) for name in chosen})
+        committed = {}
+        for name in await _chosen(cluster, names):
+            committed[name] = await groups.committed_offsets(cluster, name)
+            if names and not committed[name]:
+                await groups.describe_group(cluster, name)  # Raises for a group that is not there.
+        return exported(committed)
 
     write(json.dumps(ask(bootstrap, timeout, question), indent=2, ensure_ascii=False) + "\n")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kraft.cli.admin.offset_reset import Move
 from kraft.client.admin.groups import Committed
@@ -21,6 +21,10 @@ VERSION = 1
 OFFSET_MAX = (1 << 63) - 1
 PARTITION_MAX = (1 << 31) - 1
 
+QUOTED_MAX = 100
+"""Characters of an entry that an error quotes."""
+
+T = TypeVar("T")
 Offsets = Mapping[TopicPartition, int]
 
 
@@ -49,28 +53,45 @@ def read_exported(path: Path) -> dict[str, Offsets]:
         raise KraftError(f"{path}: {problem.strerror}") from problem
     except ValueError as problem:
         raise KraftError(f"{path} is no JSON: {problem}") from problem
-    try:
-        if document["version"] != VERSION:
-            raise KraftError(f"{path} has version {document['version']}; this command reads version {VERSION}")
-        groups: dict[str, Offsets] = {}
-        for group in document["groups"]:
-            offsets = {_partition(path, each): each["offset"] for each in group["offsets"]}
-            for partition, offset in offsets.items():
-                if type(offset) is not int or not 0 <= offset <= OFFSET_MAX:
-                    raise KraftError(f"{path}: {offset!r} is no offset, of {partition} in group {group['group_id']}")
-            if type(group["group_id"]) is not str or group["group_id"] in groups:
-                raise KraftError(f"{path}: {group['group_id']!r} is no group's name, or there twice")
-            groups[group["group_id"]] = offsets
-    except (KeyError, TypeError) as problem:
-        raise KraftError(f"{path} is no file of `kraft groups export`: {problem!r}") from problem
+    version = _field(path, document, "version", int)
+    if version != VERSION:
+        raise KraftError(f"{path} has version {version}; this command reads version {VERSION}")
+    groups: dict[str, Offsets] = {}
+    for group in _field(path, document, "groups", list):
+        group_id = _field(path, group, "group_id", str)
+        if group_id in groups:
+            raise KraftError(f"{path}: group {group_id} stands there twice")
+        groups[group_id] = {
+            _partition(path, each): _number(path, each, "offset", OFFSET_MAX)
+            for each in _field(path, group, "offsets", list)
+        }
     return groups
 
 
-def _partition(path: Path, entry: Mapping[str, Any]) -> TopicPartition:
-    topic, index = entry["topic"], entry["partition"]
-    if type(topic) is not str or type(index) is not int or not 0 <= index <= PARTITION_MAX:
-        raise KraftError(f"{path}: {topic!r}, {index!r} is no partition")
-    return TopicPartition(topic, index)
+def _field(path: Path, entry: object, name: str, kind: type[T]) -> T:
+    """Return a field of an entry. Raises KraftError."""
+    if not isinstance(entry, dict) or name not in entry:
+        raise KraftError(f'{path} is no file of `kraft groups export`: {_quoted(entry)} has no "{name}"')
+    found = entry[name]
+    if type(found) is not kind:
+        raise KraftError(f'{path}: "{name}" of {_quoted(entry)} is no {kind.__name__}')
+    return found
+
+
+def _number(path: Path, entry: object, name: str, greatest: int) -> int:
+    found = _field(path, entry, name, int)
+    if not 0 <= found <= greatest:
+        raise KraftError(f'{path}: "{name}" of {_quoted(entry)} is not from 0 to {greatest}')
+    return found
+
+
+def _quoted(entry: object) -> str:
+    text = json.dumps(entry, ensure_ascii=False)
+    return text if len(text) <= QUOTED_MAX else f"{text[:QUOTED_MAX]}..."
+
+
+def _partition(path: Path, entry: object) -> TopicPartition:
+    return TopicPartition(_field(path, entry, "topic", str), _number(path, entry, "partition", PARTITION_MAX))
 
 
 async def plan_import(cluster: Cluster, offsets: Offsets, committed: Mapping[TopicPartition, Committed]) -> list[Move]:

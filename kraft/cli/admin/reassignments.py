@@ -13,7 +13,7 @@ import typer
 
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
 from kraft.cli.admin.output import Table, show, warn, write
-from kraft.cli.admin.running import FAILED, NotFound, ask, complain
+from kraft.cli.admin.running import FAILED, NOT_FOUND, NotFound, ask, complain
 from kraft.client.admin import cluster as brokers
 from kraft.client.admin import moves, topics
 from kraft.client.admin.moves import Move, Outcome
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 
 NOT_NEEDED = name_of(ErrorCode.ELECTION_NOT_NEEDED)
+NO_PARTITION = name_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="Kafka's JSON file; - reads standard input.", show_default=False)
@@ -218,8 +219,8 @@ def cancel(
 
 
 def show_outcomes(outcomes: Sequence[Outcome], output: Any) -> None:
-    """One row a partition. Leaves with 1 if something was refused; that the right replica leads already is as good
-    as an election."""
+    """One row a partition. Leaves with 1 if something was refused, with 3 if that is because partitions do not exist.
+    That the right replica leads already is as good as an election."""
     document = {
         "partitions": [
             {**_place(each.partition), "error": each.error or None, "detail": each.sentence or None}
@@ -228,8 +229,9 @@ def show_outcomes(outcomes: Sequence[Outcome], output: Any) -> None:
     }
     rows = [(each.partition.topic, each.partition.partition, each.error or "ok", each.sentence) for each in outcomes]
     show(document, [Table(("TOPIC", "PARTITION", "RESULT", "DETAIL"), rows)], output)
-    if any(each.error not in ("", NOT_NEEDED) for each in outcomes):
-        raise typer.Exit(FAILED)
+    refused = {each.error for each in outcomes} - {"", NOT_NEEDED}
+    if refused:
+        raise typer.Exit(NOT_FOUND if refused == {NO_PARTITION} else FAILED)
 
 
 def read_file(path: Path) -> dict[TopicPartition, list[int] | None]:

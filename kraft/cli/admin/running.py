@@ -47,6 +47,10 @@ HINTS = {
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic; stop them first",
     ErrorCode.INVALID_CONFIG: "`kraft configs describe --all` lists the keys with their types",
     ErrorCode.INVALID_REPLICATION_FACTOR: "`kraft brokers list` shows how many brokers there are",
+    ErrorCode.SECURITY_DISABLED: (
+        "entries need an authorizer: set authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer "
+        "and super.users on every node"
+    ),
     ErrorCode.OFFSET_OUT_OF_RANGE: "`kraft topics describe` shows where each partition begins and ends",
 }
 

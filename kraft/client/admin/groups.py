@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
 from kraft.client.errors import check
-from kraft.common.errors import ProtocolError
+from kraft.common.errors import ApiError, ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -129,7 +129,15 @@ async def _describe_consumer_group(cluster: Cluster, group_id: str, coordinator:
         return None
     request = ConsumerGroupDescribeRequest(group_ids=[group_id])
     described = (await cluster.call(request, node_id=coordinator)).groups[0]
-    if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+    not_served = described.error_code == ErrorCode.UNSUPPORTED_VERSION
+    if not_served and await _lists_consumer_group(cluster, group_id, coordinator):
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"group {group_id} is of the type consumer (KIP-848), which its coordinator does not serve: the feature "
+            "group.version is 0 (`kraft features upgrade group.version=1`), or group.coordinator.rebalance.protocols "
+            "has no consumer",
+        )
+    if not_served or described.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         return None
     check(described.error_code, f"group {group_id}", described.error_message)
     members = [
@@ -154,6 +162,13 @@ async def _describe_consumer_group(cluster: Cluster, group_id: str, coordinator:
         CONSUMER,
         described.group_epoch,
     )
+
+
+async def _lists_consumer_group(cluster: Cluster, group_id: str, coordinator: int) -> bool:
+    """Tell whether the coordinator lists the group as one of KIP-848. Raises ApiError."""
+    response = await cluster.call(ListGroupsRequest(), node_id=coordinator)
+    check(response.error_code, f"groups of broker {coordinator}")
+    return any(each.group_id == group_id and each.group_type.lower() == CONSUMER for each in response.groups)
 
 
 def _partitions(assignment: ConsumerGroupAssignment) -> tuple[TopicPartition, ...]:
