@@ -17,7 +17,7 @@ import trio
 from kraft.common.errors import ProtocolError
 from kraft.network.connection_protocol import FrameAssembler
 from kraft.network.reply import FileRange, FirstStage, Peer, Reply, Staged, leave
-from kraft.world.ports import Buffer, Stream
+from kraft.world.ports import Buffer, CancelScope, Stream
 
 if TYPE_CHECKING:
     from kraft.network.socket_server import SocketServer
@@ -33,8 +33,8 @@ class Connection:
     """Owned by one task (`serve`). While answers wait, a second task (`_drain_waiting`) owns the sending side; it
     ends when nothing waits any more.
 
-    `parked` and `sending` tell that a task waits for the peer to send, or to take, something; a request at work is
-    no idleness.
+    `parked` and `sending` tell that a task waits for the peer to send, or to take, something. A request at work is no
+    idleness; a mute (`_muted`) is. `_unserved` counts requests that have been received whole and have not begun.
     """
 
     __slots__ = (
@@ -43,8 +43,10 @@ class Connection:
         "_drained",
         "_first_stage",
         "_gap",
+        "_muted",
         "_server",
         "_stream",
+        "_unserved",
         "_waiting",
         "last_active",
         "parked",
@@ -67,6 +69,8 @@ class Connection:
         self._first_stage: FirstStage | None = None
         self._closed = False
         self._gap = 1.0
+        self._muted: CancelScope | None = None
+        self._unserved = 0
         self.parked = self.sending = False
         self.last_active = server.clock.now()
 
@@ -92,11 +96,17 @@ class Connection:
         """Bytes that have come of the frame in the making, and bytes of its buffer; None where there is none."""
         return self._assembler.open_frame
 
+    @property
+    def is_idle(self) -> bool:
+        return self.parked or self.sending or self._muted is not None
+
     def close(self) -> None:
         """Close at once; whoever waits on the stream wakes with an error. Idempotent."""
         if not self._closed:
             self._closed = True
             self._stream.close()
+            if self._muted is not None:
+                self._muted.cancel()
 
     async def _serve(self) -> None:
         stream, assembler, server = self._stream, self._assembler, self._server
@@ -117,7 +127,9 @@ class Connection:
             if count == 0:
                 return
             if target is None:
-                for frame in assembler.feed(scratch[:count]):
+                frames = assembler.feed(scratch[:count])
+                self._unserved = len(frames)
+                for frame in frames:
                     await self._handle(frame)
                     handled += 1
             else:
@@ -181,6 +193,7 @@ class Connection:
         many requests that was."""
         if frame is None:
             return 0
+        self._unserved = 1
         overtakes = self._server.dispatcher.may_overtake_wait(frame)
         buffer = frame.obj
         try:
@@ -196,7 +209,10 @@ class Connection:
         stage."""
         if self._waiting:
             frame = await self._wait_for_turn(frame, overtakes)
+        if self._closed:
+            raise ConnectionAbortedError("closed on this side")
         was_proven = self.peer.proven
+        self._unserved -= 1
         outcome = self._server.dispatcher.dispatch(self.peer, frame)
         if not was_proven and self.peer.proven:
             self._admitted()
@@ -280,9 +296,22 @@ class Connection:
             await self._send_parts(reply)
             self.sending = False
         if reply.throttle_ms:
-            await self._server.clock.sleep(reply.throttle_ms / 1000)
+            await self._mute(reply.throttle_ms / 1000)
         if reply.close_after:
             self.close()
+
+    async def _mute(self, seconds: float) -> None:
+        """Read nothing for so long, unless the peer leaves before. Whoever has gone needs no connection; what it owes
+        is counted for its share, and meets it when it comes again."""
+        clock = self._server.clock
+        self.last_active = clock.now()
+        with clock.move_on_after(seconds) as self._muted:
+            await self._stream.wait_ended()
+            if self._unserved:
+                await clock.sleep(seconds)  # Requests that want no answer (acks=0) came before the end.
+            else:
+                self.close()
+        self._muted = None
 
     async def _send_parts(self, reply: Reply) -> None:
         stream = self._stream

@@ -231,7 +231,7 @@ class SocketServer:
             self._refusals.tell_left_out("connections refused or closed: protocol error", listener=self.name)
             oldest = self.clock.now() - self.limits.idle_seconds_max
             for connection in list(self.connections.values()):
-                if (connection.parked or connection.sending) and connection.last_active < oldest:
+                if connection.is_idle and connection.last_active < oldest:
                     self.idle_closed += 1
                     connection.close()
 

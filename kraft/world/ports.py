@@ -201,6 +201,10 @@ class Stream(Protocol):
         """Return when there is something to receive, the end of the stream included. Of `expected` bytes, which will
         come, a good part may be awaited."""
 
+    async def wait_ended(self) -> None:
+        """Return when the peer has ended the stream and all that it sent is read. Receives nothing. Another task may
+        wait for the stream to be readable meanwhile."""
+
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
         """Bytes of `buffers` that were taken now (0 when none were). An encrypted stream may keep some of them until
         `wait_writable` and the next send."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ RETRY_BYTES = 256 * 1024  # What is read at a time for a socket that did not tak
 BUFFERS_PER_CALL = 1024  # IOV_MAX on Linux.
 # Of a large frame so much is awaited before the loop wakes for it.
 AWAITED_BYTES_MIN, AWAITED_BYTES_MAX = 64 * 1024, 256 * 1024
+PEEKED_BYTES = 5  # The header of a TLS record.
 CLIENT_CONTEXTS_MAX = 16  # Of as many sets of keys as are in use at once; renewed ones take the place of old ones.
 Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 
@@ -45,7 +47,7 @@ def _closed() -> ConnectionError:
 class RealStream:
     """Implements `kraft.world.ports.Stream` on a connected socket."""
 
-    __slots__ = ("_awaited", "_file_buffer", "_socket", "_turn", "local", "peer")
+    __slots__ = ("_awaited", "_end_poll", "_file_buffer", "_socket", "_turn", "local", "peer")
     is_encrypted = False
 
     @property
@@ -58,6 +60,7 @@ class RealStream:
         self._file_buffer = file_buffer
         self._turn = 0  # Bytes sent since the last checkpoint.
         self._awaited = 1  # SO_RCVLOWAT: so many bytes make the socket readable.
+        self._end_poll: select.epoll | None = None  # There while `wait_ended` waits.
         self.peer = peer
         self.local: tuple[str, int] = connected.getsockname()[:2]
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -85,6 +88,44 @@ class RealStream:
             raise _closed() from error
         except OSError as error:
             raise _closed() if error.errno == errno.EBADF else broken(error) from error
+
+    async def wait_ended(self) -> None:
+        """The loop's own poller tells of bytes and of the end alike. One of its own tells of the end alone; it lasts as
+        long as the wait. A system without epoll waits until this side closes."""
+        if self._socket.fileno() < 0:
+            raise _closed()
+        if not hasattr(select, "epoll"):
+            await trio.sleep_forever()
+        with select.epoll(1) as poll:
+            poll.register(self._socket, select.EPOLLRDHUP)
+            self._end_poll = poll
+            try:
+                await self._until_event(poll)
+                while not self._is_last(self._peek()):
+                    poll.modify(self._socket, 0)  # The end would be told until all is read. A break still is.
+                    await self._until_event(poll)
+            finally:
+                self._end_poll = None
+
+    async def _until_event(self, poll: select.epoll) -> None:
+        try:
+            while not (events := poll.poll(0, 1)):
+                await trio.lowlevel.wait_readable(poll.fileno())
+        except (trio.ClosedResourceError, ValueError) as error:
+            raise _closed() from error
+        if events[0][1] & (select.EPOLLHUP | select.EPOLLERR):
+            number = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            raise broken(OSError(number or errno.ECONNRESET, os.strerror(number or errno.ECONNRESET)))
+
+    def _peek(self) -> bytes:
+        try:
+            return socket.socket.recv(self._socket, PEEKED_BYTES, socket.MSG_PEEK)  # Encrypted or not.
+        except OSError as error:
+            raise broken(error) from error
+
+    def _is_last(self, rest: bytes) -> bool:
+        """Whether nothing but the end follows `rest`, the first bytes of what is unread."""
+        return not rest
 
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
         try:
@@ -147,6 +188,9 @@ class RealStream:
     def close(self) -> None:
         if self._socket.fileno() >= 0:
             trio.lowlevel.notify_closing(self._socket)
+            if self._end_poll is not None:
+                trio.lowlevel.notify_closing(self._end_poll.fileno())
+                self._end_poll.close()
             self._socket.close()
 
 

@@ -22,6 +22,9 @@ from kraft.world.real.network import RETRY_BYTES, TURN_BYTES, RealStream, broken
 
 RECORD_BYTES: Final = 16 * 1024
 RECORD_OVERHEAD_BYTES_MAX: Final = 1024
+ALERT_TYPE: Final = 21
+DISGUISED_ALERT_LENGTH: Final = (19).to_bytes(2, "big")
+"""Level, description and type of an alert, and the tag of its cipher (RFC 8446, 5.2)."""
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _VERIFY: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
@@ -199,6 +202,13 @@ class TlsStream(RealStream):
             return
         # A part of a record may be in OpenSSL already, so fewer bytes may come than are expected.
         await super().wait_readable(max(1, expected - RECORD_BYTES - RECORD_OVERHEAD_BYTES_MAX))
+
+    def _is_last(self, rest: bytes) -> bool:
+        """A peer says that nothing follows by an alert, before it ends the stream. TLS 1.3 disguises it as data, but it
+        is shorter than any frame."""
+        if self._tls.pending():
+            return False
+        return not rest or rest[0] == ALERT_TYPE or rest[3:] == DISGUISED_ALERT_LENGTH
 
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
         accepted = 0

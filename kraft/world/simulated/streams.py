@@ -188,6 +188,13 @@ class SimulatedStream:
             if self._closed:
                 self._check()
 
+    async def wait_ended(self) -> None:
+        self._enter("wait_ended")
+        while self.incoming.unread or not self.incoming.ended:
+            await self.readable.wait()
+            self._check()
+        await trio.lowlevel.checkpoint()
+
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
         self._enter("send", *digest_of(buffers))
         if self._internet.resets(self._home, self.outgoing.target):

@@ -70,6 +70,8 @@ def test_a_producer_beyond_its_quota_is_told_and_its_connection_is_muted() -> No
         silent = await reply_to(made, produce(BIG, acks=0), PRODUCE)
         assert not silent.parts
         assert silent.throttle_ms > throttles[-1]
+        again = await reply_to(made, produce(1), PRODUCE)
+        assert again.throttle_ms > throttles[-1], "a client that connects anew owes what it owed before"
         await made.world.clock.sleep(20)
         assert (await reply_to(made, produce(BIG), PRODUCE)).throttle_ms == 0
         limit(made, "producer_byte_rate", None, client_id="client")

@@ -27,6 +27,8 @@ class ScriptedDispatcher:
     """Commands by first byte: e = echo, a = echo later (waits for `gate`), p = the same but may overtake, n = no
     reply, x = protocol error, c = close after,
 
+    m = echo and mute for a day, q = mute for 50 ms without a reply,
+
     k = close without a reply, b = a fault of ours, at once or (p..b) later, l = a reply of 8 MB, s = the same as p
     in stages (the test ends the first).
     """
@@ -48,6 +50,10 @@ class ScriptedDispatcher:
             raise AssertionError("scripted")
         if command[:1] == b"n":
             return NO_REPLY
+        if command[:1] == b"m":
+            return Reply((frame(command),), throttle_ms=86_400_000)
+        if command[:1] == b"q":
+            return Reply((), throttle_ms=50)
         if command[:1] == b"k":
             return Reply((), close_after=True)
         if command[:1] == b"l":

@@ -135,6 +135,74 @@ class NetworkContract:
 
         harness.run(body)
 
+    def test_the_end_of_a_stream_can_be_awaited_without_receiving(self, harness: Harness) -> None:
+        async def body(world: World) -> None:
+            listener = await world.network.listen("127.0.0.1", 0)
+            near, far = await connected(world, listener)
+            ended: list[str] = []
+
+            async def wait_ended() -> None:
+                await far.wait_ended()
+                ended.append("far")
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait_ended)
+                await near.send_all([b"last"])
+                await world.clock.sleep(0.01)
+                assert ended == []
+                assert await receive_exactly(far, 4) == b"last"
+                near.close()
+            assert ended == ["far"]
+            assert far.receive_nowait(memoryview(bytearray(1))) == 0
+            far.close()
+            listener.close()
+
+        harness.run(body)
+
+    def test_a_stream_with_something_left_to_receive_has_not_ended(self, harness: Harness) -> None:
+        async def body(world: World) -> None:
+            listener = await world.network.listen("127.0.0.1", 0)
+            near, far = await connected(world, listener)
+            await near.send_all([b"last"])
+            near.close()
+            with world.clock.move_on_after(0.02) as waiting:
+                await far.wait_ended()
+            assert waiting.cancelled_caught
+            assert await receive_exactly(far, 5) == b"last"
+            await far.wait_ended()
+            far.close()
+            listener.close()
+
+        harness.run(body)
+
+    def test_who_awaits_the_end_of_a_stream_is_told_that_it_broke_or_was_closed(self, harness: Harness) -> None:
+        told: list[str] = []
+
+        async def wait_ended(stream: Stream, name: str) -> None:
+            with pytest.raises(ConnectionError):
+                await stream.wait_ended()
+            told.append(name)
+
+        async def body(world: World) -> None:
+            listener = await world.network.listen("127.0.0.1", 0)
+            near, far = await connected(world, listener)
+            other_near, other_far = await connected(world, listener)
+            await near.send_all([b"unread"])
+            await far.send_all([b"unread"])
+            await world.clock.sleep(0.01)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait_ended, far, "broken")
+                nursery.start_soon(wait_ended, other_far, "closed")
+                await world.clock.sleep(0.01)
+                near.close()  # With something unread: the other side sees a reset.
+                other_far.close()
+            await wait_ended(other_far, "closed before")
+            for closable in (far, other_near, listener):
+                closable.close()
+
+        harness.run(body)
+        assert sorted(told) == ["broken", "closed", "closed before"]
+
     def test_using_a_closed_stream_is_a_connection_error(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             listener = await world.network.listen("127.0.0.1", 0)
