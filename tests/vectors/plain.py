@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 from typing import Any
@@ -17,6 +18,8 @@ def message_class(name: str) -> type[Message]:
     found: type[Message] = getattr(importlib.import_module(f"kraft.protocol.messages.{module}"), name)
     return found
 
+
+_fields = functools.cache(fields_of)
 
 # Keys in fact, if not by declaration.
 IDENTIFYING = frozenset({"partition_index", "partition", "index", "batch_index", "topic", "group_id", "broker_id"})
@@ -42,7 +45,7 @@ class Batch:
 def to_message(cls: type[Struct], values: dict[str, Any], version: int) -> Any:
     """A message from plain values. Fields that `version` lacks are left out, so that one body serves all versions; a
     name that no version has is an error."""
-    fields = {field.name: field for field in fields_of(cls)}
+    fields = {field.name: field for field in _fields(cls)}
     for name in values:
         assert name in fields, f"{cls.__name__} has no field {name}, only {', '.join(fields)}"
     given = {
@@ -77,7 +80,7 @@ def from_message(message: Struct, version: int) -> dict[str, Any]:
     cls = type(message)
     return {
         field.name: from_field(cls, field, getattr(message, field.name), version)
-        for field in fields_of(cls)
+        for field in _fields(cls)
         if field.present(version)
     }
 
@@ -88,7 +91,7 @@ def from_field(cls: type[Struct], field: Field, value: Any, version: int) -> Any
     if field.is_struct and not field.is_array:
         return from_message(value, version)
     if field.is_struct:
-        inner = fields_of(struct_class(cls, field.element_type))
+        inner = _fields(struct_class(cls, field.element_type))
         keys = [
             each.name
             for each in inner
