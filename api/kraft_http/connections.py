@@ -10,8 +10,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from kraft_http.framing import StrictBuffer
 from kraft_http.middleware import is_streamed
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class BoundedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As uvicorn has it.
         super().connection_made(transport)
+        self.conn._receive_buffer = StrictBuffer()  # h11 lets nobody choose. The tests would see it go unused.
         self._look()
         others = [other for other in self.connections if other is not self and isinstance(other, BoundedConnection)]
         from_here = [other for other in others if other.source == self.source]
@@ -75,6 +78,13 @@ class BoundedConnection(H11Protocol):
         if self._waiting == Waiting.STREAM:
             self._since = self.loop.time()
         self._look()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a request that is none, and close. Where the answer to it has begun already, only close."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
