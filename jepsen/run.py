@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.cimpl import NewTopic
 
 from jepsen.checker.operations import OK, Partition, Phase, Unexpected
 from jepsen.db import Cluster
@@ -26,6 +26,8 @@ from jepsen.targets import Target
 from jepsen.workloads.client import SERVERS_COMMON, Client
 from jepsen.workloads.final import compare_replicas, read_all, read_committed, stuck
 from jepsen.workloads.workload import GROUP, PARTITIONS, SOLO, TOPIC, UNCLEAN, WORKLOADS, Clients, Setting
+from kraft.testing.foreign.librdkafka import AdminClient
+from kraft.testing.foreign.process import PROCESSES
 
 CREATE_ATTEMPTS_MAX = 3
 WARM_UP_ACKNOWLEDGED = 100
@@ -102,6 +104,9 @@ class Run:
         finally:
             self.cluster.kill()
             self.recorder.close()
+            PROCESSES.close()
+            for hung in PROCESSES.take_hangs():
+                print(f"a foreign client hung, and another took its place: {hung}", flush=True)
         return judge_file(self.directory / HISTORY)
 
     def _create_topic(self) -> None:

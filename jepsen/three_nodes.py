@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import trio
-from confluent_kafka import Consumer, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException
+from confluent_kafka.cimpl import NewTopic
 
 from kraft.client.connection import connect
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.records.record_batch import batches
+from kraft.testing.foreign.librdkafka import AdminClient, Consumer
+from kraft.testing.foreign.process import Hung
 from kraft.testing.process_cluster import ProcessCluster
 from kraft.testing.steady_writer import SteadyWriter
 from kraft.testing.watermarks import watermarks
@@ -21,6 +23,8 @@ from kraft.world.real import RealWorld
 
 NODES = (1, 2, 3)
 WAIT_SECONDS_MAX = 60.0
+BATCH = 1000
+"""So many records are taken from a consumer at a time."""
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS_MAX) -> Any:
@@ -77,8 +81,7 @@ class ThreeNodes(ProcessCluster):
             replicas,
             config={"min.insync.replicas": "2", **{name.replace("_", "."): value for name, value in config.items()}},
         )
-        admin = AdminClient(self.servers())  # Kept until the answer is there.
-        admin.create_topics([wanted])[topic].result(30)
+        AdminClient(self.servers()).create_topics([wanted])[topic].result(30)
         until(
             lambda: all(len(self.told_by(node, topic)) == partitions for node in self.running),
             f"a node has not heard of {topic}",
@@ -89,7 +92,7 @@ class ThreeNodes(ProcessCluster):
         """As a client sees them, by index: leader, replicas, isrs."""
         try:
             return dict(AdminClient(self.servers()).list_topics(topic, timeout=10).topics[topic].partitions)
-        except KafkaException:
+        except (KafkaException, Hung):
             return {}
 
     def leader(self, topic: str, partition: int = 0) -> int:
@@ -143,11 +146,7 @@ class ThreeNodes(ProcessCluster):
 
         Unlike `until_identical`, replicas may begin at different offsets, as after DeleteRecords or a refill.
         """
-        consumer = Consumer(self.servers(group_id="watermarks"))
-        try:
-            start, end = watermarks(consumer, topic, partition, WAIT_SECONDS_MAX)
-        finally:
-            consumer.close()
+        start, end = watermarks(Consumer(self.servers(group_id="watermarks")), topic, partition, WAIT_SECONDS_MAX)
 
         def same() -> bytes | None:
             found = [b"".join(batches_between(self.records(node, topic, partition), start, end)) for node in nodes]
@@ -158,7 +157,17 @@ class ThreeNodes(ProcessCluster):
         return bytes(until(same, f"the replicas of {topic}-{partition} on {nodes} differ between {start} and {end}"))
 
     def read(self, topic: str, expected: int, partitions: int = 1) -> list[tuple[int, int, bytes]]:
-        """(partition, offset, value) of everything committed, from the beginning."""
+        """(partition, offset, value) of everything committed, from the beginning. Where librdkafka hangs, another
+        consumer begins anew."""
+        deadline = time.monotonic() + WAIT_SECONDS_MAX
+        while True:
+            try:
+                return self._read(topic, expected, partitions, deadline)
+            except Hung:
+                if time.monotonic() > deadline:
+                    raise
+
+    def _read(self, topic: str, expected: int, partitions: int, deadline: float) -> list[tuple[int, int, bytes]]:
         consumer = Consumer(
             self.servers(
                 group_id=f"reader-{topic}",
@@ -170,19 +179,14 @@ class ThreeNodes(ProcessCluster):
         consumer.subscribe([topic])
         found: list[tuple[int, int, bytes]] = []
         ended: dict[int, bool] = {}
-        deadline = time.monotonic() + WAIT_SECONDS_MAX
-        try:
-            while time.monotonic() < deadline and not (len(found) >= expected and len(ended) == partitions):
-                message = consumer.poll(0.5)
-                if message is None:
-                    continue
+        while time.monotonic() < deadline and not (len(found) >= expected and len(ended) == partitions):
+            for message in consumer.consume(BATCH, 0.5):
                 partition = int(message.partition() or 0)
                 if message.error():
                     ended[partition] = True
-                    continue
-                found.append((partition, int(message.offset() or 0), bytes(message.value() or b"")))
-        finally:
-            consumer.close()
+                else:
+                    found.append((partition, int(message.offset() or 0), bytes(message.value() or b"")))
+        consumer.close()
         return found
 
 

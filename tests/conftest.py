@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
@@ -93,16 +95,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(LONG_SECONDS))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _foreign_clients() -> Iterator[None]:
+    """End the processes of foreign clients that a module of tests has made."""
+    yield
+    made = sys.modules.get("kraft.testing.foreign.process")
+    if made is not None:
+        made.PROCESSES.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item) -> None:
+    """Keep what hung, to be told at the end of the run."""
+    made = sys.modules.get("kraft.testing.foreign.process")
+    if made is not None:
+        item.user_properties.extend(("hung", told) for told in made.PROCESSES.take_hangs())
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The last lines tell which foreign clients hung and were replaced, what this machine lacks, how many tests were
     skipped for it, and what to type."""
-    hung = [
+    hung = dict.fromkeys(  # A report repeats what the one before it has told.
         f"{report.nodeid}: {value}"
         for reports in terminalreporter.stats.values()
         for report in reports
         for name, value in getattr(report, "user_properties", ())
-        if name == "hung" and report.when == "call"
-    ]
+        if name == "hung"
+    )
     if hung:
         terminalreporter.section(f"foreign clients that hung: {len(hung)}")
         terminalreporter.write_line("\n".join(hung))

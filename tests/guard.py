@@ -6,8 +6,9 @@
   and native ones, and kills the worker with all that it started. The test is red and shows them.
 - The scheduler gives the rest of a dead worker's files to the others. The one of xdist tries the test that killed its
   worker again, and lets a new worker wait for ever for a second test.
+- What a test leaves behind is killed, and turns it red (`tests/leftovers.py`).
 - `run_seconds_max` after the first test began, the thread prints what still runs, with stacks, and ends the run with
-  exit code 3.
+  exit code 3. So it does `collect_seconds_max` after the beginning where no test has begun.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from kraft.testing.foreign.process import native_stacks
+from kraft.testing.foreign.stacks import dump_stacks
+from tests.leftovers import Leftovers, kill, processes_with
 
 LOOK_SECONDS = 0.5
-DUMP_SECONDS = 0.3
 OVERDUE_CODE = 3
 MARK = "KRAFT_TEST_WORKER"
 """The environment variable by which a worker's descendants are known."""
@@ -82,6 +83,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "after how long, from its first test on, a run over several workers is ended; 0: never",
         default="2400",
     )
+    parser.addini(
+        "collect_seconds_max",
+        "after how long a run over several workers is ended in which no test has begun; 0: never",
+        default="300",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -103,7 +109,8 @@ class Worker:
         self._stacks = open(folder / f"{name}.stacks", "w")  # noqa: SIM115 - open as long as the process lives.
         faulthandler.register(signal.SIGUSR2, file=self._stacks, all_threads=True)
         (folder / f"{name}.pid").write_text(str(os.getpid()))
-        os.environ[MARK] = f"{folder.name}/{name}"
+        mark = os.environ[MARK] = f"{folder.name}/{name}"
+        config.pluginmanager.register(Leftovers(MARK, mark), "kraft-leftovers")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -125,6 +132,8 @@ class Controller:
     def __init__(self, config: pytest.Config) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="kraft-guard-"))
         self._seconds_max = float(config.getini("run_seconds_max"))
+        self._collect_seconds_max = float(config.getini("collect_seconds_max"))
+        self._created = time.monotonic()
         self._began: float | None = None
         """When the first test was seen to run."""
         self._ended = threading.Event()
@@ -163,8 +172,13 @@ class Controller:
             for worker, note in running:
                 if time.monotonic() - note["began"] > note["limit"]:
                     self._end(worker, note)
-            if self._seconds_max and self._began is not None and time.monotonic() - self._began > self._seconds_max:
-                self._end_run()
+            since, what, limit = (
+                (self._created, "no test had begun", self._collect_seconds_max)
+                if self._began is None
+                else (self._began, "the run was not over", self._seconds_max)
+            )
+            if limit and time.monotonic() - since > limit:
+                self._end_run(f"{what} after {limit:g} s")
 
     def _running(self) -> list[tuple[str, dict[str, Any]]]:
         found = []
@@ -180,51 +194,36 @@ class Controller:
         stacks = self._stacks(worker, note["pid"])
         self._found[note["test"]] = f"it was not over after {note['limit']:g} s, and its worker was killed:\n{stacks}"
         (self._folder / f"{worker}.json").unlink(missing_ok=True)
-        _kill(note["pid"])
+        kill(note["pid"])
 
     def _stacks(self, worker: str, pid: int) -> str:
-        try:
-            os.kill(pid, signal.SIGUSR2)
-        except ProcessLookupError:
-            return "the process has ended"
-        time.sleep(DUMP_SECONDS)  # Nothing tells when the handler has written.
-        return (self._folder / f"{worker}.stacks").read_text() + native_stacks(pid)
+        path = self._folder / f"{worker}.stacks"
+        native = dump_stacks(pid, signal.SIGUSR2, path)
+        return path.read_text() + native
 
-    def _end_run(self) -> None:
+    def _end_run(self, why: str) -> None:
         running = self._running()
         if self._capture is not None:
             self._capture.suspend_global_capture(in_=True)
-        print(f"\nthe run was not over after {self._seconds_max:g} s; what still runs:", file=sys.stderr)
+        print(f"\n{why}; what still runs:", file=sys.stderr)
+        for path in () if running else sorted(self._folder.glob("*.pid")):
+            print(f"{path.stem}, in no test\n{self._stacks(path.stem, int(path.read_text()))}", file=sys.stderr)
         for worker, note in running:
             seconds = time.monotonic() - note["began"]
             stacks = self._stacks(worker, note["pid"])
             print(f"{worker} {note['test']} for {seconds:.0f} s\n{stacks}", file=sys.stderr)
         for path in self._folder.glob("*.pid"):
             worker = path.stem
-            _kill(int(path.read_text()))
+            kill(int(path.read_text()))
             kill_descendants(f"{self._folder.name}/{worker}")
         sys.stderr.flush()
         shutil.rmtree(self._folder)
         os._exit(OVERDUE_CODE)
 
 
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # It ended by itself.
-
-
 def kill_descendants(mark: str) -> list[str]:
     """Kill every process whose environment has this mark of a worker. Returns their command lines."""
-    wanted = f"{MARK}={mark}".encode()
-    killed = []
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            if wanted not in (place / "environ").read_bytes().split(b"\0") or int(place.name) == os.getpid():
-                continue
-            killed.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip())
-        except OSError:
-            continue  # It is gone, or is another user's.
-        _kill(int(place.name))
-    return killed
+    found = processes_with(MARK, mark)
+    for each in found:
+        kill(each.pid)
+    return [each.command for each in found]

@@ -2,8 +2,9 @@
 
 Every test of the tree belongs to exactly one group: the ones named here take the most time and are cut into parts
 (`--part`, tests/conftest.py), and whatever none of them names is "the rest". Each group is a pytest process of its
-own; its output goes to a file. A line says when a group begins and ends, one a minute how far those under way are,
-and the last is the sum. Exit code 0 when every group ran and nothing failed, else 1.
+own with one worker, which `tests/guard.py` watches. Its output goes to a file. A line says when a group begins and
+ends, one a minute how far those under way are, and the last is the sum. Exit code 0 when every group ran and nothing
+failed, else 1.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PROGRESS_S = 60.0
 TEST_S_MAX = 2700
 """The hang guard of one test: two hundred clusters may be one test."""
+GROUP_S_MAX = 7200
+"""How long a group may take: the longest takes an hour on a busy machine."""
 SHOWN_LINES = 60
 
 CODEC = tuple(f"tests/properties/test_protocol_{name}.py" for name in ("codec", "against_kio", "against_apache_kafka"))
@@ -125,6 +128,7 @@ class Running:
             self.folder / f"{file_name(group.name)}.tmp",
         )
         command = [sys.executable, "-m", "pytest", "-vv", "-rs", "--durations=10", "-p", "no:cacheprovider"]
+        command += ["-p", "tests.guard", "--numprocesses=1", "--dist=loadfile", "-o", f"run_seconds_max={GROUP_S_MAX}"]
         command += [f"--timeout={TEST_S_MAX}", f"--junitxml={report}", f"--basetemp={scratch}"]
         begun = time.monotonic()
         with open(log, "wb") as output:

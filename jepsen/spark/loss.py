@@ -15,17 +15,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from jepsen.spark.checks import Seen, Verdict
 from jepsen.spark.loss_checks import Lost, judge_failure, judge_rest, judge_warning, shown
 from jepsen.spark.processes import SparkQueries
 from jepsen.three_nodes import NODES, ThreeNodes, until
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
 from kraft.testing.watermarks import watermarks
 
 PARTITIONS = 2
+TOPIC_RESOURCE = 2
 SEGMENT_BYTES = 1 << 20
 PADDED = "x" * 2048
 OVERTAKEN = 1500
@@ -155,7 +160,7 @@ class LossRound:
 
     def create(self, replicas: Sequence[int], **config: str) -> None:
         """A topic whose partitions have these replicas, the preferred leader first."""
-        admin = AdminClient(self.cluster.servers())  # Kept until the answer is there.
+        admin = AdminClient(self.cluster.servers())
         wanted = NewTopic(
             self.topic, PARTITIONS, replica_assignment=[list(replicas) for _ in range(PARTITIONS)], config=config
         )
@@ -163,13 +168,11 @@ class LossRound:
         until(lambda: self.in_sync(len(replicas)), "the topic is not there")
 
     def alter(self, config: dict[str, str]) -> None:
-        admin = AdminClient(self.cluster.servers())  # Kept until the answer is there.
-        entries = [
-            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
-        ]
-        resource = ConfigResource(ConfigResource.Type.TOPIC, self.topic, incremental_configs=entries)
-        for future in admin.incremental_alter_configs([resource]).values():
-            future.result(30)
+        configs = [AlterableConfig(name=name, value=value) for name, value in config.items()]
+        resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=self.topic, configs=configs)
+        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+        (answer,) = self.cluster.ask(self.cluster.running[0], request).responses
+        assert answer.error_code == 0, answer.error_message
 
     def write(self, count: int, padding: str = "") -> None:
         """So many records to each partition, all acknowledged."""

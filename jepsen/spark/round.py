@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.cimpl import NewPartitions
 
 from jepsen.spark.checks import (
     Seen,
@@ -25,6 +25,7 @@ from jepsen.spark.processes import SparkDriver
 from jepsen.spark.spark_logs import read_to_the_end
 from jepsen.spark.writer import NumberedWriter
 from jepsen.three_nodes import ThreeNodes, until
+from kraft.testing.foreign.librdkafka import AdminClient
 
 PARTITIONS = 2
 DRIVER_SECONDS_MAX = 480.0

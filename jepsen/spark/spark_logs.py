@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
+
+from kraft.testing.foreign.librdkafka import Consumer
+from kraft.testing.foreign.values import Received
 
 
-def read_to_the_end(bootstrap: str, topic: str) -> list[Message]:
+def read_to_the_end(bootstrap: str, topic: str) -> list[Received]:
     """Every record of every partition, in order within each."""
     consumer = Consumer(
         {

@@ -6,7 +6,10 @@ import threading
 from types import TracebackType
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
+
+from kraft.testing.foreign.librdkafka import Producer
+from kraft.testing.foreign.process import ForeignProcess
 
 BURST = 10
 PAUSE_SECONDS = 0.1
@@ -25,7 +28,7 @@ class NumberedWriter:
             "log_level": 0,
             "topic.metadata.refresh.interval.ms": 1000,
         }
-        self.producer = Producer(config)
+        self.producer = Producer(config, process=ForeignProcess())
         self.topic = topic
         self.partitions = partitions
         self.sent: list[str] = []
@@ -70,3 +73,4 @@ class NumberedWriter:
         self.stopped.set()
         self.thread.join()
         self.producer.flush(FLUSH_SECONDS_MAX)
+        self.producer.process.close()

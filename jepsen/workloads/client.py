@@ -10,6 +10,7 @@ from typing import Any
 
 from jepsen.checker.operations import OK, Unexpected
 from jepsen.history import Recorder
+from kraft.testing.foreign.process import Hung
 
 KEY = b"k" * 180  # Records get some weight, so that segments roll.
 SERVERS_COMMON: dict[str, Any] = {
@@ -57,13 +58,21 @@ class Client:
         try:
             self.open()
             while not self.stopping.is_set():
-                self.work()
+                try:
+                    self.work()
+                except Hung:
+                    self.replace()
             self.close()
         except Exception:  # noqa: BLE001 - a client that dies of an error of its own makes a run worthless: it must be in the history.
             self.unexpected(traceback.format_exc())
 
     def open(self) -> None:
         """Once, in its thread."""
+
+    def replace(self) -> None:
+        """Its foreign client hung and is gone, with whatever it had under way: another takes its place, as a user's
+        would."""
+        self.open()
 
     def work(self) -> None:
         raise NotImplementedError

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from jepsen.checker.operations import OK, FinalRead, Partition, ReplicaContent, Stuck, Writers
 from jepsen.db import Cluster
@@ -17,6 +17,8 @@ from jepsen.history import METADATA, Recorder
 from jepsen.workloads.client import SERVERS_COMMON
 from jepsen.workloads.rdkafka import record_committed
 from kraft.protocol.records.record_batch import RecordBatch
+from kraft.testing.foreign.librdkafka import Consumer
+from kraft.testing.foreign.process import Hung
 from kraft.testing.watermarks import watermarks
 
 READ_SECONDS_MAX = 40.0
@@ -42,25 +44,30 @@ def read_all(recorder: Recorder, bootstrap: str, places: Sequence[Partition]) ->
     consumer = Consumer(settings)
     deadline = time.monotonic() + READ_SECONDS_MAX
     found: dict[Partition, FinalRead] = {}
-    try:
-        for place in places:
-            try:
-                start, end = watermarks(consumer, *place, deadline - time.monotonic())
-            except KafkaException:
-                stuck(recorder, f"{place[0]}-{place[1]} does not tell its end after healing")
-                continue
-            read = FinalRead(
-                process="final", began=recorder.now(), topic=place[0], partition=place[1], start=start, end=end
-            )
-            if not _read(consumer, place, read, deadline):
-                stuck(recorder, f"{place[0]}-{place[1]} cannot be read up to {end} after healing")
-                continue
-            read.ok(recorder.now())
-            recorder.done(read)
+    for place in places:
+        try:
+            read = _read_place(recorder, consumer, place, deadline)
+        except Hung:  # That one is gone; another takes its place, once.
+            consumer = Consumer(settings)
+            read = _read_place(recorder, consumer, place, deadline)
+        if read is not None:
             found[place] = read
-    finally:
-        consumer.close()
     return found
+
+
+def _read_place(recorder: Recorder, consumer: Consumer, place: Partition, deadline: float) -> FinalRead | None:
+    try:
+        start, end = watermarks(consumer, *place, deadline - time.monotonic())
+    except KafkaException:
+        stuck(recorder, f"{place[0]}-{place[1]} does not tell its end after healing")
+        return None
+    read = FinalRead(process="final", began=recorder.now(), topic=place[0], partition=place[1], start=start, end=end)
+    if not _read(consumer, place, read, deadline):
+        stuck(recorder, f"{place[0]}-{place[1]} cannot be read up to {end} after healing")
+        return None
+    read.ok(recorder.now())
+    recorder.done(read)
+    return read
 
 
 def _read(consumer: Consumer, place: Partition, read: FinalRead, deadline: float) -> bool:
@@ -84,14 +91,11 @@ def read_committed(recorder: Recorder, bootstrap: str, group: str, places: Seque
     )
     partitions = [TopicPartition(*place) for place in places]
     deadline = time.monotonic() + COMMITTED_SECONDS_MAX
-    try:
-        while not record_committed(recorder, "final", consumer, group, partitions):
-            if time.monotonic() > deadline:
-                stuck(recorder, f"it is not told what {group} has committed, {COMMITTED_SECONDS_MAX:g} s after healing")
-                return
-            time.sleep(PAUSE_SECONDS)
-    finally:
-        consumer.close()
+    while not record_committed(recorder, "final", consumer, group, partitions):
+        if time.monotonic() > deadline:
+            stuck(recorder, f"it is not told what {group} has committed, {COMMITTED_SECONDS_MAX:g} s after healing")
+            return
+        time.sleep(PAUSE_SECONDS)
 
 
 def batches(directory: Path) -> Iterator[tuple[int, int, bytes]]:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from jepsen.checker.operations import Commit, Committed, Partition, Poll, Send
 from jepsen.history import Recorder
 from jepsen.workloads.client import KEY, SERVERS_COMMON, Client
+from kraft.testing.foreign.librdkafka import Consumer, Producer
+from kraft.testing.foreign.process import Hung
+from kraft.testing.foreign.values import Received
 
 FLUSH_SECONDS_MAX = 45.0
 ASK_SECONDS_MAX = 3.0
-SILENT = logging.getLogger("jepsen.librdkafka")
-"""What a producer says is in the history."""
-SILENT.addHandler(logging.NullHandler())
-SILENT.propagate = False
 UNKNOWN_ATTEMPTS = 2  # The library does not tell; "more than one" claims least.
 
 
@@ -61,8 +59,7 @@ class RdProducer(Client):
                 "retry.backoff.max.ms": 300,
                 "request.timeout.ms": 3000,
                 **self.settings,
-            },
-            logger=SILENT,
+            }
         )
         self.fatal = False
 
@@ -74,8 +71,12 @@ class RdProducer(Client):
             self.producer.purge()
             while len(self.producer):
                 self._poll(0.1)
-            self.life += 1
-            self.open()
+            self.replace()
+
+    def replace(self) -> None:
+        """What the one before had under way stays unknown in the history."""
+        self.life += 1
+        self.open()
 
     def _poll(self, seconds: float) -> None:
         try:
@@ -104,7 +105,7 @@ class RdProducer(Client):
         )
         self.recorder.begin(send)
 
-        def told(error: KafkaError | None, message: Message | None) -> None:
+        def told(error: KafkaError | None, message: Received | None) -> None:
             now = self.recorder.now()
             if error is None and message is not None:
                 # None: a batch sent again was acknowledged as a duplicate, and the broker no longer knows where it is.
@@ -125,12 +126,14 @@ class RdProducer(Client):
     def close(self) -> None:
         try:
             self.producer.flush(FLUSH_SECONDS_MAX)
-        except KafkaException as problem:  # What was not acknowledged stays unknown in the history.
+        except Hung:
+            pass  # What was not acknowledged stays unknown in the history.
+        except KafkaException as problem:
             self._refused(problem)
 
 
 class Polls:
-    """Messages of a consumer, made into operations: one for each partition of each batch that it hands out."""
+    """Receiveds of a consumer, made into operations: one for each partition of each batch that it hands out."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -147,7 +150,7 @@ class Polls:
         """Where the next record is expected."""
         return self._next.get(place, 0)
 
-    def record(self, began: float, messages: Sequence[Message]) -> dict[Partition, int]:
+    def record(self, began: float, messages: Sequence[Received]) -> dict[Partition, int]:
         """Returns the position after each partition that brought something."""
         found: dict[Partition, list[tuple[int, str, int]]] = {}
         for message in messages:
@@ -223,7 +226,15 @@ class RdReader(Client):
             self._assign()
 
     def close(self) -> None:
-        self.consumer.close()
+        close(self.consumer)
+
+
+def close(consumer: Consumer) -> None:
+    """Leave the group, unless librdkafka hangs in that: its process is gone then."""
+    try:
+        consumer.close()
+    except Hung:
+        pass
 
 
 def record_committed(
@@ -298,7 +309,7 @@ class RdMember(Client):
             self._commit()
             self.commit_at = time.monotonic() + self.chance.uniform(0.1, 0.6)
             if self.chance.random() < self.leave:
-                self.consumer.close()
+                close(self.consumer)
                 self.open()
 
     def _commit(self) -> None:
@@ -324,6 +335,15 @@ class RdMember(Client):
                 errors[(each.topic, each.partition)] = each.error
         except KafkaException as problem:
             failure = problem.args[0]
+        except Hung:
+            self._tell(commits, errors, KafkaError(KafkaError._TIMED_OUT))
+            raise
+        self._tell(commits, errors, failure)
+
+    def _tell(
+        self, commits: list[Commit], errors: dict[Partition, KafkaError | None], failure: KafkaError | None
+    ) -> None:
+        """What came of commits: `failure` of all, or the error of each."""
         for commit in commits:
             error = failure or errors.get(commit.place)
             if error is None:
@@ -333,4 +353,4 @@ class RdMember(Client):
             self.recorder.done(commit)
 
     def close(self) -> None:
-        self.consumer.close()
+        close(self.consumer)

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from jepsen.checker.operations import OK, TopicChange, TopicSeen
 from jepsen.history import Recorder
 from jepsen.workloads.client import SERVERS_COMMON, Client
+from kraft.testing.foreign.librdkafka import AdminClient
+from kraft.testing.foreign.process import Hung
 
 TOPICS_MAX = 80
 ASK_SECONDS_MAX = 8
@@ -69,6 +71,8 @@ class TopicMaker(Client):
             ask().result(ASK_SECONDS_MAX + 4)
         except (KafkaException, TimeoutError) as problem:
             change.failed(self.recorder.now(), str(problem), definite=False)
+            if isinstance(problem, Hung):
+                self.replace()
         else:
             change.ok(self.recorder.now())
         self.recorder.done(change)

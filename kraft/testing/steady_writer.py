@@ -9,7 +9,8 @@ from itertools import pairwise
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from confluent_kafka import Producer
+from kraft.testing.foreign.librdkafka import Producer
+from kraft.testing.foreign.process import ForeignProcess, Hung
 
 WAIT_SECONDS_MAX: Final = 60.0
 PAUSE_SECONDS: Final = 0.05
@@ -28,7 +29,11 @@ class Acknowledged(NamedTuple):
 
 class SteadyWriter:
     """An idempotent producer that writes numbered records to one partition, one after another, for the length of a
-    `with` block."""
+    `with` block.
+
+    It lives in a process of its own. Where librdkafka hangs, another producer takes its place: what the first had
+    under way was never acknowledged, and its numbers are not written again.
+    """
 
     def __init__(self, bootstrap: str, topic: str, partition: int = 0, **options: str | int | bool) -> None:
         """`options` are the client's, with underscores for dots."""
@@ -39,7 +44,8 @@ class SteadyWriter:
             "linger.ms": 0,
             "reconnect.backoff.max.ms": 500,
         }
-        self._producer = Producer({**fixed, **{name.replace("_", "."): value for name, value in options.items()}})
+        self._settings = {**fixed, **{name.replace("_", "."): value for name, value in options.items()}}
+        self._producer = self._make()
         self._topic = topic
         self._partition = partition
         self._stopped = threading.Event()
@@ -48,14 +54,25 @@ class SteadyWriter:
         self.failed: list[str] = []
         """Why records were refused for good."""
 
+    def _make(self) -> Producer:
+        return Producer(self._settings, process=ForeignProcess())
+
     def _write(self) -> None:
         number = 0
         while not self._stopped.is_set():
             try:
-                self._producer.produce(self._topic, b"%d" % number, partition=self._partition, on_delivery=self._told)
+                self._write_one(number)
                 number += 1
             except BufferError:
                 pass  # The queue of the client is full: it waits for the cluster.
+            except Hung:
+                number += 1
+                self._producer = self._make()
+
+    def _write_one(self, number: int) -> None:
+        try:
+            self._producer.produce(self._topic, b"%d" % number, partition=self._partition, on_delivery=self._told)
+        finally:
             self._producer.poll(BETWEEN_RECORDS_SECONDS)
 
     def _told(self, error: Any, message: Any) -> None:
@@ -73,7 +90,12 @@ class SteadyWriter:
     ) -> None:
         self._stopped.set()
         self._thread.join()
-        self._producer.flush(WAIT_SECONDS_MAX)
+        try:
+            self._producer.flush(WAIT_SECONDS_MAX)
+        except Hung:
+            pass  # What it had under way is not acknowledged.
+        finally:
+            self._producer.process.close()
 
     def more(self, count: int) -> None:
         """Wait until `count` more records are acknowledged. Raises TimeoutError."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from jepsen.three_nodes import NODES, ThreeNodes, assert_acknowledged, until
 from kraft.protocol.messages.alter_partition_reassignments_request import (
@@ -16,6 +15,7 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
     ReassignableTopic,
 )
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kraft.testing.foreign.librdkafka import AdminClient
 from kraft.testing.steady_writer import SteadyWriter
 
 SETTINGS = {

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from jepsen.java.kafka import tool
 from jepsen.three_nodes import NODES, until
+from kraft.testing.foreign.librdkafka import Producer
 from kraft.testing.process_cluster import CLUSTER_ID
 from kraft.testing.steady_writer import SteadyWriter
 from tests.capabilities import require_capability

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka import ConsumerGroupState, ConsumerGroupType
+from confluent_kafka.admin import NewPartitions
 
 from jepsen.java.kafka import TOOLS, java
+from kraft.testing.foreign.librdkafka import AdminClient, Consumer
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
 from tests.integration.test_client_groups import PARTITIONS, SECONDS_MAX, Reader, create, member, produce

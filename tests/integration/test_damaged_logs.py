@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import NewTopic
 
 from kraft.protocol.records.record_batch import batches
+from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
 from kraft.testing.node_process import NodeProcess
 from kraft.testing.process_cluster import ProcessCluster
 

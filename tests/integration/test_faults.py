@@ -16,9 +16,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import NewTopic
 
+from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
+from kraft.testing.foreign.process import ForeignProcess, Hung
 from kraft.testing.node_process import NodeFailed, NodeProcess
 from tests.capabilities import require_capability
 from tests.integration.test_kafka_tools import complaints, dump, printed
@@ -61,7 +63,7 @@ class Writer:
             "reconnect.backoff.max.ms": 100,
             "queue.buffering.max.messages": 2000,
         }
-        self._producer = Producer({**settings, **patience})
+        self._producer = Producer({**settings, **patience}, process=ForeignProcess())
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -87,6 +89,7 @@ class Writer:
         self._stopping.set()
         self._thread.join()
         assert self._producer.flush(60) == 0
+        self._producer.process.close()
 
 
 class Committer:
@@ -109,34 +112,44 @@ class Committer:
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
         }
-        settings |= {
+        self._settings = settings | {
             "session.timeout.ms": 6000,
             "reconnect.backoff.ms": 10,
             "reconnect.backoff.max.ms": 100,
             "on_commit": self._told,
         }
-        self._consumer = Consumer(settings)
-        self._consumer.subscribe([topic])
+        self._consumer = self._join()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    def _join(self) -> Consumer:
+        consumer = Consumer(self._settings, process=ForeignProcess())
+        consumer.subscribe([self.topic])
+        return consumer
+
     def _run(self) -> None:
         while not self._stopping.is_set():
-            messages = [message for message in self._consumer.consume(500, timeout=0.05) if message.error() is None]
-            positions = {message.partition(): message.offset() + 1 for message in messages}
-            for partition, offset in positions.items():
-                self.unanswered[partition][offset] += 1
-            if positions:
-                try:
-                    self._consumer.commit(
-                        offsets=[TopicPartition(self.topic, *position) for position in positions.items()],
-                        asynchronous=True,
-                    )
-                except KafkaException:
-                    continue  # The group came together anew.
+            try:
+                self._step()
+            except Hung:
+                self._consumer = self._join()
         self._consumer.consume(1, timeout=1.0)  # Serves what came of the last commits.
-        self._consumer.close()
+        self._consumer.process.close()
+
+    def _step(self) -> None:
+        messages = [message for message in self._consumer.consume(500, timeout=0.05) if message.error() is None]
+        positions = {message.partition(): message.offset() + 1 for message in messages}
+        for partition, offset in positions.items():
+            self.unanswered[partition][offset] += 1
+        if positions:
+            try:
+                self._consumer.commit(
+                    offsets=[TopicPartition(self.topic, *position) for position in positions.items()],
+                    asynchronous=True,
+                )
+            except KafkaException:
+                pass  # The group came together anew.
 
     def _told(self, problem: Any, partitions: list[TopicPartition]) -> None:
         for told in partitions if problem is None else ():

@@ -10,20 +10,21 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import NewTopic
 
+from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
 from tests.integration.plain_clients import Record, read_confluent, write_confluent
 
 SECONDS_MAX = 30
+TRY_SECONDS = 2
 PARTITIONS = 6
 DISK_BYTES = 16 << 20
 LIBRARY = """
@@ -124,34 +125,37 @@ def create(admin: AdminClient, topic: str, partitions: int = 1, **config: str) -
     return 0
 
 
-def produce_once(node: NodeProcess, topic: str, value: bytes, seconds: float = 2, partition: int = 0) -> int:
+def produce_once(node: NodeProcess, topic: str, value: bytes) -> int:
     """One record by a producer of its own that does not try for long; 0, or the code of the failure."""
-    outcomes: list[int] = []
+    return produce(node, topic, value, [0])[0]
+
+
+def refusing(node: NodeProcess, topic: str, value: bytes) -> set[int]:
+    """Which of the partitions do not take the value."""
+    codes = produce(node, topic, value, range(PARTITIONS))
+    return {partition for partition, code in codes.items() if code != 0}
+
+
+def produce(node: NodeProcess, topic: str, value: bytes, partitions: Iterable[int]) -> dict[int, int]:
+    """One record to each partition. All are asked at once: a producer tries for two seconds before it is refused."""
+    outcomes: dict[int, int] = {}
     settings = {
         "bootstrap.servers": node.bootstrap,
         "log_level": 0,
-        "message.timeout.ms": int(seconds * 1000),
+        "message.timeout.ms": TRY_SECONDS * 1000,
         "retries": 0,
         "acks": "all",
         "linger.ms": 0,
     }
     producer = Producer(settings)
-    producer.produce(
-        topic,
-        value,
-        partition=partition,
-        on_delivery=lambda problem, _: outcomes.append(problem.code() if problem else 0),
-    )
-    producer.flush(seconds + 10)
-    return outcomes[0]
 
+    def told(problem: Any, message: Any) -> None:
+        outcomes[message.partition()] = problem.code() if problem else 0
 
-def refusing(node: NodeProcess, topic: str, value: bytes) -> set[int]:
-    """Which of the partitions do not take the value. All are asked at once: a producer tries for two seconds before
-    it is refused."""
-    with ThreadPoolExecutor(PARTITIONS) as pool:
-        codes = pool.map(lambda partition: produce_once(node, topic, value, partition=partition), range(PARTITIONS))
-        return {partition for partition, code in enumerate(codes) if code != 0}
+    for partition in partitions:
+        producer.produce(topic, value, partition=partition, on_delivery=told)
+    producer.flush(TRY_SECONDS + 10)
+    return outcomes
 
 
 def eventually(deed: Callable[[], Any], wanted: Any, seconds: float = SECONDS_MAX) -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 import trio
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewTopic
 
 from kraft.client.connection import connect
 from kraft.common.errors import ConfigurationError
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.testing.cluster_thread import ClusterThread
+from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
 from kraft.testing.local_cluster import LocalCluster
 from kraft.world.real import RealWorld
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
 
 from jepsen.three_nodes import ThreeNodes, until
+from kraft.testing.foreign.librdkafka import Consumer, Producer
 from kraft.testing.watermarks import watermarks
 
 RECORDS = 1_000

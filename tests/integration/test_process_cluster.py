@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
+from kraft.testing.foreign.librdkafka import AdminClient
 from kraft.testing.node_process import NodeFailed
 from kraft.testing.process_cluster import ProcessCluster
 from kraft.testing.steady_writer import SteadyWriter

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from jepsen.three_nodes import until
 from kraft.client.connection import connect
@@ -17,6 +16,7 @@ from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, 
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraft.testing.foreign.librdkafka import AdminClient, Producer
 from kraft.testing.node_process import NodeProcess
 from kraft.testing.ports import free_ports
 from kraft.testing.process_cluster import CLUSTER_ID

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from jepsen.three_nodes import NODES, ThreeNodes, assert_nothing_lost, until
 from kraft.protocol.messages.alter_partition_reassignments_request import (
@@ -17,6 +17,7 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
 )
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kraft.testing.foreign.librdkafka import Consumer
 from kraft.testing.steady_writer import SteadyWriter
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
 
 from jepsen.java.kafka import TOOLS, java, tool
 from jepsen.three_nodes import NODES, ThreeNodes, until
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kraft.testing.foreign.librdkafka import Consumer
 from kraft.testing.steady_writer import SteadyWriter
 
 DISKS = ("one", "two")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import trio
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from kraft_http.ports import UncleanElectionFacts
 from kraft_http.routers.elections import shown
 
 from kraft.server.loss_facts import gather_unclean_elections
+from kraft.testing.foreign.librdkafka import AdminClient, Producer
 from kraft.testing.local_cluster import LocalCluster
 
 TOPIC = "lossy"

@@ -7,9 +7,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
+from kraft.testing.foreign.librdkafka import AdminClient, Producer
 from kraft.testing.process_cluster import ProcessCluster
 from kraft.testing.steady_writer import SteadyWriter
 from tests.upgrade.earlier import NoEarlierCommit, check_out_earlier, describe, read_records

@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 import trio
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from kraft_http.app import create_app
 
 from kraft.cli.admin.app import main as kraft
+from kraft.testing.foreign.librdkafka import AdminClient, Producer
 from kraft.testing.local_cluster import LocalCluster
 
 COPIED, ALONE = 20, 7

@@ -5,22 +5,23 @@ Methods have the names and parameters of confluent_kafka, so a test changes one 
 - Each call ends: after the timeout it was given, or `CALL_SECONDS_MAX`, and `GRACE_SECONDS` more it raises `Hung`.
 - Callbacks run within the next call of the same process's clients, in the thread that makes it.
 - What the admin client returns as futures is there already, within done futures.
-- A consumer and a producer of one transaction share a process: `Producer(..., process=consumer.process)`.
+- Clients that one thread makes share a process, whose calls follow one another anyway. Where one hangs, all of them
+  are gone, and the next client has a new process. A client that works in another thread than its maker's, or that is
+  to die alone, gets a process of its own: `Producer(..., process=ForeignProcess())`.
+- `PROCESSES.close()` of `process.py` ends what still runs, at the end of a test or of a module of tests.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import Any, Final, Self
 
-from confluent_kafka.cimpl import NewPartitions, NewTopic
-
-from kraft.testing.foreign.process import ForeignProcess
+from kraft.testing.foreign.process import PROCESSES, ForeignProcess
+from kraft.testing.foreign.values import CALLBACKS
 
 MAKER: Final = 0
 """The number of the object that makes clients."""
@@ -28,7 +29,10 @@ CALL_SECONDS_MAX: Final = 75.0
 """For a call without a timeout of its own: librdkafka's longest default, 60 s, and some more."""
 GRACE_SECONDS: Final = 15.0
 """How much later than its timeout a call may end, on a busy machine."""
-CALLBACKS: Final = ("on_delivery", "on_assign", "on_revoke", "on_lost", "on_commit", "stats_cb", "error_cb")
+IMMEDIATE: Final = frozenset(
+    {"produce", "subscribe", "unsubscribe", "assign", "assignment", "position", "pause", "resume", "begin_transaction"}
+)
+"""Methods that wait for nobody."""
 TIMEOUT_PLACE: Final = {
     "poll": 0,
     "flush": 0,
@@ -53,17 +57,19 @@ _CLIENTS: Final[weakref.WeakValueDictionary[int, Client]] = weakref.WeakValueDic
 class Client:
     """An object of the child, by its number there. A method that this class lacks is one of that object's.
 
-    Use it as a context manager, or close its `process`.
+    As a context manager it is released at the end, with whatever it still has under way; so it is when nothing refers
+    to it any more.
     """
 
     def __init__(self, kind: str, settings: Mapping[str, Any], process: ForeignProcess | None = None) -> None:
-        self.process = process or ForeignProcess()
+        self.process = process or PROCESSES.of_thread()
         self._number = MAKER
         self._callbacks: dict[int, Callable[..., Any]] = {}
         self._numbers = count()
         self._serial = next(_SERIALS)
         _CLIENTS[self._serial] = self
         self._number = self._call(kind, (self._with_tokens(settings),), {}).number
+        self._release = weakref.finalize(self, self.process.release, self._number)
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if method.startswith("_"):
@@ -76,8 +82,7 @@ class Client:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the process, with whatever its clients still have under way."""
-        self.process.close()
+        self._release()
 
     def __len__(self) -> int:
         return int(self._call("__len__", (), {}))
@@ -136,29 +141,11 @@ class AdminClient(Client):
     def __init__(self, settings: Mapping[str, Any], *, process: ForeignProcess | None = None) -> None:
         super().__init__("AdminClient", settings, process)
 
-    def create_topics(self, topics: Sequence[NewTopic], **options: Any) -> dict[str, Future[None]]:
-        return _futures(self._call("create_topics", (list(topics),), options))
-
-    def create_partitions(self, partitions: Sequence[NewPartitions], **options: Any) -> dict[str, Future[None]]:
-        return _futures(self._call("create_partitions", (list(partitions),), options))
-
-    def delete_topics(self, topics: Sequence[str], **options: Any) -> dict[str, Future[None]]:
-        return _futures(self._call("delete_topics", (list(topics),), options))
-
-
-def _futures(results: Mapping[str, Sequence[Any]]) -> dict[str, Future[None]]:
-    made: dict[str, Future[None]] = {}
-    for name, (outcome, value) in results.items():
-        made[name] = Future()
-        if outcome == "ok":
-            made[name].set_result(None)
-        else:
-            made[name].set_exception(value)
-    return made
-
 
 def _timeout(method: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> float:
     """Seconds after which librdkafka itself gives up."""
+    if method in IMMEDIATE:
+        return 0.0
     place = TIMEOUT_PLACE.get(method, len(arguments))
     given = arguments[place] if place < len(arguments) else options.get("timeout")
     return CALL_SECONDS_MAX if given is None or given < 0 else float(given)

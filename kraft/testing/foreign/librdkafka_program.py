@@ -1,6 +1,7 @@
 """The child: makes clients of librdkafka and calls their methods, as lines on its standard input say.
 
-A line is `[object, method, arguments, options]`, each as `values.py` writes it; the answer is `[outcome, events]`.
+A line is `[object, method, arguments, options, released]`, arguments and options as `values.py` writes them; the
+answer is `[outcome, events]`. `released` are objects that the caller is done with: a thread of their own ends them.
 The outcome is the value returned or the exception raised. Events are what librdkafka called back meanwhile, as
 `[token, arguments]`: the token that the caller gave in place of the callback. Object 0 makes clients: its methods are
 `Producer`, `Consumer` and `AdminClient`.
@@ -10,21 +11,22 @@ from __future__ import annotations
 
 import concurrent.futures
 import faulthandler
+import itertools
 import json
 import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from kraft.testing.foreign.values import Handle, decode, encode
+from kraft.testing.foreign.values import CALLBACKS, Futures, Handle, decode, encode
 
 RESULT_SECONDS_MAX = 60.0
-CALLBACKS = ("on_delivery", "on_assign", "on_revoke", "on_lost", "on_commit", "stats_cb", "error_cb")
 MAKERS: dict[str, Callable[..., Any]] = {"Producer": Producer, "Consumer": Consumer, "AdminClient": AdminClient}
 
 
@@ -33,6 +35,7 @@ class Program:
 
     def __init__(self) -> None:
         self._objects: dict[int, Any] = {}
+        self._numbers = itertools.count(1)
         self._events: list[Any] = []
         self._silent = logging.getLogger("librdkafka")
         self._silent.addHandler(logging.NullHandler())
@@ -40,7 +43,8 @@ class Program:
 
     def answer(self, line: str) -> str:
         """Never raises what a client raises."""
-        number, method, arguments, options = json.loads(line)
+        number, method, arguments, options, released = json.loads(line)
+        self._release(released)
         try:
             outcome = encode(self._call(number, method, decode(arguments), decode(options)))
         except Exception as problem:  # noqa: BLE001 - whatever a foreign client raises is the caller's to judge.
@@ -60,8 +64,14 @@ class Program:
             return self._kept(value)
         return _results(value)
 
+    def _release(self, numbers: list[int]) -> None:
+        """Forget objects. The end of a client waits for its threads: nobody waits for that."""
+        for number in numbers:
+            holder = [self._objects.pop(number)]
+            threading.Thread(target=holder.clear, daemon=True).start()
+
     def _kept(self, value: Any) -> Handle:
-        number = len(self._objects) + 1
+        number = next(self._numbers)
         self._objects[number] = value
         return Handle(number)
 
@@ -81,19 +91,19 @@ class Program:
 
 
 def _results(value: Any) -> Any:
-    """An answer of the admin client without its futures: a map of results, errors among them."""
+    """An answer of the admin client with the results of its futures, errors among them."""
     if isinstance(value, concurrent.futures.Future):
         return value.result(RESULT_SECONDS_MAX)
     if isinstance(value, dict) and any(isinstance(each, concurrent.futures.Future) for each in value.values()):
-        return {key: _result(future) for key, future in value.items()}
+        return Futures({key: _result(future) for key, future in value.items()})
     return value
 
 
-def _result(future: Any) -> Any:
+def _result(future: Any) -> tuple[str, Any]:
     try:
-        return ["ok", future.result(RESULT_SECONDS_MAX)]
+        return "ok", future.result(RESULT_SECONDS_MAX)
     except Exception as problem:  # noqa: BLE001 - the caller is told of each item by itself.
-        return ["error", problem]
+        return "error", problem
 
 
 def main() -> None:

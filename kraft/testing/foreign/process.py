@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import weakref
+from collections import deque
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from kraft.testing.foreign.stacks import dump_stacks
 from kraft.testing.foreign.values import decode, encode
 
-DUMP_SECONDS: Final = 20.0
-"""How long looking at a process that hangs may take."""
 READ_BYTES_MAX: Final = 1 << 20
 
 
@@ -40,8 +40,14 @@ class ForeignProcess:
             [sys.executable, "-m", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
         )
         self._buffer = b""
+        self._released = deque[int]()
         self._lock = threading.Lock()
         self.running = True
+        PROCESSES.begun(self)
+
+    def release(self, number: int) -> None:
+        """Have an object of the child freed, with the next command. Any thread may call this at any time."""
+        self._released.append(number)
 
     def ask(
         self, number: int, method: str, arguments: tuple[Any, ...], options: dict[str, Any], seconds: float
@@ -54,7 +60,8 @@ class ForeignProcess:
         with self._lock:
             if not self.running:
                 raise ClientDied("its process has ended")
-            line = json.dumps([number, method, encode(list(arguments)), encode(options)])
+            released = [self._released.popleft() for _ in range(len(self._released))]
+            line = json.dumps([number, method, encode(list(arguments)), encode(options), released])
             try:
                 assert self._process.stdin is not None
                 self._process.stdin.write(line.encode() + b"\n")
@@ -81,13 +88,13 @@ class ForeignProcess:
 
     def _hung(self, method: str, seconds: float) -> Hung:
         """Keep the stacks, then kill it."""
-        self._process.send_signal(signal.SIGUSR1)
-        time.sleep(0.2)  # The dump is written by the signal's handler; nothing tells when.
-        native = native_stacks(self._process.pid)
+        native = dump_stacks(self._process.pid, signal.SIGUSR1, Path(self._errors.name))
         self._end(signal.SIGKILL)
         with open(self._errors.name, "a") as errors:
             errors.write(f"\n{method} was not answered within {seconds:g} s\n{native}")
-        return Hung(f"librdkafka's {method} was not answered within {seconds:g} s; its stacks: {self._errors.name}")
+        told = f"librdkafka's {method} was not answered within {seconds:g} s; its stacks: {self._errors.name}"
+        PROCESSES.hung(told)
+        return Hung(told)
 
     def _died(self, method: str) -> ClientDied:
         self._end(signal.SIGKILL)
@@ -122,19 +129,37 @@ class ForeignProcess:
         self.close()
 
 
-def native_stacks(pid: int) -> str:
-    """The C stacks of every thread by gdb, or what the kernel tells of them where there is no gdb."""
-    if shutil.which("gdb"):
-        command = ["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt 20"]
-        try:
-            return subprocess.run(command, capture_output=True, text=True, timeout=DUMP_SECONDS, check=False).stdout
-        except subprocess.TimeoutExpired:
-            return "gdb did not end in time\n"
-    threads = []
-    for task in sorted(Path(f"/proc/{pid}/task").glob("*")):
-        try:
-            name, waits = (task / "comm").read_text().strip(), (task / "wchan").read_text().strip()
-        except OSError:
-            continue  # The thread ended meanwhile.
-        threads.append(f"thread {task.name} {name}: in {waits or 'user space'}")
-    return "\n".join(threads) + "\n"
+class Processes:
+    """All of them that this Python process has started."""
+
+    def __init__(self) -> None:
+        self._living: weakref.WeakSet[ForeignProcess] = weakref.WeakSet()
+        self._of_thread = threading.local()
+        self._hangs: list[str] = []
+
+    def begun(self, process: ForeignProcess) -> None:
+        self._living.add(process)
+
+    def hung(self, told: str) -> None:
+        self._hangs.append(told)
+
+    def of_thread(self) -> ForeignProcess:
+        """The process that this thread's clients share, as long as none of them hangs. One thread's calls follow one
+        another anyway."""
+        found: ForeignProcess | None = getattr(self._of_thread, "process", None)
+        if found is None or not found.running:
+            found = self._of_thread.process = ForeignProcess()
+        return found
+
+    def close(self) -> None:
+        """End every process that still runs."""
+        for each in list(self._living):
+            each.close()
+
+    def take_hangs(self) -> list[str]:
+        """What hung since the last call of this."""
+        found, self._hangs = self._hangs, []
+        return found
+
+
+PROCESSES: Final = Processes()

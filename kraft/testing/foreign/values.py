@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import builtins
 import enum
+from collections.abc import Sequence
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any, Final
 
+import confluent_kafka
+import confluent_kafka.admin
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 PLAIN: Final = (str, int, float, bool, type(None))
+CALLBACKS: Final = ("on_delivery", "on_assign", "on_revoke", "on_lost", "on_commit", "stats_cb", "error_cb")
+"""Options that are functions of the caller's."""
 
 
 class Received:
@@ -67,17 +73,37 @@ class Handle:
         self.number = number
 
 
+class Futures:
+    """The answer of an admin client for several items: by item "ok" and its result, or "error" and the exception."""
+
+    def __init__(self, results: dict[Any, Sequence[Any]]) -> None:
+        self.results = results
+
+    def done(self) -> dict[Any, Future[Any]]:
+        """As futures, which are done already."""
+        made: dict[Any, Future[Any]] = {}
+        for item, (outcome, value) in self.results.items():
+            made[item] = Future()
+            if outcome == "ok":
+                made[item].set_result(value)
+            else:
+                made[item].set_exception(value)
+        return made
+
+
 def encode(value: Any) -> Any:
-    """The JSON of a value. An object of an unknown type becomes its public attributes; an enumerator its name."""
+    """The JSON of a value. An object of an unknown type becomes its public attributes."""
     if isinstance(value, enum.Enum):
-        return value.name
+        return ["enum", type(value).__name__, value.name]
     if isinstance(value, PLAIN):
         return value
     if isinstance(value, bytes):
         return ["bytes", value.decode("latin-1")]
     if isinstance(value, dict):
         return ["map", [[encode(key), encode(each)] for key, each in value.items()]]
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, tuple):
+        return ["tuple", [encode(each) for each in value]]
+    if isinstance(value, list | set | frozenset):
         return ["list", [encode(each) for each in value]]
     return [type(value).__name__, *(encode(each) for each in _parts(value))]
 
@@ -85,6 +111,8 @@ def encode(value: Any) -> Any:
 def _parts(value: Any) -> tuple[Any, ...]:
     if isinstance(value, Handle):
         return (value.number,)
+    if isinstance(value, Futures):
+        return (value.results,)
     if isinstance(value, TopicPartition):
         return (value.topic, value.partition, value.offset, value.metadata, value.leader_epoch, value.error)
     if isinstance(value, KafkaError):
@@ -110,6 +138,12 @@ def decode(value: Any) -> Any:
     tag, *parts = value
     if tag == "list":
         return [decode(each) for each in parts[0]]
+    if tag == "tuple":
+        return tuple(decode(each) for each in parts[0])
+    if tag == "enum":
+        kind, name = parts
+        found = getattr(confluent_kafka, kind, None) or getattr(confluent_kafka.admin, kind, None)
+        return name if found is None else found[name]
     if tag == "map":
         return {decode(key): decode(each) for key, each in parts[0]}
     if tag == "bytes":
@@ -132,6 +166,8 @@ def _made(tag: str, parts: list[Any]) -> Any:
         topic, partitions, replicas, assignment, config = parts
         placed = {"replica_assignment": assignment} if assignment else {"replication_factor": replicas}
         return NewTopic(topic, partitions, config=config or {}, **placed)
+    if tag == "Futures":
+        return Futures(parts[0]).done()
     makers: dict[str, Any] = {
         "Handle": Handle,
         "KafkaException": KafkaException,

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
 from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
-from kraft.testing.foreign.process import ClientDied, ForeignProcess, Hung
-from kraft.testing.foreign.values import decode, encode
+from kraft.testing.foreign.process import PROCESSES, ClientDied, ForeignProcess, Hung
+from kraft.testing.foreign.values import Futures, decode, encode
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 
@@ -22,13 +22,21 @@ NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 def test_values_come_back_as_they_were() -> None:
     error = KafkaError(KafkaError._TIMED_OUT, "late", retriable=True, txn_requires_abort=True)
     back: Any = decode(encode([b"\x00\xff", {"a": (1, None)}, TopicPartition("t", 1, 2), error, ["bytes", "a"]]))
-    assert back[:2] == [b"\x00\xff", {"a": [1, None]}]
+    assert back[:2] == [b"\x00\xff", {"a": (1, None)}]
     assert back[4] == ["bytes", "a"]
     assert (back[2].topic, back[2].partition, back[2].offset) == ("t", 1, 2)
     told = back[3]
     assert (told.code(), told.str(), told.retriable(), told.txn_requires_abort()) == (error.code(), "late", True, True)
     topic = decode(encode(NewTopic("t", 3, 2, config={"a": "b"})))
     assert (topic.topic, topic.num_partitions, topic.replication_factor, topic.config) == ("t", 3, 2, {"a": "b"})
+
+
+def test_enumerators_and_results_of_futures_come_back_as_such() -> None:
+    assert decode(encode(ConsumerGroupState.EMPTY)) is ConsumerGroupState.EMPTY
+    made: Any = decode(encode(Futures({"a": ("ok", 1), "b": ("error", ValueError("no"))})))
+    assert made["a"].result() == 1
+    with pytest.raises(ValueError, match="no"):
+        made["b"].result()
 
 
 def test_an_object_without_a_type_here_comes_as_its_attributes() -> None:
@@ -48,16 +56,38 @@ def test_what_the_client_raises_is_raised_here() -> None:
     with pytest.raises(KafkaException) as raised:
         consumer.committed([TopicPartition("t", 0)], timeout=0.01)
     assert raised.value.args[0].name() in ("_TIMED_OUT", "_WAIT_COORD", "_TRANSPORT")
-    with pytest.raises(KafkaException), consumer.process:
-        AdminClient(NOWHERE, process=consumer.process).create_topics([NewTopic("t", 1, 1)], request_timeout=0.1)[
-            "t"
-        ].result()
+    admin = AdminClient(NOWHERE)
+    assert admin.process is consumer.process, "clients of a thread share a process"
+    with pytest.raises(KafkaException):
+        admin.create_topics([NewTopic("t", 1, 1)], request_timeout=0.1)["t"].result()
+
+
+def test_a_client_that_nobody_refers_to_is_released() -> None:
+    process = ForeignProcess()
+    producer = Producer(NOWHERE, process=process)
+    number = producer._number
+    del producer
+    with Producer(NOWHERE, process=process) as another:
+        another.poll(0)
+    for gone in (number, another._number):
+        outcome, _ = process.ask(gone, "poll", (0,), {}, 10)
+        assert isinstance(outcome, KeyError)
+    process.close()
+
+
+def test_a_thread_has_a_new_process_after_one_that_ended() -> None:
+    first = PROCESSES.of_thread()
+    assert PROCESSES.of_thread() is first
+    first.close()
+    assert PROCESSES.of_thread() is not first
 
 
 def test_a_call_that_is_not_answered_ends_the_process_and_keeps_its_stacks() -> None:
     asked = ForeignProcess("tests.unit.testing.deaf_program")
     with pytest.raises(Hung, match="position was not answered within 1 s") as raised:
         asked.ask(1, "position", (), {}, 1.0)
+    assert PROCESSES.take_hangs() == [str(raised.value)]
+    assert PROCESSES.take_hangs() == []
     stacks = Path(str(raised.value).rpartition(" ")[2])
     assert "deaf_program.py" in stacks.read_text()
     stacks.unlink()

@@ -1,0 +1,58 @@
+"""Where a process that does not go on waits: the stacks of its threads, Python's and native ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Final
+
+NATIVE_SECONDS_MAX: Final = 20.0
+"""How long gdb may take."""
+DUMP_SECONDS_MAX: Final = 2.0
+QUIET_SECONDS: Final = 0.1
+
+
+def dump_stacks(pid: int, number: signal.Signals, path: Path) -> str:
+    """The native stacks of a process. Its Python stacks are in `path`: it has `faulthandler.register(number)` there."""
+    size = path.stat().st_size
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return "the process has ended\n"
+    _until_written(path, size)
+    return native_stacks(pid)
+
+
+def _until_written(path: Path, size: int) -> None:
+    """Wait until a file is larger than `size` and no longer grows. A handler does not tell when it has written."""
+    deadline = time.monotonic() + DUMP_SECONDS_MAX
+    seen = size
+    while time.monotonic() < deadline:
+        time.sleep(QUIET_SECONDS)
+        now = path.stat().st_size
+        if now == seen != size:
+            return
+        seen = now
+
+
+def native_stacks(pid: int) -> str:
+    """The C stacks of every thread by gdb, or what the kernel tells of them where there is no gdb."""
+    if shutil.which("gdb"):
+        command = ["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt 20"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=NATIVE_SECONDS_MAX, check=False)
+        except subprocess.TimeoutExpired:
+            return "gdb did not end in time\n"
+        return done.stdout
+    threads = []
+    for task in sorted(Path(f"/proc/{pid}/task").glob("*")):
+        try:
+            name, waits = (task / "comm").read_text().strip(), (task / "wchan").read_text().strip()
+        except OSError:
+            continue  # The thread ended meanwhile.
+        threads.append(f"thread {task.name} {name}: in {waits or 'user space'}")
+    return "\n".join(threads) + "\n"
