@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel, Field
 
 from kraft.common.broker_state import ACTIVE
-from kraft_http.ports import BrokerFacts, ClusterFacts, PartitionFacts
+from kraft_http.ports import BrokerFacts, ClusterFacts, InternalTopicFacts, PartitionFacts
 from kraft_http.waits import (
     NodeStatus,
     Reason,
@@ -136,6 +136,7 @@ def judge(
         *replica_reasons(nodes),
         *set_aside_reasons(nodes),
         *unmade_topic_reasons(nodes),
+        *_internal_topic_reasons(facts.internal_topics),
         *(reason for node in nodes for reason in _disk_reasons(node)),
     ]
     return ClusterHealth(
@@ -161,6 +162,22 @@ def judge(
         nodes=list(nodes),
         waiting_elections=elections,
     )
+
+
+def _internal_topic_reasons(internal: Sequence[InternalTopicFacts]) -> Iterator[Reason]:
+    """Of coordinators' topics that were made when there were fewer brokers."""
+    for each in internal:
+        if each.replicas >= each.replicas_wanted:
+            continue
+        command = f"kraft topics alter {each.topic} --replication-factor {each.replicas_wanted}"
+        if each.min_in_sync < each.min_in_sync_wanted:
+            command += f" --config min.insync.replicas={each.min_in_sync_wanted}"
+        yield Reason(
+            code="internal_topic_few_copies",
+            summary=f"{each.topic} has {each.replicas} of {each.replicas_wanted} copies that the brokers allow: "
+            "committed offsets or transactions are lost with those disks.",
+            remedy=f"`{command}` adds copies while clients go on.",
+        )
 
 
 def _controller_reasons(facts: ClusterFacts, answers: bool) -> list[Reason]:

@@ -121,6 +121,19 @@ class PartitionFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InternalTopicFacts:
+    """How often a coordinator's topic is copied, and how often it would be if it was made now."""
+
+    topic: str
+    replicas: int
+    """Of the partition that has the fewest."""
+    replicas_wanted: int
+    min_in_sync: int
+    min_in_sync_wanted: int
+    """At most `replicas_wanted`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
     """The cluster as this node's metadata image shows it, with what this node knows of itself."""
 
@@ -134,6 +147,7 @@ class ClusterFacts:
     impaired: tuple[PartitionFacts, ...]
     """Partitions without a leader, with fewer in-sync replicas than replicas, or at or below their minimum of
     several."""
+    internal_topics: tuple[InternalTopicFacts, ...] = ()
     reassignments: tuple[ReassignmentFacts, ...] = ()
     offline_log_dirs: tuple[str, ...] = ()
     disk_free_bytes: int | None = None

@@ -80,6 +80,30 @@ def move_off(partitions: Assignment, brokers: Sequence[PlanBroker], load: Mappin
     return Plan(moves, tuple(impossible))
 
 
+def with_copies(partitions: Assignment, brokers: Sequence[PlanBroker], count: int, load: Mapping[int, int]) -> Plan:
+    """Return a plan after which every partition has `count` replicas, the first of those that it has among them.
+
+    New ones go to `brokers`, to racks without a replica before others, then to the least loaded. `load` counts
+    replicas of the whole cluster.
+    """
+    racks = {broker.id: broker.rack for broker in brokers}
+    counts = dict(load)
+    moves: dict[Place, tuple[int, ...]] = {}
+    impossible = []
+    for place, replicas in sorted(partitions.items()):
+        target = list(replicas[:count])
+        while len(target) < count and (candidates := [broker for broker in brokers if broker.id not in target]):
+            used = {racks.get(replica) for replica in target} - {None}
+            chosen = min(candidates, key=lambda each: (each.rack in used, counts.get(each.id, 0), each.id)).id
+            target.append(chosen)
+            counts[chosen] = counts.get(chosen, 0) + 1
+        if len(target) < count:
+            impossible.append(place)
+        elif target != list(replicas):
+            moves[place] = tuple(target)
+    return Plan(moves, tuple(impossible))
+
+
 def spread(partitions: Assignment, brokers: Sequence[PlanBroker]) -> Plan:
     """A plan after which `partitions` are on `brokers` alone, which hold as many of their replicas and are preferred
     leader of as many, give or take one."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraft.common.config.internal_topics import internal_topic_setting
 from kraft.common.errors import ApiError
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
 from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC
@@ -27,18 +28,19 @@ COORDINATORS_TOPICS = ([OFFSETS_TOPIC], [TRANSACTION_STATE_TOPIC])
 
 def _internal_topic(name: str, broker: BrokerServices) -> CreatableTopic | None:
     config = broker.config
+    brokers = sum(not each.fenced for each in broker.metadata.image.cluster.brokers.values())
     if name == TRANSACTION_STATE_TOPIC:
         settings = {
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
-            "min.insync.replicas": str(config.integer("transaction.state.log.min.isr")),
+            "min.insync.replicas": str(internal_topic_setting(config, "transaction.state.log.min.isr", brokers)),
             "segment.bytes": str(config.integer("transaction.state.log.segment.bytes")),
             "unclean.leader.election.enable": "false",
         }
         return CreatableTopic(
             name=name,
             num_partitions=config.integer("transaction.state.log.num.partitions"),
-            replication_factor=config.integer("transaction.state.log.replication.factor"),
+            replication_factor=internal_topic_setting(config, "transaction.state.log.replication.factor", brokers),
             configs=[CreatableTopicConfig(name=key, value=value) for key, value in settings.items()],
         )
     if name != OFFSETS_TOPIC:
@@ -46,7 +48,7 @@ def _internal_topic(name: str, broker: BrokerServices) -> CreatableTopic | None:
     return CreatableTopic(
         name=name,
         num_partitions=config.integer("offsets.topic.num.partitions"),
-        replication_factor=config.integer("offsets.topic.replication.factor"),
+        replication_factor=internal_topic_setting(config, "offsets.topic.replication.factor", brokers),
         configs=[
             CreatableTopicConfig(name="cleanup.policy", value="compact"),
             CreatableTopicConfig(name="compression.type", value="producer"),

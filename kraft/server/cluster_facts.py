@@ -5,18 +5,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import trio
-from kraft_http.ports import BrokerFacts, ClusterFacts, DrainFacts, PartitionFacts, ReassignmentFacts
+from kraft_http.ports import (
+    BrokerFacts,
+    ClusterFacts,
+    DrainFacts,
+    InternalTopicFacts,
+    PartitionFacts,
+    ReassignmentFacts,
+)
 
-from kraft.common.broker_state import DECOMMISSION
+from kraft.common.broker_state import ACTIVE, DECOMMISSION
+from kraft.common.config.internal_topics import internal_topic_setting
 from kraft.controller.replication_control.broker_duties import draining
+from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
+from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.topics_image import TopicImage
 from kraft.replication.topic_configs import ConfigView
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kraft.common.config.node_config import NodeConfig
     from kraft.metadata.image.metadata_image import MetadataImage
     from kraft.server.node import Node
 
+_COORDINATORS_TOPICS: Final = {
+    OFFSETS_TOPIC: ("offsets.topic.replication.factor", None),
+    TRANSACTION_STATE_TOPIC: ("transaction.state.log.replication.factor", "transaction.state.log.min.isr"),
+}
+"""The keys that say how often a topic is copied when it is made, and how many copies must be in sync."""
 SLICE_PARTITIONS: Final = 200
 """How many partitions are looked at before others get their turn (about 0.2 ms)."""
 
@@ -54,6 +72,7 @@ async def gather_facts(node: Node) -> ClusterFacts:
         topics_count=topics,
         partitions_count=partitions,
         impaired=tuple(impaired),
+        internal_topics=tuple(_internal_topics(image, node.config, view)),
         reassignments=_reassignments(image),
         offline_log_dirs=offline_log_dirs(node),
         disk_free_bytes=free,
@@ -107,6 +126,26 @@ def _reassignments(image: MetadataImage) -> tuple[ReassignmentFacts, ...]:
             )
         )
     return tuple(sorted(found, key=lambda move: (move.topic, move.partition)))
+
+
+def _internal_topics(image: MetadataImage, config: NodeConfig, view: ConfigView) -> Iterator[InternalTopicFacts]:
+    """What coordinators keep their state in. Only brokers that may have more of it are counted."""
+    brokers = sum(
+        not each.fenced and image.configs.desired_state(each.id) == ACTIVE for each in image.cluster.brokers.values()
+    )
+    for name, (copies, in_sync) in _COORDINATORS_TOPICS.items():
+        topic = image.topics.by_name(name)
+        if topic is None or not topic.partitions:
+            continue
+        wanted = min(brokers, internal_topic_setting(config, copies, brokers))
+        minimum = view.topic(image, name).min_insync_replicas
+        yield InternalTopicFacts(
+            topic=name,
+            replicas=min(len(partition.replicas) for partition in topic.partitions.values()),
+            replicas_wanted=wanted,
+            min_in_sync=minimum,
+            min_in_sync_wanted=minimum if in_sync is None else internal_topic_setting(config, in_sync, brokers),
+        )
 
 
 def _impaired(topic: TopicImage, min_in_sync: int) -> list[PartitionFacts]:

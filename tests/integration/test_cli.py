@@ -130,6 +130,7 @@ SHAPES: dict[str, Any] = {
     "topics alter shapes -c retention.ms=-1 --dry-run": {
         "topic": "str",
         "partition_count": "NoneType",
+        "replication_factor": "NoneType",
         "configs": {"retention.ms": "str"},
         "dry_run": "bool",
     },

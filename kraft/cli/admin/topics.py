@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -20,11 +21,12 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, moment, say, show
 from kraft.cli.admin.running import Failures, ask, each_of, tell_deleted
-from kraft.client.admin import configs, topics
+from kraft.client.admin import configs, moves, topics
 from kraft.client.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, OffsetAtTime, list_offsets, offsets_at
 from kraft.client.cluster import Cluster
+from kraft.client.errors import DeadlinePassed
 from kraft.client.metadata import Topic
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.protocol.error_codes import ErrorCode
 
@@ -36,6 +38,10 @@ Settings = Annotated[
     list[str],
     typer.Option("--config", "-c", metavar="KEY=VALUE", help="A configuration key of the topic; may be given again."),
 ]
+
+
+Changes = Sequence[tuple[str, int, str | None]]
+"""Key, operation and value, as `configs.alter_configs` takes them."""
 
 
 @app.command("list")
@@ -236,6 +242,16 @@ def alter(
         int | None,
         typer.Option("--partitions", "-p", metavar="N", min=1, help="Grow to this many; there is no way back."),
     ] = None,
+    copies: Annotated[
+        int | None,
+        typer.Option(
+            "--replication-factor",
+            "-r",
+            metavar="N",
+            min=1,
+            help="Have this many copies: new ones go to the least loaded brokers that are up.",
+        ),
+    ] = None,
     config: Settings = [],  # noqa: B006 - as above.
     delete_config: Annotated[
         list[str], typer.Option("--delete-config", metavar="KEY", help="Back to the default; may be given again.")
@@ -245,26 +261,26 @@ def alter(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Grow a topic, or change its configuration."""
+    """Grow a topic, change how often it is copied, or its configuration.
+
+    Copying goes on after the command has ended (`kraft reassignments list`). Where configuration is to change, too, the
+    command waits for the copies before it does that.
+    """
     changes = [(key, configs.SET, value) for key, value in parse_pairs(config, "--config").items()]
     changes += [(key, configs.DELETE, None) for key in delete_config]  # type: ignore[misc]  # None is what deletion takes.
-    if partitions is None and not changes:
-        raise typer.BadParameter("nothing to do: give --partitions, --config or --delete-config")
+    if partitions is None and copies is None and not changes:
+        raise typer.BadParameter("nothing to do: give --partitions, --replication-factor, --config or --delete-config")
+    if partitions is not None and copies is not None:
+        raise typer.BadParameter("--partitions and --replication-factor go one after the other; give one of them")
 
-    async def question(cluster: Cluster) -> None:
-        if changes and partitions is not None and not dry_run:
-            await topics.grow_topic(cluster, name, partitions, validate_only=True)  # All of it, or nothing.
-        if changes:
-            await configs.alter_configs(cluster, configs.Resource(configs.TOPIC, name), changes, validate_only=dry_run)
-        if partitions is not None:
-            await topics.grow_topic(cluster, name, partitions, validate_only=dry_run)
-
-    ask(bootstrap, timeout, question)
+    ask(bootstrap, timeout, lambda cluster: _alter(cluster, name, partitions, copies, changes, dry_run))
     parts = [] if partitions is None else [f"{partitions} partitions"]
+    parts += [] if copies is None else [f"replication factor {copies}"]
     parts += [f"{key}={value}" if value is not None else f"{key} by default" for key, _, value in changes]
     document = {
         "topic": name,
         "partition_count": partitions,
+        "replication_factor": copies,
         "configs": {key: value for key, _, value in changes},
         "dry_run": dry_run,
     }
@@ -272,6 +288,38 @@ def alter(
 
 
 app.command("grow", hidden=True)(alter)
+
+
+async def _alter(
+    cluster: Cluster, name: str, partitions: int | None, copies: int | None, changes: Changes, dry_run: bool
+) -> None:
+    """All of it, or nothing: what can be refused is checked first."""
+    resource = configs.Resource(configs.TOPIC, name)
+    if changes and not dry_run:
+        await configs.alter_configs(cluster, resource, changes, validate_only=True)
+    if copies is not None:
+        await _copy(cluster, name, copies, wait=bool(changes), dry_run=dry_run)
+    if changes and partitions is not None and not dry_run:
+        await topics.grow_topic(cluster, name, partitions, validate_only=True)
+    if changes:
+        await configs.alter_configs(cluster, resource, changes, validate_only=dry_run)
+    if partitions is not None:
+        await topics.grow_topic(cluster, name, partitions, validate_only=dry_run)
+
+
+async def _copy(cluster: Cluster, name: str, count: int, *, wait: bool, dry_run: bool) -> None:
+    """Begin to copy the topic as often. Raises KraftError where that is refused, or not done in time."""
+    targets = await moves.plan_copies(cluster, name, count)
+    if dry_run or not targets:
+        return
+    for each in await moves.alter_moves(cluster, targets):
+        if each.error:
+            raise KraftError(f"{each.partition}: {each.error}: {each.sentence}")
+    if wait:
+        try:
+            await moves.finish_moves(cluster, name)
+        except DeadlinePassed as problem:
+            raise KraftError(f"{problem}; the configuration is not changed yet: run this command again") from problem
 
 
 @app.command()

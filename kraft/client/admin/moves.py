@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kraft.client.admin.cluster import describe_cluster
+from kraft.client.admin.topics import describe_topics, list_topics
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
-from kraft.client.errors import NoBroker, check
+from kraft.client.errors import DeadlinePassed, NoBroker, check
+from kraft.common.errors import KraftError
 from kraft.common.ids import DEBUGGING_REPLICA, TopicPartition
+from kraft.common.reassignment_plan import PlanBroker, replica_counts, with_copies
 from kraft.protocol.error_codes import ErrorCode, message_of, name_of
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -22,6 +26,7 @@ from kraft.protocol.messages.list_partition_reassignments_request import ListPar
 TIMEOUT_MS = 30_000
 PREFERRED, UNCLEAN = 0, 1
 LATEST = -1
+FINISHED_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,41 @@ async def list_moves(cluster: Cluster) -> list[Move]:
         return sorted(found, key=lambda move: move.partition)
 
     return await cluster.retrying(attempt)
+
+
+async def plan_copies(cluster: Cluster, topic: str, count: int) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the replicas of those partitions that have more or fewer than `count`, so that each has as many. New ones
+    go to brokers that are up. Raises ApiError, and KraftError where there are too few brokers."""
+    known = [each for each in (await describe_cluster(cluster)).brokers if not each.is_fenced]
+    held = await list_topics(cluster)
+    found = next((each for each in held if each.name == topic), None)
+    if found is None:
+        [found] = await describe_topics(cluster, [topic])  # Raises.
+    plan = with_copies(
+        {(topic, each.index): each.replicas for each in found.partitions},
+        [PlanBroker(each.node_id, each.rack) for each in known],
+        count,
+        replica_counts(partition.replicas for each in held for partition in each.partitions),
+    )
+    if plan.impossible:
+        ids = ", ".join(str(each.node_id) for each in known)
+        raise KraftError(f"{topic}: {count} copies do not fit on the brokers that are up ({ids})")
+    return {TopicPartition(*place): replicas for place, replicas in plan.moves.items()}
+
+
+async def finish_moves(cluster: Cluster, topic: str) -> None:
+    """Wait until no partition of the topic moves. Raises ApiError, and DeadlinePassed if that takes longer than an
+    operation of the cluster may."""
+    clock, moving = cluster.world.clock, -1
+    with clock.move_on_after(cluster.operation_seconds):
+        while moving:
+            moving = sum(move.partition.topic == topic for move in await list_moves(cluster))
+            if moving:
+                await clock.sleep(FINISHED_LOOK_SECONDS)
+    if moving:
+        raise DeadlinePassed(
+            f"{moving} partitions of {topic} are still on their way after {cluster.operation_seconds:g} s"
+        )
 
 
 async def alter_moves(cluster: Cluster, targets: Mapping[TopicPartition, Sequence[int] | None]) -> list[Outcome]:

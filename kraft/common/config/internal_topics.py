@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kraft.common.config.node_config import NodeConfig
 
 REPLICAS_MAX: Final = 3
+QUORUM_OF_ONE: Final = "default of a quorum of one"
+"""Origin of the settings that a quorum of one takes where nobody set any. More brokers may join it."""
 
 
 def internal_topic_settings(broker_count: int) -> dict[str, str]:
@@ -19,3 +24,14 @@ def internal_topic_settings(broker_count: int) -> dict[str, str]:
         "transaction.state.log.replication.factor": str(replicas),
         "transaction.state.log.min.isr": str(in_sync),
     }
+
+
+def internal_topic_setting(config: NodeConfig, key: str, broker_count: int) -> int:
+    """Return the value of one of these keys in a cluster of so many brokers: what somebody set, else Kafka's default.
+
+    Where it is merely the default of a quorum of one, it follows the number of brokers.
+    """
+    setting = config.settings.get(key)
+    if setting is not None and setting.origin == QUORUM_OF_ONE:
+        return int(internal_topic_settings(max(1, broker_count))[key])
+    return config.integer(key)

@@ -15,7 +15,7 @@ from kraft.common.broker_state import DESIRED_STATE
 from kraft.common.config.checks import check_together
 from kraft.common.config.definition import ConfigKey, Status
 from kraft.common.config.endpoints import Address, Voter, parse_address, parse_voter
-from kraft.common.config.internal_topics import internal_topic_settings
+from kraft.common.config.internal_topics import QUORUM_OF_ONE, internal_topic_settings
 from kraft.common.config.layers import ConfigFile, Setting, gather
 from kraft.common.config.listeners import Listening, derive_listeners
 from kraft.common.config.node_config import BROKER, CONTROLLER, NodeConfig
@@ -244,7 +244,7 @@ class _Loader:
     def add_quorum_of_one_defaults(self) -> None:
         for name, text in QUORUM_OF_ONE_DEFAULTS.items():
             if name not in self.settings:
-                self.settings[name] = Setting(name, text, "default of a quorum of one")
+                self.settings[name] = Setting(name, text, QUORUM_OF_ONE)
                 self.values[name] = BROKER_KEYS.parse(name, text)
 
     def absolute(self, path: str) -> str:

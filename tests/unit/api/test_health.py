@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from kraft_http.health import LISTED_MAX, VoterFacts, judge
-from kraft_http.ports import BrokerFacts, ClusterFacts, DrainFacts, PartitionFacts
+from kraft_http.ports import BrokerFacts, ClusterFacts, DrainFacts, InternalTopicFacts, PartitionFacts
 from kraft_http.waits import (
     WAITS_SAID_MAX,
     NodeStatus,
@@ -188,6 +188,22 @@ def test_an_internal_topic_that_cannot_be_made_is_told_once() -> None:
     assert reason.code == "internal_topic_missing"
     assert "__transaction_state" in reason.summary
     assert "3 replicas, 2 brokers" in reason.summary
+
+
+def test_coordinators_topics_with_fewer_copies_than_the_brokers_allow_are_told_with_the_command() -> None:
+    offsets = InternalTopicFacts(
+        topic="__consumer_offsets", replicas=1, replicas_wanted=3, min_in_sync=1, min_in_sync_wanted=1
+    )
+    transactions = InternalTopicFacts(
+        topic="__transaction_state", replicas=2, replicas_wanted=3, min_in_sync=1, min_in_sync_wanted=2
+    )
+    enough = InternalTopicFacts(topic="t", replicas=3, replicas_wanted=2, min_in_sync=1, min_in_sync_wanted=2)
+    found = judge(replace(FINE, internal_topics=(offsets, transactions, enough))).reasons
+    assert {each.code for each in found} == {"internal_topic_few_copies"}
+    assert [each.remedy.split("`")[1] for each in found] == [
+        "kraft topics alter __consumer_offsets --replication-factor 3",
+        "kraft topics alter __transaction_state --replication-factor 3 --config min.insync.replicas=2",
+    ]
 
 
 def voter(node_id: int, *, current: bool = True) -> VoterFacts:

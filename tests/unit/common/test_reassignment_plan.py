@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.common.reassignment_plan import PlanBroker, move_off, replica_counts, spread
+from kraft.common.reassignment_plan import PlanBroker, move_off, replica_counts, spread, with_copies
 
 
 def brokers(*ids: int, **racks: str) -> list[PlanBroker]:
@@ -37,6 +37,15 @@ def test_a_new_broker_gets_its_share_of_replicas_and_leaders() -> None:
     assert sorted(replica_counts(replicas[:1] for replicas in after.values()).values()) == [3, 3, 3]
     moved = sum(len(set(target) - set(partitions[place])) for place, target in plan.moves.items())
     assert moved == 6, "no more data moves than the new broker's share"
+
+
+def test_copies_are_added_to_the_least_loaded_in_racks_without_one_and_taken_from_the_end() -> None:
+    partitions = {("t", 0): (1,), ("t", 1): (1,), ("t", 2): (3, 1, 2, 4)}
+    known = brokers(1, 2, 3, 4, b1="a", b2="a", b3="b", b4="b")
+    plan = with_copies(partitions, known, 2, {1: 3, 2: 1, 3: 2, 4: 2})
+    assert plan == ({("t", 0): (1, 3), ("t", 1): (1, 4), ("t", 2): (3, 1)}, ())
+    assert with_copies({("t", 0): (1,)}, brokers(1, 2), 3, {}) == ({}, (("t", 0),))
+    assert with_copies({("t", 0): (2, 1)}, brokers(1, 2), 2, {}) == ({}, ())
 
 
 @st.composite
