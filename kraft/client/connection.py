@@ -18,6 +18,7 @@ from kraft.client.errors import LoginFailed
 from kraft.client.login import log_in
 from kraft.common.errors import KraftError, ProtocolError
 from kraft.network.connection_protocol import FrameAssembler
+from kraft.network.frame_pool import FrameBuffer, new_buffer
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -69,9 +70,9 @@ class ClientConnection:
         self._correlation_id = 0
         self._waiters: dict[int, Pending] = {}
         self._assembler = FrameAssembler(
-            RESPONSE_BYTES_MAX, self._buffer_of, self._keep, lambda: AT_ONCE_BYTES, "what a client takes"
+            RESPONSE_BYTES_MAX, self._buffer_of, self._keep, step=lambda: AT_ONCE_BYTES, limit="what a client takes"
         )
-        self._spare: bytearray | None = None
+        self._spare: FrameBuffer | None = None
         self._scratch = memoryview(bytearray(RECEIVE_BYTES))
         self._reading = False
         self._sending = trio.Lock()
@@ -171,18 +172,18 @@ class ClientConnection:
 
     def recycle(self, frame: memoryview) -> None:
         """Receive a later answer where this one is: nobody looks at it, or at a view of it, any more."""
-        if type(frame.obj) is bytearray:
-            self._keep(frame.obj)
+        if type(frame.obj) is not bytes:
+            self._keep(frame.obj, len(frame))  # type: ignore[arg-type]  # Then the view's owner is a buffer of ours.
 
-    def _keep(self, buffer: bytearray) -> None:
+    def _keep(self, buffer: FrameBuffer, _: int) -> None:
         if len(buffer) <= SPARE_BYTES_MAX and (self._spare is None or len(self._spare) < len(buffer)):
             self._spare = buffer
 
-    def _buffer_of(self, size: int) -> bytearray:
+    def _buffer_of(self, size: int) -> FrameBuffer:
         """The spare one, unless it is too small, or so large that a small answer would keep it from a large one."""
         spare = self._spare
         if spare is None or not size <= len(spare) <= 4 * size:
-            return bytearray(size)
+            return new_buffer(size)
         self._spare = None
         return spare
 

@@ -7,12 +7,15 @@ import traceback
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+import trio
+
 from kraft.common.errors import ProtocolError
 from kraft.common.metrics import SECONDS_BOUNDS, Histogram
 from kraft.handlers.api_versions import unsupported_version_reply
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import Handler, Registry, RequestContext
 from kraft.handlers.throttling import LoopMeter, Metered, wait_ms
+from kraft.network.frame_pool import new_buffer
 from kraft.network.reply import FirstStage, Peer, Reply, Staged, inside
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
@@ -28,7 +31,9 @@ if TYPE_CHECKING:
 SAMPLED = 16
 """Of so many requests that are served raw (Produce, Fetch) one is timed: the clock is a share of what they cost."""
 COPIED_BYTES_MAX = 16 << 20
-"""A request of no more bytes is copied out of its connection's buffer, in a few milliseconds."""
+"""A request of no more bytes is copied out of its connection's buffer, which others may have meanwhile."""
+COPIED_AT_ONCE_BYTES = 1 << 20
+"""More is not copied between two looks at others."""
 _HEAD = struct.Struct(">hhi")
 
 
@@ -140,14 +145,15 @@ class RequestDispatcher:
     def _dispatch_large(
         self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
     ) -> Reply | Awaitable[Reply]:
-        """A frame that takes long to copy stays in its buffer until it is answered."""
+        """A frame that takes long to copy is copied in turns, and the largest stay in their buffers until they are
+        answered."""
         if handler.frame_bytes_max is not None and len(frame) > (limit := handler.frame_bytes_max(self._services)):
             message = f"a request of {len(frame)} bytes, of which there may be {limit}"
             counters.errors[handler.too_large_code] = counters.errors.get(handler.too_large_code, 0) + 1
             return encode_reply(
                 context, handler.error_response(None, context.api_version, handler.too_large_code, message)
             )
-        if len(frame) <= COPIED_BYTES_MAX:
+        if len(frame) <= COPIED_AT_ONCE_BYTES:
             return self._serve_large(handler, memoryview(bytes(frame)), position, context, counters)
         stage = FirstStage(1)
         return Staged(self._serve_held(handler, frame, position, context, counters, stage), stage)
@@ -162,9 +168,12 @@ class RequestDispatcher:
         stage: FirstStage,
     ) -> Reply:
         try:
-            return await self._serve_large(handler, frame, position, context, counters)
+            if len(frame) > COPIED_BYTES_MAX:
+                return await self._serve_large(handler, frame, position, context, counters)
+            copy = await _copied_in_turns(frame)
         finally:
             stage.step_ended()
+        return await self._serve_large(handler, copy, position, context, counters)
 
     async def _serve_large(
         self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
@@ -265,6 +274,15 @@ class RequestDispatcher:
             client=context.client_id,
             traceback="".join(traceback.format_exception(problem)),
         )
+
+
+async def _copied_in_turns(frame: memoryview) -> memoryview:
+    size = len(frame)
+    copy = memoryview(new_buffer(size))[:size]
+    for start in range(0, size, COPIED_AT_ONCE_BYTES):
+        copy[start : start + COPIED_AT_ONCE_BYTES] = frame[start : start + COPIED_AT_ONCE_BYTES]
+        await trio.lowlevel.checkpoint()
+    return copy.toreadonly()
 
 
 def encode_reply(context: RequestContext, response: Any, throttle_ms: int = 0) -> Reply:

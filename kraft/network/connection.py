@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from kraft.common.errors import ProtocolError
-from kraft.network.connection_protocol import FrameAssembler
+from kraft.network.connection_protocol import RECEIVED_AT_ONCE_BYTES, FrameAssembler
+from kraft.network.frame_pool import FrameBuffer
 from kraft.network.reply import FileRange, FirstStage, Peer, Reply, Staged, leave
 from kraft.world.ports import Buffer, CancelScope, Stream
 
@@ -60,7 +61,11 @@ class Connection:
         self.peer = Peer(stream.peer, server.name, stream.local, principal)
         self.peer.proven = server.logins is None
         self._assembler = FrameAssembler(
-            server.limits.request_bytes_max, server.pool.acquire, server.pool.release, server.pool.step
+            server.limits.request_bytes_max,
+            server.pool.acquire,
+            server.pool.release,
+            server.pool.hold,
+            server.pool.step,
         )
         if server.logins is not None:
             self._assembler.take_limit(server.logins.message_bytes_max, "sasl.server.max.receive.size")
@@ -111,7 +116,7 @@ class Connection:
     async def _serve(self) -> None:
         stream, assembler, server = self._stream, self._assembler, self._server
         scratch, pool = server.scratch, server.pool
-        handled = 0
+        handled = taken = 0
         while not self._closed:
             target = assembler.target()
             if target is not None and pool.bytes_out > server.limits.queued_request_bytes_max:
@@ -119,7 +124,7 @@ class Connection:
                 await server.wait_for_room(self)
             count = stream.receive_nowait(scratch if target is None else target)
             if count is None:
-                handled = 0
+                handled = taken = 0
                 count = await self._spin() if target is None else None
                 if count is None:
                     await self._park()
@@ -135,16 +140,17 @@ class Connection:
             else:
                 target = None  # No reference to a frame's buffer outlives its use: the answer may be long in coming.
                 handled += await self._handle_pooled(assembler.received(count))
-            if handled >= REQUESTS_PER_TURN:
-                handled = 0
+            taken += count
+            if handled >= REQUESTS_PER_TURN or taken >= RECEIVED_AT_ONCE_BYTES:
+                handled = taken = 0
                 await trio.lowlevel.checkpoint()
 
-    def _release(self, buffer: bytearray) -> None:
+    def _release(self, buffer: FrameBuffer, held: int) -> None:
         """Give a frame's buffer back, as soon as no request of ours may need it any more."""
         pool, server = self._server.pool, self._server
 
         def give_back() -> None:
-            pool.release(buffer)
+            pool.release(buffer, held)
             server.leave_room(self)
 
         if self._first_stage is None:
@@ -195,11 +201,11 @@ class Connection:
             return 0
         self._unserved = 1
         overtakes = self._server.dispatcher.may_overtake_wait(frame)
-        buffer = frame.obj
+        buffer, held = frame.obj, len(frame)
         try:
             outcome = await self._begin(frame, overtakes)
         finally:
-            self._release(buffer)  # type: ignore[arg-type]  # The view's owner is the pool's bytearray.
+            self._release(buffer, held)  # type: ignore[arg-type]  # The view's owner is the pool's buffer.
             del frame, buffer
         await self._answer(outcome, overtakes)
         return 1

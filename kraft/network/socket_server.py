@@ -14,7 +14,7 @@ from kraft.common.ids import ANONYMOUS
 from kraft.common.logging import RateLimitedLog
 from kraft.network.cold_reads import ColdReads
 from kraft.network.connection import Connection
-from kraft.network.connection_protocol import FramePool
+from kraft.network.frame_pool import FramePool
 from kraft.network.handshakes import Handshakes
 from kraft.network.limits import ConnectionCounts, ConnectionLimits, ConnectionPace
 from kraft.network.logins import Logins

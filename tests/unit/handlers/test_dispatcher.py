@@ -12,7 +12,7 @@ import trio
 from kraft.common.errors import ProtocolError
 from kraft.common.ids import Uuid
 from kraft.common.logging import Loggers
-from kraft.handlers.dispatcher import SAMPLED, RequestDispatcher
+from kraft.handlers.dispatcher import COPIED_AT_ONCE_BYTES, SAMPLED, RequestDispatcher
 from kraft.handlers.metadata_cache import ENCODED_BYTES_MAX, ENCODED_KEY_BYTES_MAX, MetadataCache
 from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, Handler, Registry, RequestContext, between
@@ -106,6 +106,41 @@ def test_a_request_that_still_needs_its_frame_says_so_whether_it_is_timed_or_not
 
     trio.run(main)
     assert dispatching.counters[ApiKey.HEARTBEAT, 4].durations.count == 2
+
+
+def test_a_large_request_is_copied_a_piece_at_a_time_and_gives_its_frame_back_before_it_is_served() -> None:
+    size = 12 * COPIED_AT_ONCE_BYTES
+    api = Handler(ApiKey.HEARTBEAT, between(0, 4), permission=ANYBODY)
+    seen: list[Any] = []
+    turns = 0
+
+    @api.serve
+    async def serve(request: HeartbeatRequest, context: RequestContext, services: None) -> HeartbeatResponse:
+        seen.append(request)
+        assert outcome.first_stage.is_over
+        return HeartbeatResponse()
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    request = HeartbeatRequest(group_id="g", member_id="m")
+    frame = encode_request(ApiKey.HEARTBEAT, 4, 7, "c", request)[4:] + bytes(size)
+    outcome = dispatcher(api).dispatch(PEER, memoryview(frame))
+    assert isinstance(outcome, Staged)
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count_turns)
+            outcome.first_stage.when_over(lambda: seen.append(turns))
+            await outcome
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+    assert seen[0] >= size / COPIED_AT_ONCE_BYTES
+    assert seen[1] == request
 
 
 def test_answers_to_huge_requests_are_not_kept() -> None:

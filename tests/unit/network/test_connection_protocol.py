@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import resource
 import struct
 
 import pytest
@@ -9,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.common.errors import ProtocolError
-from kraft.network.connection_protocol import GENEROUS_BYTES, SMALL_STEP_BYTES, FrameAssembler, FramePool
+from kraft.network.connection_protocol import RECEIVED_AT_ONCE_BYTES, FrameAssembler
+from kraft.network.frame_pool import GENEROUS_BYTES, SMALL_STEP_BYTES, FrameBuffer, FramePool
 
 FRAMES = st.lists(st.binary(min_size=1, max_size=9000), min_size=1, max_size=8)
 
@@ -17,7 +20,7 @@ FRAMES = st.lists(st.binary(min_size=1, max_size=9000), min_size=1, max_size=8)
 def assemble(stream: bytes, cuts: list[int], pool: FramePool, size_max: int = 1 << 20) -> list[bytes]:
     """Feed `stream` in chunks as a connection does: into scratch between frames, into the frame's own buffer within
     one."""
-    assembler = FrameAssembler(size_max, pool.acquire, pool.release)
+    assembler = FrameAssembler(size_max, pool.acquire, pool.release, pool.hold)
     frames: list[bytes] = []
     position = turn = 0
     while position < len(stream):
@@ -33,7 +36,7 @@ def assemble(stream: bytes, cuts: list[int], pool: FramePool, size_max: int = 1 
             whole = assembler.received(len(chunk))
             if whole is not None:
                 frames.append(bytes(whole))
-                pool.release(whole.obj)
+                pool.release(whole.obj, len(whole))
         position += len(chunk)
     assert assembler.between_frames
     return frames
@@ -50,7 +53,7 @@ def test_frames_are_the_same_however_the_stream_is_cut(frames: list[bytes], cuts
 def test_a_sole_whole_frame_is_handed_out_in_place() -> None:
     pool = FramePool()
     scratch = bytearray(struct.pack(">i", 3) + b"abc")
-    (frame,) = FrameAssembler(100, pool.acquire, pool.release).feed(memoryview(scratch))
+    (frame,) = FrameAssembler(100, pool.acquire, pool.release, pool.hold).feed(memoryview(scratch))
     scratch[4] = ord("x")
     assert bytes(frame) == b"xbc"
 
@@ -58,14 +61,14 @@ def test_a_sole_whole_frame_is_handed_out_in_place() -> None:
 @pytest.mark.parametrize("size", [0, -1, 101, 2**31 - 1])
 def test_an_impossible_size_is_refused_at_once(size: int) -> None:
     pool = FramePool()
-    assembler = FrameAssembler(100, pool.acquire, pool.release)
+    assembler = FrameAssembler(100, pool.acquire, pool.release, pool.hold)
     with pytest.raises(ProtocolError, match=r"socket\.request\.max\.bytes"):
         assembler.feed(memoryview(struct.pack(">i", size) + b"rest"))
 
 
 def test_a_frame_that_is_announced_large_costs_only_what_has_come() -> None:
     pool = FramePool()
-    assembler = FrameAssembler(100 << 20, pool.acquire, pool.release)
+    assembler = FrameAssembler(100 << 20, pool.acquire, pool.release, pool.hold)
     assembler.feed(memoryview(struct.pack(">i", 100 << 20) + b"x"))
     assert pool.bytes_out <= 1 << 20
 
@@ -77,9 +80,35 @@ def test_a_large_frame_grows_and_arrives_whole() -> None:
     assert pool.bytes_out == 0
 
 
+def test_a_frame_is_never_moved_and_nothing_is_written_but_what_comes() -> None:
+    """A hundred megabytes, counted in pages that the process is given meanwhile."""
+    pool, size = FramePool(), 100 << 20
+    acquired: list[int] = []
+
+    def acquire(wanted: int) -> FrameBuffer:
+        acquired.append(wanted)
+        return pool.acquire(wanted)
+
+    assembler = FrameAssembler(size, acquire, pool.release, pool.hold)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    assembler.feed(memoryview(struct.pack(">i", size) + b"x"))
+    frame, taken = None, 1
+    while frame is None:
+        target = assembler.target()
+        assert target is not None
+        assert len(target) <= RECEIVED_AT_ONCE_BYTES
+        frame = assembler.received(len(target))
+        taken += len(target)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < size / mmap.PAGESIZE / 10
+    assert (acquired, taken, len(frame)) == ([size], size, size)
+    assert pool.bytes_out == size
+    pool.release(frame.obj, len(frame))  # type: ignore[arg-type]  # The view's owner is the pool's buffer.
+    assert pool.bytes_out == 0
+
+
 def test_an_abandoned_frame_gives_its_buffer_back() -> None:
     pool = FramePool()
-    assembler = FrameAssembler(1 << 20, pool.acquire, pool.release)
+    assembler = FrameAssembler(1 << 20, pool.acquire, pool.release, pool.hold)
     assembler.feed(memoryview(struct.pack(">i", 5000) + b"x"))
     assert pool.bytes_out > 0
     assembler.abandon()
@@ -90,13 +119,13 @@ def test_the_pool_keeps_no_more_than_its_bound() -> None:
     pool = FramePool(keep_bytes=8192)
     buffers = [pool.acquire(4096) for _ in range(5)]
     for buffer in buffers:
-        pool.release(buffer)
+        pool.release(buffer, 4096)
     assert pool._idle_bytes == 8192
 
 
 def test_many_announcements_take_little_each() -> None:
     pool = FramePool()
-    assemblers = [FrameAssembler(100 << 20, pool.acquire, pool.release, pool.step) for _ in range(1_000)]
+    assemblers = [FrameAssembler(100 << 20, pool.acquire, pool.release, pool.hold, pool.step) for _ in range(1_000)]
     for assembler in assemblers:
         assembler.feed(memoryview((100 << 20).to_bytes(4, "big") + b"x"))
     assert pool.bytes_out <= GENEROUS_BYTES + 1_000 * SMALL_STEP_BYTES
@@ -108,7 +137,7 @@ def test_many_announcements_take_little_each() -> None:
 def test_a_buffer_that_begins_small_grows_to_its_frame() -> None:
     pool = FramePool()
     pool.bytes_out = GENEROUS_BYTES
-    assembler = FrameAssembler(100 << 20, pool.acquire, pool.release, pool.step)
+    assembler = FrameAssembler(100 << 20, pool.acquire, pool.release, pool.hold, pool.step)
     content = bytes(range(256)) * 2_000
     assert assembler.feed(memoryview(len(content).to_bytes(4, "big") + content[:100])) == []
     position, frame = 100, None

@@ -6,10 +6,12 @@ import struct
 
 import trio
 
+from kraft.network.connection import Connection
+from kraft.network.connection_protocol import RECEIVED_AT_ONCE_BYTES
 from kraft.network.limits import ConnectionLimits
-from kraft.network.reply import SCRATCH_BYTES
+from kraft.network.reply import NO_REPLY, SCRATCH_BYTES, Peer, Reply
 from kraft.world.ports import Stream
-from tests.unit.network.scripted import Running, ended, eventually, frame, reply, scenario
+from tests.unit.network.scripted import Running, ScriptedDispatcher, ended, eventually, frame, reply, scenario
 
 
 def test_a_frame_larger_than_the_scratch_buffer_arrives_whole() -> None:
@@ -23,6 +25,56 @@ def test_a_frame_larger_than_the_scratch_buffer_arrives_whole() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(send)
             assert await reply(stream) == payload
+        assert run.server.pool.bytes_out == 0
+
+    scenario(play)
+
+
+def test_a_peer_that_sends_without_a_pause_leaves_turns_to_others() -> None:
+    """A hundred megabytes that are always there already: no step of the loop takes more than a piece of them."""
+    size = 100 << 20
+
+    class Flood:
+        """A stream with a large frame in it, all of which has come."""
+
+        is_encrypted, peer, local = False, "127.0.0.1", ("127.0.0.1", 9092)
+
+        def __init__(self) -> None:
+            self.taken = 0
+
+        def receive_nowait(self, buffer: memoryview) -> int:
+            count = min(len(buffer), 4 + size - self.taken)
+            if self.taken == 0:
+                buffer[:5] = struct.pack(">i", size) + b"n"
+            self.taken += count
+            return count
+
+        def close(self) -> None: ...
+
+    async def play(run: Running) -> None:
+        stream, steps = Flood(), [0]
+
+        async def count_steps() -> None:
+            before = 0
+            while True:
+                steps.append(stream.taken - before)
+                before = stream.taken
+                await trio.lowlevel.checkpoint()
+
+        class Recorder(ScriptedDispatcher):
+            def dispatch(self, peer: Peer, data: memoryview) -> Reply:
+                self.started.append(bytes(data[:1]))
+                return NO_REPLY
+
+        run.server.dispatcher = recorder = Recorder()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count_steps)
+            await eventually(lambda: len(steps) > 1)
+            await Connection(run.server, stream, "User:ANONYMOUS").serve()  # type: ignore[arg-type]  # What of it is used.
+            nursery.cancel_scope.cancel()
+        assert recorder.started == [b"n"]
+        assert stream.taken == 4 + size
+        assert max(steps) <= 3 * RECEIVED_AT_ONCE_BYTES
         assert run.server.pool.bytes_out == 0
 
     scenario(play)
