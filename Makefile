@@ -15,7 +15,7 @@ KIND ?= cluster
 MINUTES ?= 5
 TARGET ?= kraft
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift clean
+.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint flakes bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ test: packages check-python setup ## Lint and every test, with a share of the pr
 soak: packages check-maven setup ## The full counts of every proof (about 90 minutes)
 	@$(PY) -m tests.preflight
 	@$(PY) -m tests.soak
+
+flakes: packages check-python setup ## Run test files ROUNDS times beside a load and tell which turned red: make flakes ROUNDS=3 FILES="tests/integration/test_faults.py"
+	@$(PY) -m tests.flakes --rounds $(if $(filter file,$(origin ROUNDS)),3,$(ROUNDS)) $(FILES)
 
 bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs/benchmarks/
 	@worst=0; for part in tests.bench tests.bench.inside tests.bench.cluster tests.bench.spark; do \
