@@ -15,7 +15,7 @@ KIND ?= cluster
 MINUTES ?= 5
 TARGET ?= kraft
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint flakes bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift clean
+.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -50,16 +50,21 @@ demo: demo-packages check-machine setup ## Three nodes, real data, a Spark job w
 	@$(PY) -m kraft._tools.demo
 
 lint: check-python setup ## ruff (rules and format), mypy strict, import contracts, tidy rules
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint-tidy lint-static
+
+lint-static:
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format -q --diff .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-cache >/tmp/kraft-lint-imports.$$$$ 2>&1 && rm -f /tmp/kraft-lint-imports.$$$$ || { cat /tmp/kraft-lint-imports.$$$$; rm -f /tmp/kraft-lint-imports.$$$$; exit 1; }
+
+lint-tidy:
 	@$(PY) -m pytest tests/tidy
 
 test: packages check-python setup ## Lint and every test, with a share of the proofs (the whole counts: make soak)
 	@$(PY) -m tests.preflight
 	@$(MAKE) --no-print-directory lint
-	@$(PY) -m pytest -p tests.guard tests --ignore=tests/tidy --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=15
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -p tests.guard tests --ignore=tests/tidy --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=15
 
 soak: packages check-maven setup ## The full counts of every proof (about 90 minutes)
 	@$(PY) -m tests.preflight

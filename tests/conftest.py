@@ -19,23 +19,9 @@ import hypothesis
 import pytest
 
 from tests.capabilities import MISSING
+from tests.durations import longest_first, seconds_of_files
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
-LONGEST_FIRST = (
-    "tests/simulation/test_cluster.py",
-    "tests/integration/test_spark_jobs",
-    "tests/docs/",
-    "tests/integration/test_spark",
-    "tests/integration/test_kafka_tools.py",
-    "tests/integration/test_jepsen.py",
-    "tests/integration/test_faults.py",
-    "tests/integration/test_three_nodes",
-    "tests/integration/test_cluster",
-    "tests/integration/",
-    "tests/simulation/",
-    "tests/properties/",
-)
-"""Files that take longest begin first, so that the workers of one run end at about the same time."""
 LONG_TESTS = (
     "tests/docs/",
     "tests/integration/test_jepsen",
@@ -73,18 +59,12 @@ def part_of(text: str) -> tuple[int, int]:
     return int(part), int(parts)
 
 
-def _rank(item: pytest.Item) -> int:
-    """The lower, the earlier."""
-    path = item.nodeid.partition("::")[0]
-    return next((rank for rank, prefix in enumerate(LONGEST_FIRST) if path.startswith(prefix)), len(LONGEST_FIRST))
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     part, parts = config.getoption("--part")
     wanted = [item for item in items if SOAK or item.get_closest_marker("soak") is None][part - 1 :: parts]
     if config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
-        wanted.sort(key=_rank)  # Stable: a file's tests stay in their order.
+        wanted = longest_first(wanted, seconds_of_files(config))
     kept = set(map(id, wanted))
     others = [item for item in items if id(item) not in kept]
     if others:

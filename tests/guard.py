@@ -31,6 +31,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from kraft.testing.foreign.stacks import dump_stacks
+from tests.durations import Durations
 from tests.leftovers import Leftovers, kill, processes_with
 
 LOOK_SECONDS = 0.5
@@ -96,6 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Worker(config, folder), "kraft-guard-worker")
     elif config.getoption("numprocesses", None):
         config.pluginmanager.register(Controller(config), "kraft-guard")
+        config.pluginmanager.register(Durations(config), "kraft-durations")
 
 
 class Worker:

@@ -1,0 +1,60 @@
+"""A run begins with the files that take longest."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from tests.durations import CACHE_KEY, KEPT, UNKNOWN_SECONDS, Durations, longest_first, seconds_of_files
+
+
+class Cache(dict[str, Any]):
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+
+def config(cache: Cache | None, keyword: str = "", *arguments: str) -> Any:
+    return SimpleNamespace(cache=cache, args=arguments, getoption=lambda name: keyword if name == "keyword" else None)
+
+
+def items(*nodeids: str) -> list[Any]:
+    return [SimpleNamespace(nodeid=nodeid) for nodeid in nodeids]
+
+
+def test_the_longest_file_is_first_and_its_tests_keep_their_order() -> None:
+    given = items("short.py::b", "long.py::b", "long.py::a", "unknown.py::a", "short.py::a")
+    ordered = longest_first(given, {"long.py": UNKNOWN_SECONDS + 1, "short.py": UNKNOWN_SECONDS - 1})
+    assert [item.nodeid for item in ordered] == [
+        "long.py::b",
+        "long.py::a",
+        "unknown.py::a",
+        "short.py::b",
+        "short.py::a",
+    ]
+
+
+def test_what_a_run_measured_comes_before_what_is_kept_in_the_tree() -> None:
+    cache = Cache()
+    durations = Durations(config(cache))
+    file = next(iter(json.loads(KEPT.read_text())))
+    for seconds in (0.25, 1.0):
+        durations.pytest_runtest_logreport(SimpleNamespace(nodeid=f"{file}::test", duration=seconds))  # type: ignore[arg-type]
+    durations.pytest_sessionfinish()
+    assert cache[CACHE_KEY] == {file: 1.2}
+    assert seconds_of_files(config(cache))[file] == 1.2
+    assert seconds_of_files(config(None))[file] > 1.2
+
+
+def test_a_run_of_some_tests_of_a_file_says_nothing_of_the_file() -> None:
+    for keyword, argument in (("word", "tests"), ("", "tests/test_a.py::test_one")):
+        cache = Cache()
+        durations = Durations(config(cache, keyword, argument))
+        durations.pytest_runtest_logreport(SimpleNamespace(nodeid="tests/test_a.py::test_one", duration=1.0))  # type: ignore[arg-type]
+        durations.pytest_sessionfinish()
+        assert not cache
+
+
+def test_the_files_that_are_kept_exist() -> None:
+    root = KEPT.parents[1]
+    assert [file for file in json.loads(KEPT.read_text()) if not (root / file).exists()] == []
