@@ -18,7 +18,6 @@ from kraft.client.errors import LoginFailed
 from kraft.client.login import log_in
 from kraft.common.errors import KraftError, ProtocolError
 from kraft.network.connection_protocol import FrameAssembler
-from kraft.network.frame_pool import FrameBuffer, new_buffer
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -26,6 +25,7 @@ from kraft.protocol.framing import encode_request
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.primitives import skip_tagged_fields
+from kraft.world.memory import LargeBuffer, new_buffer
 from kraft.world.ports import Stream, World
 
 RECEIVE_BYTES = 64 * 1024
@@ -72,7 +72,7 @@ class ClientConnection:
         self._assembler = FrameAssembler(
             RESPONSE_BYTES_MAX, self._buffer_of, self._keep, step=lambda: AT_ONCE_BYTES, limit="what a client takes"
         )
-        self._spare: FrameBuffer | None = None
+        self._spare: LargeBuffer | None = None
         self._scratch = memoryview(bytearray(RECEIVE_BYTES))
         self._reading = False
         self._sending = trio.Lock()
@@ -175,11 +175,11 @@ class ClientConnection:
         if type(frame.obj) is not bytes:
             self._keep(frame.obj, len(frame))  # type: ignore[arg-type]  # Then the view's owner is a buffer of ours.
 
-    def _keep(self, buffer: FrameBuffer, _: int) -> None:
+    def _keep(self, buffer: LargeBuffer, _: int) -> None:
         if len(buffer) <= SPARE_BYTES_MAX and (self._spare is None or len(self._spare) < len(buffer)):
             self._spare = buffer
 
-    def _buffer_of(self, size: int) -> FrameBuffer:
+    def _buffer_of(self, size: int) -> LargeBuffer:
         """The spare one, unless it is too small, or so large that a small answer would keep it from a large one."""
         spare = self._spare
         if spare is None or not size <= len(spare) <= 4 * size:

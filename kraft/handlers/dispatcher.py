@@ -15,12 +15,12 @@ from kraft.handlers.api_versions import unsupported_version_reply
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import Handler, Registry, RequestContext
 from kraft.handlers.throttling import LoopMeter, Metered, wait_ms
-from kraft.network.frame_pool import new_buffer
 from kraft.network.reply import FirstStage, Peer, Reply, Staged, inside
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.framing import RequestHeader, encode_response, encode_response_in_turns
 from kraft.protocol.schema import WHOLE_BYTES_MAX
+from kraft.world.memory import new_buffer
 from kraft.world.ports import Clock
 from kraft.world.turns import TURN_ITEMS, in_turns
 

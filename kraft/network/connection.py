@@ -16,8 +16,8 @@ import trio
 
 from kraft.common.errors import ProtocolError
 from kraft.network.connection_protocol import RECEIVED_AT_ONCE_BYTES, FrameAssembler
-from kraft.network.frame_pool import FrameBuffer
 from kraft.network.reply import FileRange, FirstStage, Peer, Reply, Staged, leave
+from kraft.world.memory import LargeBuffer
 from kraft.world.ports import Buffer, CancelScope, Stream
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Connection:
                 handled = taken = 0
                 await trio.lowlevel.checkpoint()
 
-    def _release(self, buffer: FrameBuffer, held: int) -> None:
+    def _release(self, buffer: LargeBuffer, held: int) -> None:
         """Give a frame's buffer back, as soon as no request of ours may need it any more."""
         pool, server = self._server.pool, self._server
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kraft.common.errors import ProtocolError
-from kraft.network.frame_pool import GROWTH_STEP_BYTES, FrameBuffer
+from kraft.network.frame_pool import GROWTH_STEP_BYTES
+from kraft.world.memory import LargeBuffer
 
 RECEIVED_AT_ONCE_BYTES = 512 << 10
 """More is not received between two looks at others."""
@@ -38,8 +39,8 @@ class FrameAssembler:
     def __init__(
         self,
         size_max: int,
-        acquire: Callable[[int], FrameBuffer],
-        release: Callable[[FrameBuffer, int], None],
+        acquire: Callable[[int], LargeBuffer],
+        release: Callable[[LargeBuffer, int], None],
         hold: Callable[[int], None] = lambda _: None,
         step: Callable[[], int] = lambda: GROWTH_STEP_BYTES,
         limit: str = "socket.request.max.bytes",
@@ -53,7 +54,7 @@ class FrameAssembler:
         self._step = step
         self._limit = limit
         self._head = b""
-        self._body: FrameBuffer | None = None
+        self._body: LargeBuffer | None = None
         self._size = self._filled = self._held = 0
 
     def take_limit(self, size_max: int, limit: str) -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kraft.common.errors import ProtocolError
 from kraft.network.connection_protocol import RECEIVED_AT_ONCE_BYTES, FrameAssembler
-from kraft.network.frame_pool import GENEROUS_BYTES, SMALL_STEP_BYTES, FrameBuffer, FramePool
+from kraft.network.frame_pool import GENEROUS_BYTES, SMALL_STEP_BYTES, FramePool
+from kraft.world.memory import LargeBuffer
 
 FRAMES = st.lists(st.binary(min_size=1, max_size=9000), min_size=1, max_size=8)
 
@@ -85,7 +86,7 @@ def test_a_frame_is_never_moved_and_nothing_is_written_but_what_comes() -> None:
     pool, size = FramePool(), 100 << 20
     acquired: list[int] = []
 
-    def acquire(wanted: int) -> FrameBuffer:
+    def acquire(wanted: int) -> LargeBuffer:
         acquired.append(wanted)
         return pool.acquire(wanted)
 

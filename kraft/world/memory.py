@@ -1,0 +1,30 @@
+"""Large buffers. They are no port: memory is the same in every world, and nothing is left to chance in it.
+
+The event loop serves nobody while it fills or copies a hundred megabytes. The system has a large buffer's pages ready
+when they are first written to, so such a buffer costs nothing when it is made, and no more than what comes into it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from typing import Final, TypeAlias
+
+FILLED_BYTES_MAX: Final = 1 << 20
+SMALL_PAGES_BYTES: Final = 4 << 20
+"""So much of a buffer has pages of the usual size. What is behind has large ones, where the system offers them: there
+are few of them to take and to give back."""
+
+LargeBuffer: TypeAlias = bytearray | mmap.mmap
+
+
+def new_buffer(size: int) -> LargeBuffer:
+    """At least `size` writable bytes. However many they are, this takes no longer than for a megabyte."""
+    if size <= FILLED_BYTES_MAX:
+        return bytearray(size)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    buffer = mmap.mmap(-1, size, flags=flags)
+    if size > SMALL_PAGES_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # A kernel without large pages.
+            buffer.madvise(mmap.MADV_HUGEPAGE, SMALL_PAGES_BYTES, size - SMALL_PAGES_BYTES)
+    return buffer
