@@ -194,12 +194,14 @@ class ProducerStateManager:
         # keeps a late marker of the former coordinator from ending that one, so a new coordinator's marker is written.
         return is_ended and (transaction_version >= 2 or marker.coordinator_epoch == entry.coordinator_epoch)
 
-    def repeat_marker(self, batch: RecordBatch, transaction_version: int) -> None:
-        """A marker was not appended because it is in the log. Below transaction version 2, batches that wait for the
-        coordinator's word may be of the transaction that is over, which they would open anew. From version 2 on those
-        have an older epoch than the log, and what has this one is of the next transaction."""
-        if transaction_version < 2:
-            self.verifications.pop(batch.producer_id, None)
+    def end_verification(self, batch: RecordBatch, transaction_version: int) -> None:
+        """A marker that fits has come: what waits for the coordinator's word would open the transaction that is over.
+        From transaction version 2 on, what has the marker's epoch is of the next one."""
+        verification = self.verifications.get(batch.producer_id)
+        if verification is not None and (
+            transaction_version < 2 or verification.producer_epoch != batch.producer_epoch
+        ):
+            del self.verifications[batch.producer_id]
 
     def apply(self, batch: RecordBatch, first_offset: int, last_offset: int, max_timestamp: int) -> None:
         """A data batch of a producer was appended."""
@@ -218,7 +220,6 @@ class ProducerStateManager:
         self, batch: RecordBatch, marker: TransactionMarker, offset: int, timestamp: int
     ) -> CompletedTransaction | None:
         """A marker was appended at `offset`; the transaction it ended, if that had data here."""
-        self.verifications.pop(batch.producer_id, None)
         entry = self._entry(batch.producer_id)
         entry.adopt_epoch(batch.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch

@@ -310,8 +310,9 @@ class UnifiedLog:
         marker = marker_of(batch) if batch.attributes & CONTROL_FLAG and batch.producer_id >= 0 else None
         if batch.producer_id >= 0:
             if marker is not None:
-                if self.producers.check_marker(batch, marker, origin, transaction_version):
-                    self.producers.repeat_marker(batch, transaction_version)
+                is_known = self.producers.check_marker(batch, marker, origin, transaction_version)
+                self.producers.end_verification(batch, transaction_version)
+                if is_known:
                     return PendingAppend(self._already_appended(first_offset - 1, first_offset - 1, now_ms))
             elif (known := self.producers.check(batch, first_offset, origin, verification)) is not None:
                 return PendingAppend(self._already_appended(known.first_offset, known.last_offset, known.timestamp))

@@ -322,6 +322,15 @@ def test_a_marker_sent_again_ends_what_waits_to_join_the_transaction(
     assert caught.value.code == code
 
 
+def test_a_marker_lets_the_first_write_of_the_next_transaction_be(log: UnifiedLog) -> None:
+    """At level 2 the client may write as soon as its commit is answered, before the markers are there."""
+    produce(log, 0, transactional=True)
+    verification = log.producers.start_verification(1, 1, 0, NOW_MS, implicit=True)
+    end(log, ControlRecordType.COMMIT, epoch=1, version=2)
+    early = batch_of(b"v", producer_id=1, producer_epoch=1, base_sequence=0, is_transactional=True)
+    assert log.append_as_leader(early, 0, now_ms=NOW_MS, verification=verification).last_offset == 2
+
+
 def test_the_last_epoch_ends_a_transaction_of_its_own(log: UnifiedLog) -> None:
     produce(log, 0, epoch=32767, transactional=True)
     for duplicate in (False, True):
