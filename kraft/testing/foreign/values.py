@@ -35,6 +35,8 @@ class Received:
         value: bytes | None,
         leader_epoch: int | None,
         error: KafkaError | None,
+        timestamp: tuple[int, int],
+        headers: list[tuple[str, bytes | None]] | None,
     ) -> None:
         self._topic = topic
         self._partition = partition
@@ -43,6 +45,8 @@ class Received:
         self._value = value
         self._leader_epoch = leader_epoch
         self._error = error
+        self._timestamp = timestamp
+        self._headers = headers
 
     def topic(self) -> str | None:
         return self._topic
@@ -64,6 +68,12 @@ class Received:
 
     def error(self) -> KafkaError | None:
         return self._error
+
+    def timestamp(self) -> tuple[int, int]:
+        return self._timestamp
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        return self._headers
 
 
 class Handle:
@@ -121,7 +131,7 @@ def _parts(value: Any) -> tuple[Any, ...]:
         return value.args[:1]
     if isinstance(value, Message):
         head = (value.topic(), value.partition(), value.offset(), value.key(), value.value())
-        return (*head, value.leader_epoch(), value.error())
+        return (*head, value.leader_epoch(), value.error(), value.timestamp(), value.headers())
     if isinstance(value, NewTopic):
         return (value.topic, value.num_partitions, value.replication_factor, value.replica_assignment, value.config)
     if isinstance(value, NewPartitions):

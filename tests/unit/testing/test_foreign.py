@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
 from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
@@ -29,6 +29,22 @@ def test_values_come_back_as_they_were() -> None:
     assert (told.code(), told.str(), told.retriable(), told.txn_requires_abort()) == (error.code(), "late", True, True)
     topic = decode(encode(NewTopic("t", 3, 2, config={"a": "b"})))
     assert (topic.topic, topic.num_partitions, topic.replication_factor, topic.config) == ("t", 3, 2, {"a": "b"})
+
+
+def test_a_message_comes_with_all_that_its_readers_tell() -> None:
+    headers = [("a", b"1"), ("b", None)]
+    told = {
+        "topic": "t",
+        "partition": 1,
+        "offset": 2,
+        "key": b"k",
+        "value": b"v",
+        "timestamp": (1, 5),
+        "leader_epoch": 3,
+    }
+    back: Any = decode(encode(Message(**told, headers=headers)))
+    assert {name: getattr(back, name)() for name in told} == told
+    assert (back.headers(), back.error()) == (headers, None)
 
 
 def test_enumerators_and_results_of_futures_come_back_as_such() -> None:
