@@ -116,6 +116,17 @@ class RestartedLog:
             return
         producer_id = self.random.choice(list(self.open_records))
         outcome = self.random.choice((ControlRecordType.COMMIT, ControlRecordType.ABORT))
+        self.append_marker(producer_id, outcome)
+        if self.random.random() < 0.2:
+            end = self.log.log_end_offset
+            self.append_marker(producer_id, outcome)
+            assert self.log.log_end_offset == end, "a marker that is sent again is in the log twice"
+        ended = self.open_records.pop(producer_id)
+        if outcome == ControlRecordType.COMMIT:
+            self.committed += ended
+        self.log.update_high_watermark(self.log.log_end_offset)
+
+    def append_marker(self, producer_id: int, outcome: int) -> None:
         data = build_marker_batch(
             TransactionMarker(outcome, 0),
             offset=0,
@@ -125,10 +136,6 @@ class RestartedLog:
             producer_epoch=self.epochs[producer_id],
         )
         self.log.append_as_leader(data, self.epoch, now_ms=self.now_ms, origin=AppendOrigin.COORDINATOR)
-        ended = self.open_records.pop(producer_id)
-        if outcome == ControlRecordType.COMMIT:
-            self.committed += ended
-        self.log.update_high_watermark(self.log.log_end_offset)
 
     def elect(self) -> None:
         self.epoch += 1

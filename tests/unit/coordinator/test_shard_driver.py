@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 import trio
 import trio.testing
@@ -11,7 +9,7 @@ import trio.testing
 from kraft.common.errors import ApiError, StorageError
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.protocol.error_codes import ErrorCode
-from tests.unit.coordinator.fakes import MemoryLog
+from tests.properties.whole_operations import write_behind_a_gate
 from tests.unit.coordinator.group_host import TestCaller, join_request, sync_request
 from tests.unit.coordinator.service import ask, code_of, commit, committed, run, serving, write_offsets
 
@@ -155,28 +153,6 @@ def test_an_operation_too_large_for_a_segment_is_refused_whole():
     run(scenario)
 
 
-async def write_behind_a_gate(service, partition, sizes, metadata):
-    """Write operations of so many offsets together: behind one whose append waits. Returns what became of each."""
-    outcomes = {}
-
-    async def write(size):
-        try:
-            outcomes[size] = await service.coordinator.runtime.write(
-                partition.partition, write_offsets(size, metadata * 4096, f"of-{size}-")
-            )
-        except ApiError as refused:
-            outcomes[size] = refused.code
-
-    async with trio.open_nursery() as nursery:
-        service.log.gate = trio.Event()
-        for size in sizes:
-            nursery.start_soon(write, size)
-            await trio.testing.wait_all_tasks_blocked()
-        service.log.gate.set()
-        service.log.gate = None
-    return outcomes
-
-
 def test_if_the_second_of_two_batches_fails_the_log_decides_what_holds():
     async def scenario():
         async with serving() as service:
@@ -189,7 +165,7 @@ def test_if_the_second_of_two_batches_fails_the_log_decides_what_holds():
                 return await real_append(*arguments)
 
             service.log.append = append
-            outcomes = await write_behind_a_gate(service, partition, (1, 100, 101), "m")
+            outcomes = await write_behind_a_gate(service, partition, [1, 100, 101])
             assert outcomes == {1: "written", 100: ErrorCode.NOT_COORDINATOR, 101: ErrorCode.NOT_COORDINATOR}, (
                 "a part is in the log: COORDINATOR_LOAD_IN_PROGRESS would say that nothing is"
             )
@@ -197,31 +173,6 @@ def test_if_the_second_of_two_batches_fails_the_log_decides_what_holds():
             assert [batch.count for batch in service.log.batches[partition]] == [1, 100]
             topics = [place.topic for place in service.coordinator.committed_offsets()["g"]]
             assert {topic: topics.count(topic) for topic in topics} == {"of-1-t": 1, "of-100-t": 100}
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_wherever_the_log_ends_each_operation_is_read_back_whole_or_not_at_all(seed):
-    """The coordinator dies between any two appends, and another one loads what is in the log."""
-
-    async def scenario():
-        draw = random.Random(seed)
-        async with serving() as service:
-            partition = service.partition("g")
-            for _ in range(4):
-                sizes = draw.sample(range(1, 700), draw.randrange(1, 4))
-                await write_behind_a_gate(service, partition, sizes, "m")
-        batches = service.log.batches[partition]
-        assert max(batch.count for batch in batches) > 256, "more than one batch of 1 MB"
-        for end in range(len(batches) + 1):
-            left = MemoryLog()
-            left.batches = {partition: batches[:end]}
-            left.replicate(partition)
-            async with serving(left) as next_service:
-                offsets = next_service.coordinator.committed_offsets().get("g", {})
-            topics = [place.topic for place in offsets]
-            assert {topic: f"of-{topics.count(topic)}-t" for topic in topics} == {topic: topic for topic in topics}
 
     run(scenario)
 
