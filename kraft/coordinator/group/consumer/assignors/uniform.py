@@ -61,7 +61,7 @@ def _share_out(assignment: Assignment, free: list[tuple[bytes, int]], total: int
     for member_id in sorted(assignment, key=lambda member_id: (loads[member_id] <= share, member_id))[:extra]:
         quotas[member_id] += 1
     for member_id, parts in assignment.items():
-        free += [_take_last(parts, max(parts)) for _ in range(loads[member_id] - quotas[member_id])]
+        free += _take_last(parts, loads[member_id] - quotas[member_id])
     free.sort(reverse=True)
     for member_id, parts in assignment.items():
         for _ in range(quotas[member_id] - loads[member_id]):
@@ -102,6 +102,7 @@ def _balance_topic(assignment: Assignment, loads: dict[str, int], topic_id: byte
     most = [(-loads[member_id], member_id) for member_id in member_ids if topic_id in assignment[member_id]]
     heapq.heapify(least)
     heapq.heapify(most)
+    last_first: dict[str, list[int]] = {}
     moved = False
     while most:
         load, giver = heapq.heappop(most)
@@ -112,7 +113,13 @@ def _balance_topic(assignment: Assignment, loads: dict[str, int], topic_id: byte
         taker = least[0][1]
         if loads[giver] - loads[taker] < 2:
             return moved
-        _give(assignment[taker], *_take_last(assignment[giver], topic_id))
+        if giver not in last_first:
+            last_first[giver] = sorted(-partition for partition in assignment[giver][topic_id])
+        partition = -heapq.heappop(last_first[giver])
+        _take(assignment[giver], topic_id, partition)
+        _give(assignment[taker], topic_id, partition)
+        if taker in last_first:
+            heapq.heappush(last_first[taker], -partition)
         loads[giver] -= 1
         loads[taker] += 1
         heapq.heappush(most, (-loads[giver], giver))
@@ -129,9 +136,19 @@ def _give(parts: dict[bytes, set[int]], topic_id: bytes, partition: int) -> None
     parts.setdefault(topic_id, set()).add(partition)
 
 
-def _take_last(parts: dict[bytes, set[int]], topic_id: bytes) -> tuple[bytes, int]:
-    partition = max(parts[topic_id])
+def _take(parts: dict[bytes, set[int]], topic_id: bytes, partition: int) -> None:
     parts[topic_id].discard(partition)
     if not parts[topic_id]:
         del parts[topic_id]
-    return topic_id, partition
+
+
+def _take_last(parts: dict[bytes, set[int]], count: int) -> list[tuple[bytes, int]]:
+    """Take away the last `count` partitions, in order of topics and numbers. Each topic is sorted once."""
+    taken: list[tuple[bytes, int]] = []
+    for topic_id in sorted(parts, reverse=True):
+        if len(taken) >= count:
+            break
+        for partition in sorted(parts[topic_id], reverse=True)[: count - len(taken)]:
+            _take(parts, topic_id, partition)
+            taken.append((topic_id, partition))
+    return taken
