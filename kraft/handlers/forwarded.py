@@ -7,13 +7,14 @@ does (read-your-writes).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import METADATA_TOPIC
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.handlers import alter_configs, client_quotas, user_scram_credentials
+from kraft.handlers.audited_changes import Change, config_changes, credential_changes, quota_changes
 from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visible
 from kraft.handlers.controller_items import check_item_count
 from kraft.handlers.permissions import ASKED_BY_CONTROLLER, ASKS_INSIDE, OnCluster, PermissionCheck, on_topics
@@ -197,6 +198,19 @@ def _delegate(method: str) -> Callable[[Any, RequestContext, ControllerServices]
     return serve
 
 
+def _delegate_audited(
+    method: str, changes_of: Callable[[Any, Any], Iterator[Change]]
+) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
+    serve_plainly = _delegate(method)
+
+    async def serve(request: Any, context: RequestContext, node: ControllerServices) -> Any:
+        response = await serve_plainly(request, context, node)
+        node.audit.handle_changes(context.principal, context.peer.host, changes_of(request, response))
+        return response
+
+    return serve
+
+
 def _context_of(
     context: RequestContext, node: ControllerServices, charge: Callable[[int], None]
 ) -> ControllerRequestContext:
@@ -331,28 +345,28 @@ CONTROLLER_APIS = (
     _controller_api(
         ApiKey.ALTER_CLIENT_QUOTAS,
         between(0, 1),
-        _delegate("alter_client_quotas"),
+        _delegate_audited("alter_client_quotas", quota_changes),
         client_quotas.ALTER.on_error,
         permission=OnCluster(Operation.ALTER_CONFIGS),
     ),
     _controller_api(
         ApiKey.ALTER_CONFIGS,
         between(0, 2),
-        _delegate("alter_configs"),
+        _delegate_audited("alter_configs", config_changes),
         alter_configs.ALTER.on_error,
         permission=alter_configs.ON_CONFIGS,
     ),
     _controller_api(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         between(0, 0),
-        _delegate("alter_user_scram_credentials"),
+        _delegate_audited("alter_user_scram_credentials", credential_changes),
         user_scram_credentials.ALTER.on_error,
         permission=OnCluster(Operation.ALTER),
     ),
     _controller_api(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         between(0, 1),
-        _delegate("incremental_alter_configs"),
+        _delegate_audited("incremental_alter_configs", config_changes),
         alter_configs.INCREMENTAL.on_error,
         permission=alter_configs.ON_CONFIGS,
     ),

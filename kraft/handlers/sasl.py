@@ -14,6 +14,7 @@ from kraft.common.errors import ProtocolError
 from kraft.handlers.dispatcher import RequestDispatcher, encode_reply
 from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
+from kraft.network.login_outcome import CREDENTIALS, MECHANISM, LoginOutcome, Report, ignore
 from kraft.network.reply import Peer, Reply
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
@@ -32,6 +33,8 @@ HANDSHAKE: Final = Handler(ApiKey.SASL_HANDSHAKE, between(0, 1), permission=ANYB
 AUTHENTICATE: Final = Handler(
     ApiKey.SASL_AUTHENTICATE, between(0, 2), permission=ANYBODY, listeners=(BROKER, CONTROLLER)
 )
+UNSERVED: Final = "none"
+"""In place of a mechanism that a client names and nobody serves."""
 _HEAD: Final = struct.Struct(">hhi")
 _SIZE: Final = struct.Struct(">i")
 
@@ -57,8 +60,15 @@ class SaslGate:
     """Stands before the dispatcher of one listener (`kraft.network.reply.Dispatcher`)."""
 
     def __init__(
-        self, settings: SaslSettings, credentials: Credentials, dispatcher: RequestDispatcher, world: World
+        self,
+        settings: SaslSettings,
+        credentials: Credentials,
+        dispatcher: RequestDispatcher,
+        world: World,
+        report: Report = ignore,
     ) -> None:
+        """`report` hears of every login that ends."""
+        self._report = report
         self._settings = settings
         self._credentials = credentials
         self._dispatcher = dispatcher
@@ -102,11 +112,11 @@ class SaslGate:
         request: Any
         request, _ = api_keys.request_class(key).decode_from(memoryview(bytes(frame)), position, version)
         if key == ApiKey.SASL_HANDSHAKE:
-            return self._handshake(session, context, request)
+            return self._handshake(peer, session, context, request)
         return self._authenticate(peer, session, context, request)
 
     def _handshake(
-        self, session: SaslSession, context: RequestContext, request: SaslHandshakeRequest
+        self, peer: Peer, session: SaslSession, context: RequestContext, request: SaslHandshakeRequest
     ) -> Reply | Awaitable[Reply]:
         try:
             is_served = session.begin(request.mechanism, context.api_version)
@@ -115,6 +125,8 @@ class SaslGate:
         response = SaslHandshakeResponse(mechanisms=list(self._settings.mechanisms))
         if is_served:
             return encode_reply(context, response)
+        reason = f"the client asks for {request.mechanism}, which the listener does not serve"
+        self._report(LoginOutcome(UNSERVED, peer.host, failure=MECHANISM, reason=reason))
         response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
         return self._fail(session, encode_reply(context, response).parts)
 
@@ -124,6 +136,7 @@ class SaslGate:
         try:
             answer, lasts_ms = session.evaluate(bytes(request.auth_bytes), self._clock.now())
         except SaslRefused as problem:
+            self._tell_refused(peer, session, problem)
             refusal = SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(problem)
             )
@@ -135,7 +148,8 @@ class SaslGate:
     def _raw(self, peer: Peer, session: SaslSession, message: bytes) -> Reply | Awaitable[Reply]:
         try:
             answer, _ = session.evaluate(message, self._clock.now())
-        except SaslRefused:
+        except SaslRefused as problem:
+            self._tell_refused(peer, session, problem)
             return self._fail(session, ())
         self._admit(peer, session)
         return Reply((_SIZE.pack(len(answer)) + answer,))
@@ -144,6 +158,11 @@ class SaslGate:
         if session.user is not None and not session.logs_in:
             peer.principal = f"User:{session.user}"
             peer.proven = True
+            self._report(LoginOutcome(session.mechanism or UNSERVED, peer.host, session.user))
+
+    def _tell_refused(self, peer: Peer, session: SaslSession, problem: SaslRefused) -> None:
+        mechanism = session.mechanism or UNSERVED
+        self._report(LoginOutcome(mechanism, peer.host, problem.user, CREDENTIALS, str(problem)))
 
     def _fail(self, session: SaslSession, parts: Any) -> Awaitable[Reply]:
         """Late, against guessing."""

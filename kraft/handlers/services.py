@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kraft.coordinator.group_coordinator import GroupCoordinator
     from kraft.coordinator.transaction_coordinator import TransactionCoordinator
     from kraft.coordinator.transaction_partitions import TransactionPartitions
+    from kraft.handlers.audited_changes import ChangeListener
     from kraft.handlers.metadata_cache import MetadataCache
     from kraft.handlers.registry import Registry, RequestContext
     from kraft.handlers.unmade_topics import UnmadeTopics
@@ -98,3 +99,4 @@ class ControllerServices(NodeServices):
     controller: QuorumController
     raft: RaftDriver
     mutations: MutationQuotas
+    audit: ChangeListener

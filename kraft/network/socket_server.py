@@ -17,6 +17,7 @@ from kraft.network.connection import Connection
 from kraft.network.frame_pool import FramePool
 from kraft.network.handshakes import Handshakes
 from kraft.network.limits import ConnectionCounts, ConnectionLimits, ConnectionPace
+from kraft.network.login_outcome import PRINCIPAL, TLS, LoginOutcome, Report, ignore
 from kraft.network.logins import Logins
 from kraft.network.reply import SCRATCH_BYTES, Dispatcher, Peer
 from kraft.world.ports import Clock, Listener, Stream, World
@@ -24,6 +25,8 @@ from kraft.world.ports import Clock, Listener, Stream, World
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
+BY_CERTIFICATE = "TLS"
+"""The mechanism by which a certificate proves who a peer is."""
 ACCEPT_RETRY_SECONDS = 0.05
 FRAME_PROGRESS_BYTES_MIN = 128 << 10
 """A frame that moved by more since the last look does not give way."""
@@ -52,9 +55,11 @@ class SocketServer:
         pace: ConnectionPace | None = None,
         identify: Callable[[Stream], str] = lambda _: ANONYMOUS,
         logins: Logins | None = None,
+        report: Report = ignore,
     ) -> None:
         """`identify` gives the principal of a peer with which hands are shaken. It raises ValueError with a sentence
-        for one that is not let in. `logins` bounds the connections of which `dispatcher` demands a login."""
+        for one that is not let in. `logins` bounds the connections of which `dispatcher` demands a login.
+        `report` hears of peers that TLS or `identify` did not let in."""
         self.name = name
         self.limits = limits
         self.dispatcher = dispatcher
@@ -74,6 +79,7 @@ class SocketServer:
         self._pace = pace
         self._identify = identify
         self.logins = logins
+        self._report = report
         self._early = 0
         self._refusals = RateLimitedLog(
             log, world.clock, events_max=REFUSALS_TOLD_MAX, period_seconds=REFUSALS_PERIOD_SECONDS
@@ -185,6 +191,7 @@ class SocketServer:
                 principal = self._identify(stream)
             except ValueError as problem:
                 self.rejected += 1
+                self._report(LoginOutcome(BY_CERTIFICATE, stream.peer, failure=PRINCIPAL, reason=str(problem)))
                 self._refusals.warning(
                     "connection closed: no principal", listener=self.name, peer=stream.peer, reason=str(problem)
                 )
@@ -216,6 +223,7 @@ class SocketServer:
             pass  # Probes and port scans come and go all the time.
         except (OSError, TimeoutError) as problem:
             self.rejected += 1
+            self._report(LoginOutcome(BY_CERTIFICATE, stream.peer, failure=TLS, reason=str(problem)))
             self._refusals.warning(
                 "connection closed: no TLS", listener=self.name, peer=stream.peer, reason=str(problem)
             )

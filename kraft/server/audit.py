@@ -1,14 +1,18 @@
-"""Who was denied what, and who changed access control entries: one event each, to the log and the node's journal.
+"""Who was denied what, and who changed access control entries, configurations, quotas and credentials: one event each,
+to the log and the node's journal.
 
 Denials are bounded: a client that asks in a loop must not push everything else out of log and journal.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kraft.common.config.checks import super_users
 from kraft.common.config.node_config import NodeConfig
+from kraft.handlers.audited_changes import CONFIG, CREDENTIAL, QUOTA, Change
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.security.acls import (
     KIND_NAMES,
@@ -19,38 +23,37 @@ from kraft.security.acls import (
 )
 from kraft.security.authorizer import Authorizer
 from kraft.server.event_journal import EventJournal, EventKind
+from kraft.server.few_at_a_time import FewAtATime
+from kraft.server.login_audit import LoginAudit
 
 if TYPE_CHECKING:
-    from kraft.common.logging import Logger
+    from kraft.common.logging import Loggers
     from kraft.metadata.loader import MetadataLoader
     from kraft.world.ports import Clock
 
-DENIALS_MAX: Final = 20
-"""Denials told in one window."""
-WINDOW_SECONDS: Final = 10.0
+CHANGES_TOLD_MAX: Final = 100
+"""Changes of one request that get an event each."""
+_KINDS: Final = {
+    CONFIG: EventKind.CONFIG_CHANGED,
+    QUOTA: EventKind.QUOTA_CHANGED,
+    CREDENTIAL: EventKind.CREDENTIAL_CHANGED,
+}
 
 
 class AuditLog:
     """See `kraft.security.authorizer.AuditListener`."""
 
-    def __init__(self, events: EventJournal, log: Logger, clock: Clock) -> None:
+    def __init__(self, events: EventJournal, loggers: Loggers, clock: Clock) -> None:
         self._events = events
-        self._log = log
-        self._clock = clock
-        self._window_end = 0.0
-        self._told = 0
-        self._untold = 0
+        self._log = loggers.get("security")
+        self.logins = LoginAudit(events, self._log, clock)
+        self._denials = FewAtATime(clock)
 
     def handle_denied(self, principal: str, host: str, operation: int, kind: int, name: str) -> None:
         """See `AuditListener`. `untold`: denials since the last one told that were too many to tell."""
-        now = self._clock.now()
-        if now >= self._window_end:
-            self._window_end, self._told = now + WINDOW_SECONDS, 0
-        if self._told >= DENIALS_MAX:
-            self._untold += 1
+        untold = self._denials.take()
+        if untold is None:
             return
-        self._told += 1
-        untold, self._untold = self._untold, 0
         fields = {
             "principal": principal,
             "host": host,
@@ -78,6 +81,16 @@ class AuditLog:
         self._log.info("acl added" if is_added else "acl removed", **fields)
         self._events.append(EventKind.ACL_ADDED if is_added else EventKind.ACL_REMOVED, **fields)
 
+    def handle_changes(self, principal: str, host: str, changes: Iterator[Change]) -> None:
+        """See `ChangeListener`."""
+        for change in islice(changes, CHANGES_TOLD_MAX):
+            fields = {"principal": principal, "host": host, **change.fields}
+            self._log.info(f"{change.kind} changed", **fields)
+            self._events.append(_KINDS[change.kind], **fields)
+        left_out = sum(1 for _ in changes)
+        if left_out:
+            self._log.info("more was changed by the same request", principal=principal, host=host, left_out=left_out)
+
 
 class AuthorizerPublisher:
     """A metadata publisher: the authorizer follows the image."""
@@ -96,12 +109,12 @@ def follow_metadata(authorizer: Authorizer | None, loader: MetadataLoader) -> No
         loader.add_publisher(AuthorizerPublisher(authorizer))
 
 
-def make_authorizer(config: NodeConfig, events: EventJournal, log: Logger, clock: Clock) -> Authorizer | None:
+def make_authorizer(config: NodeConfig, audit: AuditLog) -> Authorizer | None:
     """The node's authorizer; None where none is configured."""
     if not config.text("authorizer.class.name"):
         return None
     return Authorizer(
         super_users(config.text("super.users")),
         allows_without_rules=config.flag("allow.everyone.if.no.acl.found"),
-        listener=AuditLog(events, log, clock),
+        listener=audit,
     )

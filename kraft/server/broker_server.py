@@ -34,7 +34,7 @@ from kraft.replication.fetch_session import FetchSessionCache
 from kraft.replication.log_tasks import LogTasks
 from kraft.replication.replica_manager import ReplicaListener, ReplicaManager
 from kraft.replication.topic_configs import ConfigView
-from kraft.server.audit import follow_metadata, make_authorizer
+from kraft.server.audit import AuditLog, follow_metadata, make_authorizer
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
@@ -130,8 +130,8 @@ class BrokerServer(ReplicaListener):
             self._published,
             loggers.get("metadata"),
         )
-        self.quotas = ClientQuotas(config, world.clock)
-        self.authorizer = make_authorizer(config, events, loggers.get("security"), world.clock)
+        self.quotas, self.audit = ClientQuotas(config, world.clock), AuditLog(events, loggers, world.clock)
+        self.authorizer = make_authorizer(config, self.audit)
         self.services = services = BrokerServices(
             world=world,
             configs=self.configs,
@@ -153,9 +153,11 @@ class BrokerServer(ReplicaListener):
             unmade_topics=UnmadeTopics(world.clock),
             authorizer=self.authorizer,
         )
-        self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
-        listeners, pace, view = config.broker_listeners, self.quotas.connections, self.metadata
-        self.socket_servers = socket_servers(world, config, listeners, counts, self.dispatcher, view, loggers, pace)
+        self.dispatcher = served = RequestDispatcher(
+            services.registry, services, world.clock, services.log, self.quotas
+        )
+        listeners, pace, view, audit = config.broker_listeners, self.quotas.connections, self.metadata, self.audit
+        self.socket_servers = socket_servers(world, config, listeners, counts, served, view, loggers, audit, pace)
         self.log_tasks = self._log_tasks(logs, loggers)
 
     def _services(self) -> BrokerServices:

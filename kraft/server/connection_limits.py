@@ -25,6 +25,7 @@ from kraft.network.logins import Logins
 from kraft.network.socket_server import SocketServer
 from kraft.replication.topic_configs import ConfigView
 from kraft.security.certificate_names import PrincipalMapping
+from kraft.server.audit import AuditLog
 from kraft.server.logins import NodeLogins, gate
 from kraft.world.ports import Stream, World
 
@@ -58,6 +59,7 @@ def socket_servers(
     dispatcher: RequestDispatcher,
     metadata: MetadataCache,
     loggers: Loggers,
+    audit: AuditLog,
     pace: ConnectionPace | None = None,
 ) -> dict[str, SocketServer]:
     """One for each listener, by its name."""
@@ -70,11 +72,12 @@ def socket_servers(
             name,
             connection_limits(config, name),
             counts,
-            gate(settings, dispatcher, metadata, world),
+            gate(settings, dispatcher, metadata, world, audit.logins.of_listener(name)),
             log,
             pace,
             identify_by_certificate(config, name),
             None if settings is None else Logins(world.clock, settings.message_bytes_max),
+            audit.logins.of_listener(name),
         )
     return servers
 

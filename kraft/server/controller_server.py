@@ -28,7 +28,7 @@ from kraft.quota.client_quotas import MutationQuotas
 from kraft.quota.quota_publisher import QuotaPublisher
 from kraft.raft.driver import RaftDriver
 from kraft.replication.topic_configs import ConfigView
-from kraft.server.audit import follow_metadata, make_authorizer
+from kraft.server.audit import AuditLog, follow_metadata, make_authorizer
 from kraft.server.broker_server import SECURITY_PROTOCOL_IDS
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.event_journal import EventJournal, EventKind
@@ -73,9 +73,7 @@ class ControllerServer:
     ) -> None:
         """`bootstrap` are the records that formatting left for the first controller of the cluster; `events` gets
         what the controller tells of recoveries."""
-        self._world = world
-        self._config = config
-        self._channel = channel
+        self._world, self._config, self._channel = world, config, channel
         self._log = loggers.get("controller")
         raft = shared.raft
         self.controller = QuorumController(
@@ -90,7 +88,8 @@ class ControllerServer:
             logger=self._log,
         )
         self.metadata = MetadataCache(world.clock, MetadataImage())
-        authorizer = make_authorizer(config, events, loggers.get("security"), world.clock)
+        self.audit = AuditLog(events, loggers, world.clock)
+        authorizer = make_authorizer(config, self.audit)
         self.registry = controller_registry(authorizer)
         mutations = MutationQuotas(config, world.clock)
         self.services = ControllerServices(
@@ -106,11 +105,12 @@ class ControllerServer:
             controller=self.controller,
             raft=raft,
             mutations=mutations,
+            audit=self.audit,
             authorizer=authorizer,
         )
         self.dispatcher = RequestDispatcher(self.registry, self.services, world.clock, loggers.get("requests"))
         self.socket_servers = socket_servers(
-            world, config, config.controller_listeners, counts, self.dispatcher, self.metadata, loggers
+            world, config, config.controller_listeners, counts, self.dispatcher, self.metadata, loggers, self.audit
         )
         for publisher in (
             ControllerMetadataPublisher(self.metadata),

@@ -50,6 +50,16 @@ class EventKind:
     # active controller
     ACL_ADDED: Final = "acl.added"
     ACL_REMOVED: Final = "acl.removed"
+    # principal, host, resource_type, resource_name, key, change (set, delete, append, subtract, replace), value (None:
+    # deleted, or a secret): active controller
+    CONFIG_CHANGED: Final = "config.changed"
+    # principal, host, entity, key, change (set, delete), value: active controller
+    QUOTA_CHANGED: Final = "quota.changed"
+    # principal, host, user, mechanism, change (set, delete): active controller
+    CREDENTIAL_CHANGED: Final = "credential.changed"
+    # listener, mechanism, host, user (claimed), failure (credentials, mechanism, tls, principal), reason, untold: on
+    # the node that was asked
+    LOGIN_FAILED: Final = "login.failed"
     # topic, partition, replica, leader, leader_epoch, start_offset, end_offset, high_watermark: on its node
     REPLICA_TRUNCATED: Final = "replica.truncated"
 

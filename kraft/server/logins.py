@@ -13,6 +13,7 @@ from kraft.common.errors import ConfigurationError
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.sasl import SaslGate
+from kraft.network.login_outcome import Report
 from kraft.security.sasl.authentication import SERVED_MECHANISMS, SaslSettings
 from kraft.security.sasl.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasLogin, parse_jaas
 from kraft.security.sasl.plain import PLAIN
@@ -134,7 +135,7 @@ class NodeLogins:
 
 
 def gate(
-    settings: SaslSettings | None, dispatcher: RequestDispatcher, metadata: MetadataCache, world: World
+    settings: SaslSettings | None, dispatcher: RequestDispatcher, metadata: MetadataCache, world: World, report: Report
 ) -> RequestDispatcher | SaslGate:
     """What serves a listener: its dispatcher, behind a login where one is asked for."""
     if settings is None:
@@ -143,4 +144,4 @@ def gate(
     def credential(user: str, mechanism: int) -> Credential | None:
         return metadata.image.scram.credentials.get((user, mechanism))
 
-    return SaslGate(settings, credential, dispatcher, world)
+    return SaslGate(settings, credential, dispatcher, world, report)

@@ -26,6 +26,7 @@ from kraft.server.raft_families import register_raft
 
 if TYPE_CHECKING:
     from kraft.metadata.image.metadata_image import MetadataImage
+    from kraft.server.login_audit import LoginAudit
     from kraft.server.node import Node
 
 Number = Callable[[], float]
@@ -43,6 +44,7 @@ class NodeMetrics:
         self._register_node()
         self._register_controller()
         self._register_background_work()
+        self._register_logins()
         self._register_raft()
         if node.broker is not None:
             self._register_broker()
@@ -138,6 +140,24 @@ class NodeMetrics:
             ("work",),
             self._background_failures,
         )
+
+    def _register_logins(self) -> None:
+        self._registry.counters(
+            "kraft_logins_total",
+            "Logins (SASL) that succeeded.",
+            ("listener", "mechanism"),
+            lambda: [series for audit in self._logins() for series in audit.successes()],
+        )
+        self._registry.counters(
+            "kraft_failed_logins_total",
+            "Logins and TLS handshakes that failed, by kind of failure. Of further addresses together: other.",
+            ("listener", "mechanism", "host", "failure"),
+            lambda: [series for audit in self._logins() for series in audit.failures()],
+        )
+
+    def _logins(self) -> list[LoginAudit]:
+        roles = (self._node.broker, self._node.controller)
+        return [role.audit.logins for role in roles if role is not None]
 
     def _background_failures(self) -> Iterator[tuple[tuple[str, ...], float]]:
         sums: dict[str, int] = {}

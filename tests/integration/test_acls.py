@@ -208,6 +208,47 @@ def test_the_http_admin_may_do_what_its_principal_may_on_every_node(guarded: Gua
     assert [status(f"{url}/v1/cluster/health") for url in admins] == [200] * 3
 
 
+def test_failed_logins_and_changes_are_in_the_events_and_metrics(guarded: Guarded) -> None:
+    admins = [node.admin_url for node in guarded.cluster.nodes.values()]
+    guarded.kraft("acls", "add", "--allow-principal", "User:web", "--operation", "Describe", "--cluster")
+
+    def text(path: str) -> str:
+        pages = []
+        for url in admins:
+            with urllib.request.urlopen(f"{url}{path}", timeout=SECONDS_MAX) as answer:
+                pages.append(answer.read().decode())
+        return "\n".join(pages)
+
+    wrong = AdminClient({**guarded.librdkafka("alice"), "sasl.password": "a-wrong-one"})
+    with pytest.raises(KafkaException):
+        wrong.list_topics(timeout=5)
+    assert guarded.kraft("configs", "set", "topic", "orders", "retention.ms=86400000") == 0
+    assert guarded.kraft("quotas", "set", "--user", "alice", "producer_byte_rate=1000000") == 0
+
+    def told() -> list[dict[str, Any]]:
+        pages = (json.loads(page) for page in text("/v1/events").splitlines())
+        return [event for page in pages for event in page["data"]]
+
+    until(lambda: {"login.failed", "config.changed", "quota.changed"} <= {each["kind"] for each in told()})
+    by_kind = {each["kind"]: each["fields"] for each in told()}
+    failed = by_kind["login.failed"]
+    assert (failed["listener"], failed["mechanism"], failed["user"], failed["failure"]) == (
+        "CLIENTS",
+        "PLAIN",
+        "alice",
+        "credentials",
+    )
+    changed = by_kind["config.changed"]
+    assert (changed["principal"], changed["resource_name"], changed["value"]) == ("User:admin", "orders", "86400000")
+    assert by_kind["quota.changed"]["entity"] == "user alice"
+    assert "a-wrong-one" not in text("/v1/events")
+    metrics = text("/metrics")
+    assert 'kraft_failed_logins_total{listener="CLIENTS",mechanism="PLAIN",host="127.0.0.1",failure="credentials"}' in (
+        metrics
+    )
+    assert 'kraft_logins_total{listener="CLIENTS",mechanism="PLAIN"}' in metrics
+
+
 @pytest.mark.java
 def test_kafkas_own_tool_adds_shows_and_removes(guarded: Guarded) -> None:
     require_capability("java17")

@@ -37,15 +37,15 @@ class PlainServer:
         if not user:
             raise SaslRefused("Authentication failed: username not specified")
         if not password:
-            raise SaslRefused("Authentication failed: password not specified")
+            raise SaslRefused("Authentication failed: password not specified", user)
         known = self._users.get(user)
         # Compared also for unknown names, so that time does not tell which names there are.
         is_right = hmac.compare_digest((known or "\0").encode(), password.encode())
         if known is None or not is_right:
-            raise SaslRefused("Authentication failed: Invalid username or password")
+            raise SaslRefused("Authentication failed: Invalid username or password", user)
         if authorization_id not in ("", user):
             raise SaslRefused(
-                "Authentication failed: Client requested an authorization id that is different from username"
+                "Authentication failed: Client requested an authorization id that is different from username", user
             )
         self.user = user
         return b""

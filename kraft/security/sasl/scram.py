@@ -78,7 +78,8 @@ class ScramServer:
         """One text for every reason, as Kafka: it does not tell which names there are."""
         return SaslRefused(
             "Authentication failed during authentication due to invalid credentials with SASL mechanism "
-            f"{self._mechanism.name}"
+            f"{self._mechanism.name}",
+            self._pending,
         )
 
     def _begin(self, text: str) -> str:
@@ -88,15 +89,16 @@ class ScramServer:
         user = _unescape(match["user"])
         if user is None or "tokenauth=" in match["extensions"]:
             raise self._refused()
+        self._pending = user
         authorization = match["authorization"]
         if authorization and _unescape(authorization) != user:
             raise SaslRefused(
-                "Authentication failed: Client specified an authorization id that is different from username"
+                "Authentication failed: Client specified an authorization id that is different from username", user
             )
         credential = self._lookup(user)
         if credential is None or credential.iterations < self._mechanism.iterations_min:
             raise self._refused()
-        self._credential, self._pending = credential, user
+        self._credential = credential
         self._nonce = match["nonce"] + self._nonce
         answer = f"r={self._nonce},s={_base64(credential.salt)},i={credential.iterations}"
         self._first = (match["header"], match["bare"], answer)

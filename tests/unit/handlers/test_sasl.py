@@ -17,6 +17,7 @@ from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, Handler, Registry, RequestContext, between
 from kraft.handlers.sasl import AUTHENTICATE, HANDSHAKE, SaslGate
+from kraft.network.login_outcome import LoginOutcome
 from kraft.network.logins import LOGIN_SECONDS_MAX, Logins
 from kraft.network.reply import Peer, Reply
 from kraft.protocol.api_keys import ApiKey
@@ -50,7 +51,8 @@ class Door:
         log = Loggers(world.log_sink, world.clock).get("requests")
         inner = RequestDispatcher(Registry(BROKER, [heartbeat, HANDSHAKE, AUTHENTICATE]), None, world.clock, log)
         told = SaslSettings(mechanisms=("PLAIN",), plain_users={"alice": "a"}, session_ms_max=session_ms_max)
-        self.gate = SaslGate(told, lambda user, mechanism: None, inner, world)
+        self.outcomes: list[LoginOutcome] = []
+        self.gate = SaslGate(told, lambda user, mechanism: None, inner, world, self.outcomes.append)
         self.peer = Peer("127.0.0.1", "CLIENTS", ("127.0.0.1", 9092))
         self.peer.proven = False
 
@@ -103,6 +105,27 @@ def test_messages_without_headers_follow_a_handshake_of_version_0() -> None:
         guessing = Door()
         await guessing.handshake(version=0)
         assert await guessing.frame(BAD) == (b"", True)
+
+    run(play)
+
+
+def test_each_login_is_told_with_the_name_that_was_claimed() -> None:
+    async def play() -> None:
+        door = Door()
+        await door.handshake()
+        await door.say(GOOD)
+        assert door.outcomes == [LoginOutcome("PLAIN", "127.0.0.1", "alice")]
+        for message, user in ((BAD, "alice"), (b"nonsense", "")):
+            guessing = Door()
+            await guessing.handshake()
+            await guessing.say(message)
+            [outcome] = guessing.outcomes
+            assert outcome[:4] == ("PLAIN", "127.0.0.1", user, "credentials")
+        asking = Door()
+        await asking.handshake("GSSAPI")
+        [outcome] = asking.outcomes
+        assert (outcome.mechanism, outcome.failure) == ("none", "mechanism")
+        assert "GSSAPI" in outcome.reason
 
     run(play)
 

@@ -1,0 +1,89 @@
+"""What a request to the active controller changed of configurations, quotas and credentials, for the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, Protocol
+
+from kraft.common.config.resource_type import ResourceType
+from kraft.common.config.resources import TOPIC_KEYS, is_secret
+from kraft.protocol.error_codes import ErrorCode
+from kraft.security.scram_credentials import MECHANISMS
+
+CONFIG, QUOTA, CREDENTIAL = "config", "quota", "credential"
+_MECHANISM_NAMES: Final = {each.number: each.name for each in MECHANISMS.values()}
+_SET, _DELETE = "set", "delete"
+_OPERATIONS: Final = {0: _SET, 1: _DELETE, 2: "append", 3: "subtract"}
+_RESOURCE_NAMES: Final = {
+    ResourceType.TOPIC: "topic",
+    ResourceType.BROKER: "broker",
+    ResourceType.GROUP: "group",
+    ResourceType.CLIENT_METRICS: "client-metrics",
+}
+
+
+class Change(NamedTuple):
+    """One change that was made. `kind` is CONFIG, QUOTA or CREDENTIAL."""
+
+    kind: str
+    fields: Mapping[str, Any]
+
+
+class ChangeListener(Protocol):
+    """Hears what was changed, once it is committed."""
+
+    def handle_changes(self, principal: str, host: str, changes: Iterator[Change]) -> None:
+        """`host` is the address that the client asked from."""
+
+
+def config_changes(request: Any, response: Any) -> Iterator[Change]:
+    """Of IncrementalAlterConfigs, and of AlterConfigs, which replaces all that a resource has."""
+    if request.validate_only:
+        return
+    refused = {(each.resource_type, each.resource_name) for each in response.responses if each.error_code}
+    for resource in request.resources:
+        if (resource.resource_type, resource.resource_name) in refused:
+            continue
+        where = {
+            "resource_type": _RESOURCE_NAMES.get(resource.resource_type, str(resource.resource_type)),
+            "resource_name": resource.resource_name,
+        }
+        for config in resource.configs:
+            operation = _OPERATIONS.get(getattr(config, "config_operation", -1), "replace")
+            shows = operation != _DELETE and not _hides(resource.resource_type, config.name)
+            yield Change(
+                CONFIG, {**where, "key": config.name, "change": operation, "value": config.value if shows else None}
+            )
+        if not resource.configs:
+            yield Change(CONFIG, {**where, "key": "", "change": "replace", "value": None})
+
+
+def _hides(resource_type: int, key: str) -> bool:
+    """Whether a value may be a secret. Only brokers have such keys."""
+    return resource_type == ResourceType.BROKER and key not in TOPIC_KEYS and is_secret(key)
+
+
+def quota_changes(request: Any, response: Any) -> Iterator[Change]:
+    """Of AlterClientQuotas."""
+    if request.validate_only:
+        return
+    for entry, result in zip(request.entries, response.entries, strict=False):
+        if result.error_code:
+            continue
+        entity = ", ".join(
+            f"{part.entity_type} {'(default)' if part.entity_name is None else part.entity_name}"
+            for part in entry.entity
+        )
+        for op in entry.ops:
+            change, value = (_DELETE, None) if op.remove else (_SET, op.value)
+            yield Change(QUOTA, {"entity": entity, "key": op.key, "change": change, "value": value})
+
+
+def credential_changes(request: Any, response: Any) -> Iterator[Change]:
+    """Of AlterUserScramCredentials."""
+    done = {each.user for each in response.results if each.error_code == ErrorCode.NONE}
+    for change, entries in ((_SET, request.upsertions), (_DELETE, request.deletions)):
+        for entry in entries:
+            if entry.name in done:
+                mechanism = _MECHANISM_NAMES.get(entry.mechanism, str(entry.mechanism))
+                yield Change(CREDENTIAL, {"user": entry.name, "mechanism": mechanism, "change": change})

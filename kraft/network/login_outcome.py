@@ -1,0 +1,33 @@
+"""What became of a connection whose client had to say who it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+CREDENTIALS: Final = "credentials"
+"""Name or password are wrong, or the exchange broke the mechanism's rules."""
+MECHANISM: Final = "mechanism"
+"""The client asked for a mechanism that the listener does not serve."""
+TLS: Final = "tls"
+"""There was no agreement on TLS, or no certificate that is trusted."""
+PRINCIPAL: Final = "principal"
+"""No rule makes a principal of the certificate's name."""
+
+
+class LoginOutcome(NamedTuple):
+    """One attempt. `failure` is one of the words above, empty where it succeeded; `reason` is for a person."""
+
+    mechanism: str
+    host: str
+    user: str = ""
+    """As the client claims, where it does."""
+    failure: str = ""
+    reason: str = ""
+
+
+Report = Callable[[LoginOutcome], None]
+
+
+def ignore(outcome: LoginOutcome) -> None:
+    """For listeners of which nobody wants to hear."""
