@@ -44,6 +44,10 @@ from kraft.world.ports import Clock
 S = TypeVar("S")
 
 RETRY_BACKOFF_S = 0.5
+SET_ASIDE_S = 1.0
+SET_ASIDE_S_MAX = 60.0
+"""How long a shard that failed in a way nobody foresaw is let be before it is loaded again: twice as long each time,
+and as at first once it has served for the longest of these."""
 TIMERS_PER_TURN = 64
 """How many deadlines that passed are seen to before others get their turn: many sessions may end together, a session
 after loading."""
@@ -139,25 +143,43 @@ class ShardDriver(Generic[S]):
 
     async def run(self, predecessor: ShardDriver[S] | None = None) -> None:
         """Serve until cancelled through `cancel_scope`. Whoever still waits then is told NOT_COORDINATOR. An error that
-        nobody foresaw ends this shard, not the others: it stays as a partition that is being loaded."""
+        nobody foresaw sets this shard aside, not the others: until it is loaded again, it is as a partition that is
+        being loaded."""
         if predecessor is not None:
             # What an older epoch was appending has either landed or not by then. Shielded, so that whoever waits for us
             # waits for it too.
             with trio.CancelScope(shield=True):
                 await predecessor.finished.wait()
         try:
-            with self.cancel_scope, self._set_aside.guard("coordinator shard", str(self.partition)):
+            with self.cancel_scope:
+                pause_s = SET_ASIDE_S
                 while True:
-                    await self._load()
-                    async with trio.open_nursery() as walking_nursery:
-                        walking_nursery.start_soon(self.walks.run, self._newest_state, self.submit)
-                        await self._serve()
-                        walking_nursery.cancel_scope.cancel()
+                    started = self._clock.now()
+                    if not await self._load_and_serve():
+                        if self._clock.now() - started >= SET_ASIDE_S_MAX:
+                            pause_s = SET_ASIDE_S
+                        await self._clock.sleep(pause_s)
+                        pause_s = min(2 * pause_s, SET_ASIDE_S_MAX)
         finally:
             self._unsubscribe()
             self.active = False
             self._fail_everybody(ApiError(ErrorCode.NOT_COORDINATOR, "the partition has moved"))
             self.finished.set()
+
+    async def _load_and_serve(self) -> bool:
+        """True when the log is to be read again. False where something failed that nobody foresaw, which is told."""
+        with self._set_aside.guard("coordinator shard", str(self.partition)):
+            await self._load()
+        if self.active:
+            with self._set_aside.guard("coordinator shard", str(self.partition)):
+                async with trio.open_nursery() as walking_nursery:
+                    walking_nursery.start_soon(self.walks.run, self._newest_state, self.submit)
+                    await self._serve()
+                    walking_nursery.cancel_scope.cancel()
+                return True
+        self.active = False
+        self._fail_everybody(ApiError(ErrorCode.NOT_COORDINATOR, "the shard failed; reading the log again"))
+        return False
 
     async def _serve(self) -> None:
         """Append, fire, sleep. Returns only to load again."""

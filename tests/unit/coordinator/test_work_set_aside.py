@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import trio
 import trio.testing
@@ -93,6 +95,51 @@ def test_a_shard_that_fails_ends_alone(monkeypatch):
             runtime.on_election(bad.partition, 2)
             await trio.testing.wait_all_tasks_blocked()
             assert runtime.is_active(bad.partition), "a later epoch tries anew"
+
+    run(scenario)
+
+
+def test_a_shard_that_failed_is_loaded_again_after_a_pause_that_grows_and_is_bounded(monkeypatch):
+    async def scenario():
+        async with serving(lead=False) as service:
+            bad, real, tried = service.partition("g"), GroupShard.loaded, []
+
+            def loaded(shard, draft):
+                tried.append(trio.current_time())
+                if len(tried) <= 9:
+                    raise ValueError("broken")
+                real(shard, draft)
+
+            monkeypatch.setattr(GroupShard, "loaded", loaded)
+            runtime = service.coordinator.runtime
+            runtime.on_election(bad.partition, 1)
+            await trio.sleep(240)
+            pauses = [round(later - earlier) for earlier, later in pairwise(tried)]
+            assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60][: len(pauses)]
+            assert len(pauses) == 8
+            assert items(runtime) == [("coordinator shard", str(bad))]
+            await trio.sleep(60)
+            assert items(runtime) == []
+            assert code_of(await commit(service, 1)) == 0
+
+    run(scenario)
+
+
+def test_a_shard_that_fails_while_it_serves_tells_who_waits_and_comes_back():
+    async def scenario():
+        async with serving() as service:
+            real = service.log.append
+
+            async def broken_once(*arguments):
+                service.log.append = real
+                raise ValueError("broken")
+
+            service.log.append = broken_once
+            assert code_of(await commit(service, 1)) == ErrorCode.NOT_COORDINATOR
+            assert code_of(await commit(service, 2)) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            await trio.sleep(1.1)
+            assert code_of(await commit(service, 3)) == 0
+            assert items(service.coordinator.runtime) == []
 
     run(scenario)
 
