@@ -1,5 +1,5 @@
 """Quotas with unmodified clients: nobody gets more than theirs, and nobody is lost for it. That a client gets as much
-as its quota is a matter of the machine: docs/quotas.md has measured figures."""
+as its quota is a matter of the machine, and not tested here."""
 
 from __future__ import annotations
 

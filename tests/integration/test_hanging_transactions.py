@@ -1,0 +1,99 @@
+"""A transaction that is in a partition and that no coordinator knows: Apache Kafka's tool finds it and ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from jepsen.java.kafka import tool
+from kraft.cli.admin.app import main
+from kraft.client.cluster import Cluster
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.records.builder import Record, build_batch
+from kraft.testing.node_process import NodeProcess
+from kraft.world.real import RealWorld
+from tests.capabilities import require_capability
+
+SECONDS_MAX = 60
+PRODUCER_ID = 4711
+BEFORE_VERIFICATION = 11
+"""The last version of Produce whose transactions only the feature of verification asks a coordinator about."""
+OPEN_SINCE_MS = 3_600_000
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[NodeProcess]:
+    """It takes transactional records as brokers did before KIP-890."""
+    unverified = ("--set", "transaction.partition.verification.enable=false")
+    with NodeProcess(tmp_path / "node", *unverified) as node:
+        admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
+        admin.create_topics([NewTopic("payments", 1, 1)])["payments"].result(SECONDS_MAX)
+        yield node
+
+
+def write(node: NodeProcess, value: bytes, producer_id: int | None = None) -> None:
+    """One record, within a transaction that nobody has begun if there is a producer id."""
+    record = Record(0, int(time.time() * 1000) - OPEN_SINCE_MS, None, value, ())
+    batch = (
+        build_batch([record])
+        if producer_id is None
+        else build_batch([record], producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
+    )
+    request = ProduceRequest(
+        transactional_id=None if producer_id is None else "ghost",
+        acks=-1,
+        timeout_ms=30_000,
+        topic_data=[TopicProduceData(name="payments", partition_data=[PartitionProduceData(index=0, records=batch)])],
+    )
+
+    async def send() -> None:
+        host, port = node.bootstrap.rsplit(":", 1)
+        async with Cluster(RealWorld(), [(host, int(port))]) as cluster:
+            answer = await cluster.call(request, version=BEFORE_VERIFICATION)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+
+    trio.run(send)
+
+
+def committed(node: NodeProcess, wanted: int) -> list[bytes]:
+    """The values that a reader of committed records sees, until it has as many."""
+    consumer = Consumer(
+        {"bootstrap.servers": node.bootstrap, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
+    )
+    consumer.subscribe(["payments"])
+    found: list[bytes] = []
+    deadline = time.monotonic() + SECONDS_MAX
+    while len(found) < wanted and time.monotonic() < deadline:
+        message = consumer.poll(1)
+        if message is not None and message.error() is None:
+            found.append(message.value())
+    consumer.close()
+    return found
+
+
+@pytest.mark.java
+def test_kafkas_tool_finds_a_hanging_transaction_and_ends_it(
+    node: NodeProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require_capability("java17")
+    require_capability("mvn")
+    write(node, b"never ended", PRODUCER_ID)
+    write(node, b"behind it")
+    assert main(["transactions", "producers", "payments-0", "--bootstrap-server", node.bootstrap]) == 0
+    assert str(PRODUCER_ID) in capsys.readouterr().out
+    common = ("transactions", "--bootstrap-server", node.bootstrap)
+    # A coordinator that nobody has asked for yet has no topic: the tool asks it for all its transactions.
+    found = tool(*common, "find-hanging", "--broker-id", "1", "--max-transaction-timeout", "1")
+    header, row = (line.split() for line in found.stdout.splitlines() if line.strip())
+    assert header[:3] == ["Topic", "Partition", "ProducerId"]
+    assert row[:3] == ["payments", "0", str(PRODUCER_ID)]
+    tool(*common, "abort", "--topic", "payments", "--partition", "0", "--start-offset", "0")
+    assert committed(node, 1) == [b"behind it"]
+    again = tool(*common, "find-hanging", "--broker-id", "1", "--max-transaction-timeout", "1")
+    assert str(PRODUCER_ID) not in again.stdout
