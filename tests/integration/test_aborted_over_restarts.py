@@ -3,19 +3,17 @@ directory whose transaction indexes an earlier release has lost."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from jepsen.three_nodes import until
-from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
+from kraft.testing.foreign.librdkafka import AdminClient, Producer
 from kraft.testing.node_process import NodeProcess
+from tests.integration.transactions_of_one_key import COMPACTED, SECONDS_MAX, read_all, write_transactions
 
-SECONDS_MAX = 60
 SETTINGS = {
     "offsets.topic.num.partitions": 1,
     "offsets.topic.replication.factor": 1,
@@ -24,7 +22,6 @@ SETTINGS = {
     "transaction.state.log.min.isr": 1,
     "log.cleaner.backoff.ms": 100,
 }
-COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
 
 
 @pytest.fixture
@@ -44,38 +41,11 @@ def make_topic(node: NodeProcess, topic: str, config: dict[str, str]) -> Path:
 
 
 def write(node: NodeProcess, topic: str, *transactions: tuple[bytes, bool]) -> None:
-    """Values of one key, each in a transaction that is committed or aborted."""
-    producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": f"writes-{topic}"})
-    producer.init_transactions(SECONDS_MAX)
-    for value, commits in transactions:
-        producer.begin_transaction()
-        producer.produce(topic, value, b"k", partition=0)
-        producer.flush(SECONDS_MAX)
-        (producer.commit_transaction if commits else producer.abort_transaction)(SECONDS_MAX)
+    write_transactions(node.bootstrap, topic, *transactions)
 
 
 def read(node: NodeProcess, topic: str, isolation: str = "read_committed") -> list[bytes]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": node.bootstrap,
-            "group.id": "reads-alone",
-            "isolation.level": isolation,
-            "enable.partition.eof": True,
-        }
-    )
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    values: list[bytes] = []
-    give_up = time.monotonic() + SECONDS_MAX
-    try:
-        while True:
-            assert time.monotonic() < give_up, f"no end of {topic} behind {values}"
-            message = consumer.poll(1.0)
-            if message is not None and message.error() is not None:
-                return values
-            if message is not None:
-                values.append(message.value() or b"")
-    finally:
-        consumer.close()
+    return read_all(node.bootstrap, topic, isolation)
 
 
 def restart(node: NodeProcess, meanwhile: Callable[[], None] = lambda: None) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
+from jepsen.three_nodes import until
 from kraft.testing.foreign.librdkafka import AdminClient, Producer
 from kraft.testing.process_cluster import ProcessCluster
 from kraft.testing.steady_writer import SteadyWriter
-from tests.upgrade.earlier import NoEarlierCommit, check_out_earlier, describe, read_records
+from tests.integration.transactions_of_one_key import COMPACTED, SECONDS_MAX, read_all, write_transactions
+from tests.upgrade.earlier import FORGETS_ABORTED, NoEarlierCommit, check_out_earlier, describe, read_records
 from tests.upgrade.make_fixture import FIXTURES, GROUP, TOPICS
 
 
@@ -61,3 +63,50 @@ def test_a_quorum_rolls_to_todays_code_and_back_under_a_writer(tmp_path: Path) -
             assert each.value.decode() in values
             assert each.offset is None or each.offset < 0 or kept[each.offset] == each.value.decode()
         assert len(kept) == len(values), "no record was written twice"
+
+
+def test_what_was_aborted_stays_so_over_a_rolling_upgrade_and_back(tmp_path: Path) -> None:
+    """The earlier commit loses it at each orderly stop. Today's code mends that, and leaves what the earlier one reads
+    after the way back."""
+    try:
+        earlier = check_out_earlier(tmp_path / "earlier", FORGETS_ABORTED)
+    except NoEarlierCommit as missing:
+        pytest.skip(str(missing))
+    cluster = ProcessCluster(tmp_path / "cluster", "--set", "log.cleaner.backoff.ms=100")
+    for node in cluster.nodes.values():
+        node.environment = earlier
+    topics = {"plain": {}, "compacted": COMPACTED}
+    with cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+        made = admin.create_topics([NewTopic(name, 1, 3, config=config) for name, config in topics.items()])
+        for future in made.values():
+            future.result(30)
+        for topic in topics:
+            write_transactions(cluster.bootstrap, topic, (b"A1", False), (b"ok", True), (b"A2", False))
+        roll(cluster, {})
+        for topic in topics:
+            assert read_all(cluster.bootstrap, topic) == [b"ok"], f"{topic}, upgraded"
+        roll(cluster, {})
+        for topic in topics:
+            assert read_all(cluster.bootstrap, topic) == [b"ok"], f"{topic}, restarted"
+        roll(cluster, earlier)
+        assert read_all(cluster.bootstrap, "plain") == [b"ok"], "taken back"
+
+
+def roll(cluster: ProcessCluster, environment: dict[str, str]) -> None:
+    """Stop and start one node after the other, each once the others have its replicas in sync."""
+    for node in cluster.nodes.values():
+        until(lambda: all_in_sync(cluster), "all replicas in sync", SECONDS_MAX)
+        assert node.stop() == 0
+        node.environment = environment
+        node.start()
+    until(lambda: all_in_sync(cluster), "all replicas in sync", SECONDS_MAX)
+
+
+def all_in_sync(cluster: ProcessCluster) -> bool:
+    found = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0}).list_topics(timeout=30).topics
+    return all(
+        partition.leader >= 0 and len(partition.isrs) == len(partition.replicas)
+        for topic in found.values()
+        for partition in topic.partitions.values()
+    )

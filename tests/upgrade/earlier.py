@@ -16,6 +16,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 REPOSITORY: Final = Path(__file__).parents[2]
 EARLIER_COMMIT: Final = "e0eeb51"
+FORGETS_ABORTED: Final = "f34467b"
+"""The last commit whose orderly stop lost the transaction index of a small log."""
 READ_SECONDS_MAX: Final = 30.0
 
 
@@ -23,16 +25,16 @@ class NoEarlierCommit(Exception):
     """The repository's history does not reach back to the earlier commit."""
 
 
-def check_out_earlier(directory: Path) -> dict[str, str]:
-    """Unpack the earlier commit. Returns the environment in which `python -m kraft.cli.node` is that commit's.
+def check_out_earlier(directory: Path, commit: str = EARLIER_COMMIT) -> dict[str, str]:
+    """Unpack an earlier commit. Returns the environment in which `python -m kraft.cli.node` is that commit's.
 
     Raises NoEarlierCommit.
     """
     directory.mkdir(parents=True)
     packed = directory / "earlier.tar"
-    command = ["git", "-C", str(REPOSITORY), "archive", "-o", str(packed), EARLIER_COMMIT, "kraft", "api"]
+    command = ["git", "-C", str(REPOSITORY), "archive", "-o", str(packed), commit, "kraft", "api"]
     if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        raise NoEarlierCommit(f"commit {EARLIER_COMMIT} is not in this clone: fetch the whole history")
+        raise NoEarlierCommit(f"commit {commit} is not in this clone: fetch the whole history")
     with tarfile.open(packed) as archive:
         archive.extractall(directory, filter="data")
     environment = {"PYTHONPATH": f"{directory}:{directory / 'api'}", "PYTHONSAFEPATH": "1"}
