@@ -28,6 +28,7 @@ from kraft.controller.replica_placer import ReplicaPlacer, StripedReplicaPlacer
 from kraft.controller.unclean.election_facts import Recovered, Waiting, fields_of, waiting_fields
 from kraft.controller.unclean.open_times import OpenTimes
 from kraft.controller.unclean.reports import NobodyListens, RecoveryListener
+from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
@@ -150,7 +151,11 @@ class ActiveController:
         self._term.heartbeats.connection_ended(broker_id)
         broker = self.image.cluster.brokers.get(broker_id)
         if self.is_active and self._probes is not None and broker is not None and not broker.fenced:
-            self._probes.start_soon(self._term.watch.fence_if_dead, broker)
+            self._probes.start_soon(self._probe_guarded, broker)
+
+    async def _probe_guarded(self, broker: BrokerRegistration) -> None:
+        with self.set_aside.guard("probe of a broker", f"broker {broker.id}"):
+            await self._term.watch.fence_if_dead(broker)
 
     def _new_term(self) -> ControllerTerm:
         return ControllerTerm(
@@ -205,7 +210,7 @@ class ActiveController:
         assert self._probes is not None
         for broker in self._pending.image.cluster.brokers.values():
             if not broker.fenced and broker.id != self._settings.node_id:
-                self._probes.start_soon(self._term.watch.fence_if_dead, broker)
+                self._probes.start_soon(self._probe_guarded, broker)
 
     def _activation_records(self, view: ControllerView) -> list[Any]:
         return activation_records(view, transaction_is_open=self._loader.transaction_is_open, bootstrap=self._bootstrap)

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import trio
 
 from kraft.common.errors import ApiError
+from kraft.common.set_aside import SetAside
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages import alter_partition_response as answer
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from kraft.replication.partition import Partition
-from kraft.world.ports import Clock
+from kraft.world.ports import World
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 PARTITIONS_PER_REQUEST: Final = 250
 """The controller decides a request in one step of its loop."""
+WORK: Final = "in-sync set"
+"""What the health calls it."""
 RETRY_SECONDS: Final = 0.05
 RECOVERED: Final = 0
 
@@ -93,12 +96,13 @@ class AlterPartitionManager:
     """Owned by the broker's loop."""
 
     def __init__(
-        self, broker_id: int, broker_epoch: Callable[[], int], channel: Channel, clock: Clock, log: Logger
+        self, broker_id: int, broker_epoch: Callable[[], int], channel: Channel, world: World, log: Logger
     ) -> None:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._channel = channel
-        self._clock = clock
+        self._clock = world.clock
+        self.set_aside = SetAside(world.clock, world.log_sink)
         self._log = log
         self._wanted: dict[tuple[bytes, int], _Proposal] = {}
         self._woken = trio.Event()
@@ -131,7 +135,8 @@ class AlterPartitionManager:
         for partition in partitions:
             if turn.is_over():
                 await turn.next()
-            self.reconsider(partition)
+            with self.set_aside.guard(WORK, str(partition)):
+                self.reconsider(partition)
 
     async def run(self) -> None:
         """Send proposals until cancelled."""
@@ -139,7 +144,10 @@ class AlterPartitionManager:
             await self._woken.wait()
             self._woken = trio.Event()
             while self._wanted:
-                if not await self._send_some():
+                is_done = False
+                with self.set_aside.guard(WORK, "proposals to the controller", (ApiError,)):
+                    is_done = await self._send_some()
+                if not is_done:
                     await self._clock.sleep(RETRY_SECONDS)
 
     async def _send_some(self) -> bool:
@@ -156,6 +164,9 @@ class AlterPartitionManager:
             response = await self._channel.send(self._request(proposals))
         except ApiError as problem:
             return self._try_again(proposals, str(problem))
+        except Exception as problem:
+            self._try_again(proposals, f"{type(problem).__name__}: {problem}")
+            raise
         if response.error_code:
             return self._try_again(proposals, name_of(response.error_code))
         for topic in response.topics:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from kraft.replication.replica_manager import ReplicaManager
 
 
+WORK: Final = "replication"
+"""What the health calls it."""
 CONNECT_SECONDS_MAX: Final = 2.0
 UNREACHABLE_SECONDS: Final = 0.1
 PARTITIONS_PER_REQUEST: Final = 10_000
@@ -196,7 +198,7 @@ class ReplicaFetcher:
                 following = self._following.get(key)
                 if following is not None:
                     self._due[key] = None
-                    await self._take(following, data, connection)
+                    await self._take_guarded(following, data, connection)
         connection.recycle(frame)  # All of it is in the logs, or given up.
         return True
 
@@ -281,6 +283,17 @@ class ReplicaFetcher:
             and partition.leader_id == self.leader_id
             and partition.leader_epoch == following.leader_epoch
         )
+
+    async def _take_guarded(
+        self, following: Following, data: fetch_response.PartitionData, connection: ClientConnection
+    ) -> None:
+        """As `_take`. What a fault of the program does to one partition does not keep the others from following."""
+        is_taken = False
+        with self._replicas.set_aside.guard(WORK, str(following.partition), (KraftError, TimeoutError)):
+            await self._take(following, data, connection)
+            is_taken = True
+        if not is_taken:
+            self._put_off(following, "an unexpected error, which the log has")
 
     async def _take(
         self, following: Following, data: fetch_response.PartitionData, connection: ClientConnection

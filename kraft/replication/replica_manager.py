@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError, CorruptData, NotLeader, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition
+from kraft.common.set_aside import SetAside
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.replication.damaged_replicas import DamagedReplicas
@@ -97,6 +98,7 @@ class ReplicaManager:
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._configs = configs
         self.world = world
+        self.set_aside = SetAside(world.clock, world.log_sink)
         self._log = log
         self.offline: set[tuple[str, int]] = set()
         self._image: MetadataImage | None = None

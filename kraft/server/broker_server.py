@@ -107,7 +107,7 @@ class BrokerServer(ReplicaListener):
         self.log = loggers.get("broker")
         self.metadata, self.configs = MetadataCache(world.clock, MetadataImage()), ConfigView(config)
         log = loggers.get("replicas")
-        isr = AlterPartitionManager(config.node_id, lambda: self.lifecycle.epoch, channel, world.clock, log)
+        isr = AlterPartitionManager(config.node_id, lambda: self.lifecycle.epoch, channel, world, log)
         self.replicas = ReplicaManager(config.node_id, logs, self.configs, self.metadata, isr, world, log)
         self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
         self.transactions = BrokerTransactions(

@@ -159,3 +159,48 @@ def test_an_answer_after_the_leadership_moved_changes_nothing() -> None:
             nursery.cancel_scope.cancel()
 
     simulate(play)
+
+
+def test_a_fault_with_one_partition_keeps_no_other_from_being_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.publish(made.register(2))
+            partitions = []
+            for name in ("a", "b"):
+                topic_id = made.topic(name, replicas=(NODE, 2))
+                made.change(topic_id, isr=[NODE, 2], leader=NODE)
+                partitions.append(made.partition(name))
+            looked_at = []
+
+            def look(partition: Partition, _: float) -> None:
+                looked_at.append(partition.topic)
+                assert partition.topic == "b", "the in-sync set is within the replicas"
+
+            monkeypatch.setattr(Partition, "isr_to_propose", look)
+            isr = made.server.replication.isr
+            await isr.reconsider_all(partitions)
+            assert looked_at == ["a", "b"]
+            [failed] = isr.set_aside.items()
+            assert (failed.work, failed.item) == ("in-sync set", "a-0")
+
+    simulate(play)
+
+
+def test_a_fault_while_proposals_are_sent_does_not_end_the_loop() -> None:
+    async def play(universe: Universe) -> None:
+        answers: list[Any] = [AssertionError("an answer that nobody foresaw"), decided]
+
+        def answer(request: Any) -> Any:
+            found = answers.pop(0)
+            if isinstance(found, Exception):
+                raise found
+            return found(request)
+
+        async with proposing(universe, answer) as (made, partition):
+            isr = made.server.replication.isr
+            assert [each.work for each in isr.set_aside.items()] == ["in-sync set"]
+            await universe.sleep(0.2)
+            assert partition.isr == (NODE, 2)
+            assert isr.set_aside.items() == []
+
+    simulate(play)

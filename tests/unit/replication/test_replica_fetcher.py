@@ -237,6 +237,28 @@ def test_a_partition_that_is_left_while_its_records_cannot_be_written_is_not_ask
     simulate(play)
 
 
+def test_a_fault_of_the_program_sets_one_partition_aside_and_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.follow()
+
+            async def blunder(*_: Any) -> None:
+                raise AssertionError("offsets of an append are contiguous")
+
+            with monkeypatch.context() as patched:
+                patched.setattr("kraft.replication.replica_fetcher.append_fetched", blunder)
+                await it.fetch(high_watermark=1, log_start_offset=0, records=record(0, 1))
+            [failed] = it.made.replicas.set_aside.items()
+            assert (failed.work, failed.item) == ("replication", "t-0")
+            assert it.fetcher.lag() == 1
+            await universe.sleep(1.1)
+            await it.fetch(high_watermark=1, log_start_offset=0, records=record(0, 1))
+            assert it.made.replicas.set_aside.items() == []
+            assert it.partition.log.log_end_offset == 1
+
+    simulate(play)
+
+
 def test_an_answer_to_an_earlier_leader_epoch_is_dropped() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
