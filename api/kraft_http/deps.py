@@ -15,7 +15,7 @@ from starlette.datastructures import URL
 from kraft_http.errors import ApiProblem, not_found
 from kraft_http.kafka.client import Kafka
 from kraft_http.links import Links, restore_slashes
-from kraft_http.models.common import INT32_MAX, CollectionMetadata
+from kraft_http.models.common import INT32_MAX, CollectionMetadata, UnansweredBroker
 from kraft_http.ports import AdminPort
 
 T = TypeVar("T")
@@ -121,6 +121,11 @@ def _decode_token(token: str) -> str:
 
 
 PageQuery = Annotated[Page, Depends()]
+
+
+def unanswered(kafka: Kafka) -> list[UnansweredBroker]:
+    """The brokers that an answer had to do without."""
+    return [UnansweredBroker(broker_id=broker_id, detail=detail) for broker_id, detail in sorted(kafka.silent.items())]
 
 
 def whole(url: URL) -> CollectionMetadata:

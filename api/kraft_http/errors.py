@@ -113,6 +113,7 @@ _HINTS: Final[dict[int, str]] = {
     ),
     ErrorCode.NON_EMPTY_GROUP: "Stop the group's consumers first.",
     ErrorCode.REQUEST_TIMED_OUT: "The outcome is not known: look before you try again.",
+    ErrorCode.NETWORK_EXCEPTION: "The outcome is not known: look before you try again.",
 }
 
 _TITLES: Final = {
@@ -180,7 +181,7 @@ async def _kafka_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, KafkaProblem)
     status, error_code = answer_for(error)
     # Kafka lets clients retry for a topic that is missing: their metadata may be old. This answer is from the image.
-    retriable = is_retriable(error.code) and status != 404
+    retriable = status == RETRIABLE.status or (is_retriable(error.code) and status != 404)
     kafka_error = KafkaErrorBody(name=error.name, code=error.code, retriable=retriable)
     return error_response(
         request, status, error.sentence, error_code, kafka_error=kafka_error, hint=_HINTS.get(error.code)

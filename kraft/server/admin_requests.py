@@ -1,13 +1,12 @@
-"""Kafka requests of the HTTP admin: to this broker through its dispatcher, to others over the network."""
+"""Kafka requests of the HTTP admin to this node's own broker, through its dispatcher."""
 
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
-from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.common.ids import ANONYMOUS
@@ -24,11 +23,8 @@ from kraft.world.ports import Threads
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
-    from kraft.server.node import Node
 
 CLIENT_ID: Final = "http-admin"
-TIMEOUT_SECONDS: Final = 35.0
-"""Longer than any wait that a request of the HTTP admin asks for."""
 READ_AT_ONCE_BYTES: Final = 1 << 20
 
 
@@ -99,53 +95,3 @@ class LocalRequests:
                 whole += data
                 await trio.lowlevel.checkpoint()
         return whole
-
-
-class RemoteRequests:
-    """Requests to other brokers, over one connection each. While that to one is opened, the others are asked."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._connections: dict[int, ClientConnection] = {}
-        self._opening: dict[int, trio.Lock] = {}
-
-    async def call(self, version: int, request: Any, node_id: int | None) -> Any:
-        """To broker `node_id`, or to any live one. Raises ConnectionError, TimeoutError, ApiError
-        UNSUPPORTED_VERSION."""
-        wanted = self._any_broker() if node_id is None else node_id
-        try:
-            connection = await self._connection(wanted)
-            return await connection.call(request, version=version, timeout=TIMEOUT_SECONDS)
-        except Disconnected as problem:
-            raise ConnectionError(f"broker {wanted}: {problem}") from problem
-        except UnsupportedApi as problem:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(problem)) from problem
-
-    def close(self) -> None:
-        """End the connections."""
-        for connection in self._connections.values():
-            connection.close()
-
-    def _any_broker(self) -> int:
-        for broker in self._node.shared.loader.image.cluster.brokers.values():
-            if not broker.fenced:
-                return broker.id
-        raise ConnectionError("no live broker is known")
-
-    async def _connection(self, node_id: int) -> ClientConnection:
-        host, port = self._address(node_id)  # First: only brokers that there are have a lock.
-        async with self._opening.setdefault(node_id, trio.Lock()):
-            connection = self._connections.get(node_id)
-            if connection is None or not connection.is_open:
-                connection = await open_connection(self._node.world, host, port, client_id=CLIENT_ID)
-                self._connections[node_id] = connection
-            return connection
-
-    def _address(self, node_id: int) -> tuple[str, int]:
-        broker = self._node.shared.loader.image.cluster.brokers.get(node_id)
-        endpoint = None if broker is None else broker.endpoint(self._node.config.inter_broker_listener_name)
-        if endpoint is None:
-            raise ConnectionError(
-                f"broker {node_id} is not registered with the listener {self._node.config.inter_broker_listener_name}"
-            )
-        return endpoint.host, endpoint.port

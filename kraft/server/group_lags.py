@@ -16,8 +16,8 @@ from kraft.common.ids import TopicPartition
 from kraft.common.metrics import Family
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kraft.server.admin_requests import RemoteRequests
 from kraft.server.cluster_facts import SLICE_PARTITIONS
+from kraft.server.remote_requests import RemoteRequests
 
 if TYPE_CHECKING:
     from kraft.coordinator.group.shard_state import OffsetAndMetadata

@@ -26,7 +26,6 @@ from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.replication.log_loading import load_logs
 from kraft.replication.topic_configs import ConfigView
-from kraft.server.admin_requests import RemoteRequests
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer
 from kraft.server.event_journal import EventJournal
@@ -43,6 +42,7 @@ from kraft.server.metadata_events import MetadataEvents
 from kraft.server.node_status import ControllerStatus, NodeStatus
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.own_principal import check_own_principal
+from kraft.server.remote_requests import RemoteRequests
 from kraft.server.shared_server import SharedServer
 from kraft.server.stall_monitor import StallMonitor
 from kraft.server.tls_keys import TlsKeys

@@ -16,13 +16,13 @@ from kraft.common.metrics import Family, MetricsRegistry, render_prometheus
 from kraft.common.version import VERSION
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import name_of as error_name_of
-from kraft.server.admin_requests import RemoteRequests
 from kraft.server.cluster_facts import SLICE_PARTITIONS, offline_log_dirs
 from kraft.server.group_lags import GroupLags
 from kraft.server.node_families import follower_lags, quorum_families, request_durations
 from kraft.server.node_status import failed_work
 from kraft.server.partition_metrics import PARTITION_FAMILIES, partition_series
 from kraft.server.raft_families import register_raft
+from kraft.server.remote_requests import RemoteRequests
 
 if TYPE_CHECKING:
     from kraft.metadata.image.metadata_image import MetadataImage

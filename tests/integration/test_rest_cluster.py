@@ -146,6 +146,29 @@ def test_a_group_that_is_missing_is_so_whichever_node_coordinates_it(cluster: St
         assert (answer.status_code, answer.json()["error_code"]) == (404, 40405), answer.text
 
 
+def test_a_stopped_broker_is_waited_for_briefly_and_named(cluster: Started) -> None:
+    paths = ("/consumer-groups", "/consumer-groups/-/lag-summary", "/topics/t/partitions/-/replica-status")
+    cluster_path = cluster.base(1).removeprefix(cluster.admins[1])
+    for path in paths:
+        assert cluster.get(1, cluster_path + path)["unanswered_brokers"] == []
+    pid = cluster.pid(3)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        for path in (*(cluster_path + path for path in paths), "/v1/transactions"):
+            answer = httpx.get(cluster.admins[1] + path, timeout=15)
+            assert answer.status_code == 200, answer.text
+            assert [each["broker_id"] for each in answer.json()["unanswered_brokers"]] == [3], answer.text
+        until(lambda: cluster.get(1, "/v1/brokers/3")["state"] == "fenced", "broker 3 is not fenced")
+        [missing] = cluster.get(1, cluster_path + paths[2])["unanswered_brokers"]
+        assert missing["detail"].endswith("broker 3 is fenced")
+        assert cluster.get(1, cluster_path + paths[0])["unanswered_brokers"] == []
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: cluster.get(1, "/v1/brokers/3")["state"] == "running", "broker 3 does not come back")
+    assert httpx.post(f"{cluster.admins[2]}/v1/elections", json={}, timeout=30).status_code in (200, 207)
+    until(lambda: cluster.codes(1) == [], "the cluster is not well")
+
+
 def test_maintenance_moves_leaders_off_and_its_end_and_an_election_bring_them_back(cluster: Started) -> None:
     assert (
         httpx.put(f"{cluster.admins[1]}/v1/brokers/2/maintenance", timeout=30).json()["desired_state"] == "maintenance"

@@ -14,7 +14,7 @@ from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, L
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
-from kraft_http.kafka.client import Kafka, KafkaProblem, of_each, raise_for
+from kraft_http.kafka.client import Kafka, ask_brokers, raise_for
 from kraft_http.kafka.configs import Change, ConfigTarget, alter_configs
 
 BROKER_RESOURCE = 4
@@ -56,7 +56,7 @@ async def replica_offsets(
     kafka: Kafka, replicas: Mapping[int, Sequence[Place]], timestamp: int = LATEST
 ) -> dict[tuple[int, Place], int]:
     """Where the logs of replicas end (or begin: EARLIEST), by broker and partition, each asked of its own broker;
-    those that cannot be told are left out."""
+    those that cannot be told are left out. `kafka.silent` tells which brokers did not answer."""
 
     async def ask(broker_id: int) -> list[tuple[tuple[int, Place], int]]:
         topics: dict[str, list[ListOffsetsPartition]] = {}
@@ -66,12 +66,7 @@ async def replica_offsets(
             replica_id=DEBUGGING_REPLICA,
             topics=[ListOffsetsTopic(name=name, partitions=asked) for name, asked in topics.items()],
         )
-        try:
-            response = await kafka.ask(ApiKey.LIST_OFFSETS, 7, request, ListOffsetsResponse, broker_id)
-        except KafkaProblem as problem:
-            if problem.code not in (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT):
-                raise
-            return []
+        response = await kafka.ask(ApiKey.LIST_OFFSETS, 7, request, ListOffsetsResponse, broker_id)
         told = [
             (answer.name, each)
             for answer in response.topics
@@ -80,4 +75,4 @@ async def replica_offsets(
         ]
         return [((broker_id, (name, each.partition_index)), each.offset) for name, each in told]
 
-    return dict(pair for pairs in await of_each(ask, sorted(replicas)) for pair in pairs)
+    return dict(pair for pairs in await ask_brokers(kafka, ask, sorted(replicas)) for pair in pairs)

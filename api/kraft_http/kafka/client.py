@@ -22,6 +22,8 @@ AT_ONCE_MAX: Final = 16
 _MISSING: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.GROUP_ID_NOT_FOUND)
 """Codes whose sentence in Kafka speaks of the broker that was asked. An answer names what is missing instead."""
 
+_SILENCE: Final = (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT)
+
 
 class KafkaProblem(Exception):
     """A Kafka error code with a sentence. `subject` says what it was about, for the answer's detail."""
@@ -52,6 +54,9 @@ class Kafka:
 
     def __init__(self, port: AdminPort) -> None:
         self.port = port
+        self.silent: dict[int, str] = {}
+        """Brokers that `ask_brokers` did without, and why. They are not asked again: whoever has to answer without
+        them waits for each once."""
 
     async def ask(
         self, api_key: int, version: int, request: Message, response_type: type[R], node_id: int | None = None
@@ -60,6 +65,8 @@ class Kafka:
         partition without a leader; UnencodableRequest for text that UTF-8 lacks."""
         if node_id is not None and node_id < 0:
             raise KafkaProblem(ErrorCode.LEADER_NOT_AVAILABLE)
+        if node_id in self.silent:
+            raise KafkaProblem(ErrorCode.BROKER_NOT_AVAILABLE, self.silent[node_id])
         try:
             response = await self.port.call(api_key, version, request, node_id=node_id)
         except ConnectionError as problem:
@@ -90,6 +97,21 @@ async def of_each(ask: Callable[[K], Awaitable[T]], items: Iterable[K]) -> list[
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
     return [task.result() for task in tasks]
+
+
+async def ask_brokers(kafka: Kafka, ask: Callable[[int], Awaitable[T]], broker_ids: Iterable[int]) -> list[T]:
+    """As `of_each`, without the brokers that do not answer: those are in `kafka.silent` afterwards."""
+
+    async def one(broker_id: int) -> list[T]:
+        try:
+            return [await ask(broker_id)]
+        except KafkaProblem as problem:
+            if problem.code not in _SILENCE:
+                raise
+            kafka.silent.setdefault(broker_id, problem.sentence)
+            return []
+
+    return [answer for answers in await of_each(one, broker_ids) for answer in answers]
 
 
 async def give_way() -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from kraft.protocol.error_codes import ErrorCode
-from kraft_http.kafka.client import Kafka, KafkaProblem, give_way, of_each
+from kraft_http.kafka.client import Kafka, KafkaProblem, ask_brokers, give_way, of_each
 from kraft_http.kafka.groups import Commit, Group, describe_groups, fetch_commits_of
 from kraft_http.kafka.offsets import LATEST, Partition, leaders_of, list_offsets
 from kraft_http.kafka.topics import describe_topics
 
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-_UNTOLD = (*_GONE, ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.LEADER_NOT_AVAILABLE)
+_UNTOLD = (*_GONE, ErrorCode.LEADER_NOT_AVAILABLE)
 COMMITS_A_STEP: Final = 5_000
 """Commits that are summed up before other requests get a turn."""
 
@@ -30,7 +30,7 @@ class GroupLag:
 
 async def group_lags(kafka: Kafka, coordinators: Mapping[str, int]) -> list[GroupLag]:
     """Groups by id, each with the coordinator that lists it. Groups that have gone, and those of a broker that does
-    not answer, are left out. Partitions whose leader does not answer count for nothing."""
+    not answer (`kafka.silent`), are left out. Partitions whose leader does not answer count for nothing."""
 
     async def ask(coordinator_id: int) -> list[tuple[Group, list[Commit]]]:
         ids = [group_id for group_id, at in coordinators.items() if at == coordinator_id]
@@ -43,7 +43,7 @@ async def group_lags(kafka: Kafka, coordinators: Mapping[str, int]) -> list[Grou
             raise
         return [(group, commits.get(group.group_id, [])) for group in groups]
 
-    told = await of_each(ask, sorted(set(coordinators.values())))
+    told = await ask_brokers(kafka, ask, sorted(set(coordinators.values())))
     found = sorted((each for of_one in told for each in of_one), key=lambda each: each[0].group_id)
     ends = await _ends(kafka, [commits for _, commits in found])
     lags = []
@@ -99,6 +99,6 @@ async def _ends(kafka: Kafka, commits: Sequence[Sequence[Commit]]) -> dict[Parti
             raise
 
     ends: dict[Partition, int] = {}
-    for of_leader in await of_each(ask, sorted(leaders)):
+    for of_leader in await ask_brokers(kafka, ask, sorted(leaders)):
         ends.update(of_leader)
     return ends

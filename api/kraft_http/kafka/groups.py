@@ -28,7 +28,7 @@ from kraft.protocol.messages.offset_commit_request import (
 from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseGroup
-from kraft_http.kafka.client import Kafka, KafkaProblem, of_each, raise_for
+from kraft_http.kafka.client import Kafka, KafkaProblem, ask_brokers, raise_for
 from kraft_http.kafka.cluster import describe_brokers
 from kraft_http.kafka.offsets import LATEST, Partition, leaders_of, list_offsets
 from kraft_http.kafka.topics import describe_topics
@@ -84,7 +84,8 @@ class Lag:
 
 
 async def list_groups(kafka: Kafka) -> list[tuple[ListedGroup, int]]:
-    """Every group that speaks for consumers, by id, with its coordinator: each broker lists those it coordinates."""
+    """Every group that speaks for consumers, by id, with its coordinator: each broker lists those it coordinates.
+    `kafka.silent` tells which did not."""
 
     async def ask(broker_id: int) -> dict[str, tuple[ListedGroup, int]]:
         response = await kafka.ask(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(), ListGroupsResponse, broker_id)
@@ -95,7 +96,7 @@ async def list_groups(kafka: Kafka) -> list[tuple[ListedGroup, int]]:
 
     live = [broker.broker_id for broker in await describe_brokers(kafka) if not broker.is_fenced]
     found: dict[str, tuple[ListedGroup, int]] = {}
-    for groups in await of_each(ask, live):
+    for groups in await ask_brokers(kafka, ask, live):
         found |= groups
     return [found[group_id] for group_id in sorted(found)]
 

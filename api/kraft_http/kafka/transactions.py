@@ -7,12 +7,13 @@ from kraft.protocol.messages.describe_transactions_request import DescribeTransa
 from kraft.protocol.messages.describe_transactions_response import DescribeTransactionsResponse, TransactionState
 from kraft.protocol.messages.list_transactions_request import ListTransactionsRequest
 from kraft.protocol.messages.list_transactions_response import ListTransactionsResponse
-from kraft_http.kafka.client import Kafka, of_each, raise_for
+from kraft_http.kafka.client import Kafka, ask_brokers, raise_for
 from kraft_http.kafka.cluster import describe_brokers
 
 
 async def list_transactions(kafka: Kafka) -> list[tuple[str, int]]:
-    """Every transactional id that a live broker coordinates, with that broker, by id. Raises KafkaProblem."""
+    """Every transactional id that a live broker coordinates, with that broker, by id. `kafka.silent` tells which did
+    not answer. Raises KafkaProblem."""
 
     async def ask(broker_id: int) -> list[tuple[str, int]]:
         response = await kafka.ask(
@@ -22,7 +23,7 @@ async def list_transactions(kafka: Kafka) -> list[tuple[str, int]]:
         return [(state.transactional_id, broker_id) for state in response.transaction_states]
 
     live = [broker.broker_id for broker in await describe_brokers(kafka) if not broker.is_fenced]
-    return sorted({each for listed in await of_each(ask, live) for each in listed})
+    return sorted({each for listed in await ask_brokers(kafka, ask, live) for each in listed})
 
 
 async def describe_transactions(

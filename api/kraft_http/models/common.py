@@ -40,6 +40,17 @@ class CollectionMetadata(BaseModel):
     next: str | None = Field(default=None, description="The URL of the next page, when page_size cut the list.")
 
 
+class UnansweredBroker(BaseModel):
+    broker_id: int
+    detail: str
+
+
+UnansweredBrokers = Annotated[
+    list[UnansweredBroker],
+    Field(description="Brokers that could not be asked. What only they know is missing here."),
+]
+
+
 class Resource(BaseModel):
     kind: str
     metadata: ResourceMetadata

@@ -15,6 +15,7 @@ from kraft_http.models.common import (
     Relationship,
     Resource,
     TopicName,
+    UnansweredBrokers,
 )
 
 
@@ -32,6 +33,7 @@ class ConsumerGroupData(Resource):
 
 class ConsumerGroupDataList(Collection):
     data: list[ConsumerGroupData]
+    unanswered_brokers: UnansweredBrokers
 
 
 class ConsumerData(Resource):
@@ -122,6 +124,7 @@ class GroupLagList(BaseModel):
     kind: str
     metadata: CollectionMetadata
     data: list[GroupLagData]
+    unanswered_brokers: UnansweredBrokers
 
 
 class ResetTopic(Body):

@@ -6,7 +6,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from kraft_http.models.common import HOST, Body, BrokerId, Collection, PartitionId, Relationship, Resource, TopicName
+from kraft_http.models.common import (
+    HOST,
+    Body,
+    BrokerId,
+    Collection,
+    PartitionId,
+    Relationship,
+    Resource,
+    TopicName,
+    UnansweredBrokers,
+)
 
 BrokerState = Literal["running", "fenced", "shutting_down"]
 DesiredState = Literal["active", "maintenance", "fenced", "decommission"]
@@ -201,6 +211,7 @@ class ReplicaStatusData(Resource):
 
 class ReplicaStatusDataList(Collection):
     data: list[ReplicaStatusData]
+    unanswered_brokers: UnansweredBrokers
 
 
 class VoterEndpoint(Body):

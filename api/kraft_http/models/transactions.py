@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from kraft_http.models.common import CollectionMetadata
+from kraft_http.models.common import CollectionMetadata, UnansweredBrokers
 
 
 class TransactionPartitions(BaseModel):
@@ -26,6 +26,7 @@ class TransactionData(BaseModel):
 class TransactionList(BaseModel):
     metadata: CollectionMetadata
     data: list[TransactionData]
+    unanswered_brokers: UnansweredBrokers
 
 
 class UserCredentials(BaseModel):

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from kraft.protocol.error_codes import ErrorCode
-from kraft_http.deps import Cluster, GroupIdPath, PageQuery, Writable
+from kraft_http.deps import Cluster, GroupIdPath, PageQuery, Writable, unanswered
 from kraft_http.errors import ApiProblem, documented, not_found
 from kraft_http.kafka.client import Kafka, KafkaProblem
 from kraft_http.kafka.group_lags import GroupLag, group_lags
@@ -54,7 +54,9 @@ async def list_group_lags(
     data = [
         _lag_data(lag) for lag in await group_lags(cluster.kafka, dict(shown)) if topic is None or topic in lag.topics
     ]
-    return GroupLagList(kind="KafkaConsumerGroupLagList", metadata=metadata, data=data)
+    return GroupLagList(
+        kind="KafkaConsumerGroupLagList", metadata=metadata, data=data, unanswered_brokers=unanswered(cluster.kafka)
+    )
 
 
 def _lag_data(lag: GroupLag) -> GroupLagData:

@@ -14,10 +14,11 @@ from kraft_http.deps import (
     PartitionIdPath,
     TopicNamePath,
     Writable,
+    unanswered,
     whole,
 )
 from kraft_http.errors import documented, not_found
-from kraft_http.kafka.client import of_each
+from kraft_http.kafka.client import ask_brokers
 from kraft_http.kafka.groups import Group, GroupMember, delete_group, describe_group, describe_groups, list_groups
 from kraft_http.kafka.offsets import Partition
 from kraft_http.links import restore_slashes
@@ -66,10 +67,12 @@ async def list_consumer_groups(
             cluster.kafka, [group_id for group_id, at in shown if at == coordinator_id], coordinator_id
         )
 
-    told = await of_each(describe, sorted({coordinator_id for _, coordinator_id in shown}))
+    told = await ask_brokers(cluster.kafka, describe, sorted({coordinator_id for _, coordinator_id in shown}))
     described = {group.group_id: group for groups in told for group in groups}
     data = [group_data(cluster, described[group_id]) for group_id, _ in shown if group_id in described]
-    return ConsumerGroupDataList(kind="KafkaConsumerGroupList", metadata=metadata, data=data)
+    return ConsumerGroupDataList(
+        kind="KafkaConsumerGroupList", metadata=metadata, data=data, unanswered_brokers=unanswered(cluster.kafka)
+    )
 
 
 @router.get("/{consumer_group_id}", summary="Describe a consumer group", responses=documented(404))

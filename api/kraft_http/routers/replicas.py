@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from kraft.common.reassignment_plan import Place
 from kraft.protocol.messages.metadata_response import MetadataResponsePartition
-from kraft_http.deps import Cluster, ClusterContext, PartitionIdPath, Port, TopicNamePath, whole
+from kraft_http.deps import Cluster, ClusterContext, PartitionIdPath, Port, TopicNamePath, unanswered, whole
 from kraft_http.errors import documented
 from kraft_http.health import PartitionRef, is_offline, is_under_min_isr, is_under_replicated, partition_ref
 from kraft_http.kafka.brokers import EARLIEST, LATEST, replica_offsets
@@ -86,7 +86,12 @@ async def _statuses(
         for partition in partitions
         for broker_id in partition.replica_nodes
     ]
-    return ReplicaStatusDataList(kind="KafkaReplicaStatusList", metadata=whole(cluster.url), data=data)
+    return ReplicaStatusDataList(
+        kind="KafkaReplicaStatusList",
+        metadata=whole(cluster.url),
+        data=data,
+        unanswered_brokers=unanswered(cluster.kafka),
+    )
 
 
 def _status(

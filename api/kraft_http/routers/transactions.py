@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Request
 from starlette.datastructures import URL
 
 from kraft.protocol.messages.describe_transactions_response import TransactionState
-from kraft_http.deps import PageQuery, Port
+from kraft_http.deps import PageQuery, Port, unanswered
 from kraft_http.errors import documented
-from kraft_http.kafka.client import Kafka, of_each
+from kraft_http.kafka.client import Kafka, ask_brokers
 from kraft_http.kafka.transactions import describe_transactions, list_transactions
 from kraft_http.models.transactions import TransactionData, TransactionList, TransactionPartitions
 
@@ -38,9 +38,9 @@ async def get_transactions(
             _transaction(state, coordinator_id) for state in await describe_transactions(kafka, ids, coordinator_id)
         ]
 
-    told = await of_each(describe, sorted({coordinator_id for _, coordinator_id in shown}))
+    told = await ask_brokers(kafka, describe, sorted({coordinator_id for _, coordinator_id in shown}))
     data = sorted((each for of_one in told for each in of_one), key=lambda each: each.transactional_id)
-    return TransactionList(metadata=metadata, data=data)
+    return TransactionList(metadata=metadata, data=data, unanswered_brokers=unanswered(kafka))
 
 
 def _transaction(state: TransactionState, coordinator_id: int) -> TransactionData:

@@ -1,5 +1,5 @@
 // Consumer groups with their lag; one group with members, lag by partition, reset of offsets.
-import { address, ask, button, confirmByName, el, field, link, note, number, pages, pill, request, section, select, table, v3, words } from "/assets/lib.js";
+import { address, ask, button, confirmByName, el, field, link, note, number, pages, pill, request, section, select, table, unanswered, v3, words } from "/assets/lib.js";
 
 const PAGE_SIZE = 50;
 const statePill = state => pill(words(state), state === "STABLE" ? "good" : state === "EMPTY" ? "" : "warn");
@@ -10,7 +10,7 @@ export async function groups(place, parameters) {
     const query = new URLSearchParams({ page_size: PAGE_SIZE });
     for (const [key, value] of [["q", filter.input.value], ["state", state.input.value], ["topic", parameters.topic || ""], ["page_token", token]]) if (value) query.set(key, value);
     const answer = await request(v3("consumer-groups") + "/-/lag-summary?" + query);
-    shown.replaceChildren(table([["group", "mono"], ["state"], ["type"], ["members", "num"], ["topics", "num"], ["lag", "num"], ["furthest behind", "mono"]], answer.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), statePill(each.state), words(each.type), number(each.members_count), number(each.topics_count), number(each.total_lag),
+    shown.replaceChildren(unanswered(answer), table([["group", "mono"], ["state"], ["type"], ["members", "num"], ["topics", "num"], ["lag", "num"], ["furthest behind", "mono"]], answer.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), statePill(each.state), words(each.type), number(each.members_count), number(each.topics_count), number(each.total_lag),
       each.max_lag ? link("topic", { name: each.max_lag_topic_name }, each.max_lag_topic_name + "-" + each.max_lag_partition_id) : ""]), "No consumer group matches, or none has connected yet."));
     return { next: answer.metadata.next, text: number(answer.data.length) + " groups on this page" };
   });

@@ -18,6 +18,8 @@ export const when = text => {
 };
 export const pill = (text, kind) => el("span", { className: "pill " + (kind || "") }, text);
 export const note = (text, kind) => el("div", { className: "note " + (kind || ""), role: kind === "bad" ? "alert" : "status" }, text);
+// What a list lacks, because brokers did not answer.
+export const unanswered = answer => answer.unanswered_brokers.length ? note("Not everything is here: " + answer.unanswered_brokers.map(each => "broker " + each.broker_id + " (" + each.detail + ")").join(", ") + ".", "warn") : "";
 export const words = text => text.toLowerCase().replaceAll("_", " ");
 export const link = (page, parameters, text) => el("a", { href: address(page, parameters) }, text);
 export function address(page, parameters = {}) {

@@ -1,5 +1,5 @@
 // Cluster-wide configuration, transactions, users, quotas.
-import { address, ask, button, configTable, el, field, number, pages, pill, request, section, select, table, v3, when } from "/assets/lib.js";
+import { address, ask, button, configTable, el, field, number, pages, pill, request, section, select, table, unanswered, v3, when } from "/assets/lib.js";
 
 export async function config(place) {
   const shown = el("div");
@@ -16,7 +16,7 @@ export async function transactions(place, parameters) {
   const filter = field("Filter", { type: "search", value: parameters.q || "", name: "filter" }), shown = el("section");
   const list = pages(async token => {
     const answer = await request("/v1/transactions?" + new URLSearchParams({ page_size: 50, ...(filter.input.value ? { q: filter.input.value } : {}), ...(token ? { page_token: token } : {}) }));
-    shown.replaceChildren(table([["transactional id", "mono"], ["state"], ["producer", "num"], ["epoch", "num"], ["began"], ["coordinator", "num"], ["partitions", "wide mono"]], answer.data.map(each => [each.transactional_id, pill(each.state, each.state === "Ongoing" ? "warn" : ""), String(each.producer_id), String(each.producer_epoch), each.start_time_ms < 0 ? "–" : when(each.start_time_ms), String(each.coordinator_id), each.topics.map(topic => topic.topic_name + "-" + topic.partitions.join(",")).join(" ")]), "No transactional producer is known."));
+    shown.replaceChildren(unanswered(answer), table([["transactional id", "mono"], ["state"], ["producer", "num"], ["epoch", "num"], ["began"], ["coordinator", "num"], ["partitions", "wide mono"]], answer.data.map(each => [each.transactional_id, pill(each.state, each.state === "Ongoing" ? "warn" : ""), String(each.producer_id), String(each.producer_epoch), each.start_time_ms < 0 ? "–" : when(each.start_time_ms), String(each.coordinator_id), each.topics.map(topic => topic.topic_name + "-" + topic.partitions.join(",")).join(" ")]), "No transactional producer is known."));
     return { next: answer.metadata.next, text: number(answer.data.length) + " on this page" };
   });
   let waiting;

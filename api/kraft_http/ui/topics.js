@@ -1,5 +1,5 @@
 // The list of topics, and one topic: partitions, configuration, consumers.
-import { address, ask, button, configTable, confirmByName, el, field, link, number, pages, pill, replicas, request, section, select, size, table, v3 } from "/assets/lib.js";
+import { address, ask, button, configTable, confirmByName, el, field, link, number, pages, pill, replicas, request, section, select, size, table, unanswered, v3 } from "/assets/lib.js";
 
 const PAGE_SIZE = 50;
 
@@ -62,7 +62,7 @@ async function partitions(shown, name) {
   const span = known.size ? [...known.values()].reduce((sum, each) => sum + (each.log_end_offset ?? 0) - (each.log_start_offset ?? 0), 0) : null;
   shown.replaceChildren(el("div", { className: "tiles" }, [[number(listed.data.length), "partitions"], [number(span), "offsets in use"], [size([...sizes.values()].reduce((a, b) => a + b, 0)), "at the leaders"], [number(listed.data.filter(each => each.is_under_replicated).length), "under-replicated"]]
     .map(([value, label]) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)))),
-    section("Partitions", table([["partition", "num"], ["leader", "num"], ["epoch", "num"], ["replicas, those in sync green"], ["first offset", "num"], ["next offset", "num"], ["size", "num"], [""]], listed.data.map(each => {
+    unanswered(status), section("Partitions", table([["partition", "num"], ["leader", "num"], ["epoch", "num"], ["replicas, those in sync green"], ["first offset", "num"], ["next offset", "num"], ["size", "num"], [""]], listed.data.map(each => {
       const id = each.partition_id, found = known.get(id);
       return [String(id), leader(id) < 0 ? pill("none", "bad") : link("broker", { id: leader(id) }, String(leader(id))), String(each.leader_epoch), replicas(each.replica_ids, each.in_sync_replicas, leader(id)), number(found?.log_start_offset), number(found?.log_end_offset), size(sizes.get(id)), link("messages", { topic: name, partition: id }, "messages")];
     }))));
@@ -73,6 +73,6 @@ async function configuration(shown, name) {
 }
 async function consumers(shown, name) {
   const listed = await request(v3("consumer-groups") + "/-/lag-summary?page_size=200&topic=" + encodeURIComponent(name));
-  shown.replaceChildren(section("Groups with a commit for this topic", table([["group", "mono"], ["state"], ["members", "num"], ["lag on all its topics", "num"]], listed.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), pill(each.state.toLowerCase(), each.state === "STABLE" ? "good" : ""), number(each.members_count), number(each.total_lag)]), "No group has committed offsets for this topic."),
-    listed.metadata.next ? el("div", { className: "empty" }, "Only the first 200 groups were looked at. ", link("groups", { topic: name }, "Look at all")) : null));
+  shown.replaceChildren(unanswered(listed), section("Groups with a commit for this topic", table([["group", "mono"], ["state"], ["members", "num"], ["lag on all its topics", "num"]], listed.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), pill(each.state.toLowerCase(), each.state === "STABLE" ? "good" : ""), number(each.members_count), number(each.total_lag)]), "No group has committed offsets for this topic."),
+    listed.metadata.next ? el("div", { className: "empty" }, "Only the first 200 groups were looked at. ", link("groups", { topic: name }, "Look at all")) : ""));
 }

@@ -1,4 +1,4 @@
-"""Kafka requests of the HTTP admin: none holds up the node's loop, nor those to other brokers."""
+"""Kafka requests of the HTTP admin to its own broker: none holds up the node's loop."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-import trio
-import trio.testing
 
-from kraft.client.connection import Disconnected
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.common.logging import Loggers
@@ -23,8 +20,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import encode_response
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
-from kraft.server import admin_requests
-from kraft.server.admin_requests import LocalRequests, RemoteRequests
+from kraft.server.admin_requests import LocalRequests
 from kraft.world.ports import Threads as ThreadsPort
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
@@ -125,80 +121,3 @@ def test_an_answer_that_the_broker_could_not_make_is_no_fault_of_the_request() -
         assert (await refusal(OSError(errno.EIO, "the disk"), world.threads)).code == ErrorCode.KAFKA_STORAGE_ERROR
 
     simulate(play)
-
-
-class Opening:
-    """In place of `open_connection`: broker 2 never accepts, each of the others in its time."""
-
-    def __init__(self) -> None:
-        self.opened: list[str] = []
-        self.accepting = trio.Event()
-
-    async def __call__(self, world: object, host: str, port: int, *, client_id: str) -> Any:
-        self.opened.append(host)
-        if host == "b2":
-            await self.accepting.wait()
-            raise Disconnected("refused")
-        await trio.lowlevel.checkpoint()
-        return SimpleNamespace(is_open=True, call=self.call)
-
-    async def call(self, request: object, *, version: int, timeout: float) -> object:
-        await trio.lowlevel.checkpoint()
-        return request
-
-
-def remote() -> RemoteRequests:
-    brokers = {
-        number: SimpleNamespace(
-            id=number, fenced=False, endpoint=lambda name, n=number: SimpleNamespace(host=f"b{n}", port=9092)
-        )
-        for number in (2, 3)
-    }
-    image = SimpleNamespace(cluster=SimpleNamespace(brokers=brokers))
-    node: Any = SimpleNamespace(
-        world=None,
-        shared=SimpleNamespace(loader=SimpleNamespace(image=image)),
-        config=SimpleNamespace(inter_broker_listener_name="PLAINTEXT"),
-    )
-    return RemoteRequests(node)
-
-
-def test_a_broker_that_does_not_accept_holds_up_nobody_elses_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        opening = Opening()
-        monkeypatch.setattr(admin_requests, "open_connection", opening)
-        requests, failed = remote(), []
-
-        async def ask_the_silent() -> None:
-            try:
-                await requests.call(1, "a", 2)
-            except ConnectionError as problem:
-                failed.append(str(problem))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask_the_silent)
-            await trio.testing.wait_all_tasks_blocked()
-            with trio.fail_after(5):
-                assert await requests.call(1, "b", 3) == "b"
-            opening.accepting.set()
-        assert failed == ["broker 2: refused"]
-
-    trio.run(main)
-
-
-def test_requests_to_one_broker_share_a_connection_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        opening = Opening()
-        monkeypatch.setattr(admin_requests, "open_connection", opening)
-        requests, answers = remote(), []
-
-        async def ask(question: str) -> None:
-            answers.append(await requests.call(1, question, 3))
-
-        async with trio.open_nursery() as nursery:
-            for question in "abc":
-                nursery.start_soon(ask, question)
-        assert sorted(answers) == ["a", "b", "c"]
-        assert opening.opened == ["b3"]
-
-    trio.run(main)
