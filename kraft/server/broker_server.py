@@ -15,7 +15,7 @@ from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import StorageError
 from kraft.common.logging import Loggers
-from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher
@@ -310,6 +310,7 @@ def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         group_max_size=config.integer("group.max.size"),
         group_consumer_max_size=config.integer("group.consumer.max.size"),
         group_consumer_assignors=config.texts("group.consumer.assignors"),
+        group_consumer_migration_policy=MigrationPolicy[config.text("group.consumer.migration.policy").upper()],
         offset_metadata_max_bytes=config.integer("offset.metadata.max.bytes"),
         offsets_retention_minutes=config.integer("offsets.retention.minutes"),
         offsets_retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),

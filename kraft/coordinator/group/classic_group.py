@@ -25,6 +25,8 @@ V = TypeVar("V")
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 UNKNOWN_MEMBER_ID = ""
+MEMBER_ID_REQUIRED_VERSION = 4
+"""From this version of JoinGroup on a dynamic member is first told its id (KIP-394)."""
 
 Protocols = tuple[tuple[str, bytes], ...]
 """A member's protocols in its order of preference, each with its metadata."""

@@ -3,6 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+
+
+class MigrationPolicy(Enum):
+    """Which way groups may change between the classic and the consumer protocol while they have members
+    (group.consumer.migration.policy): the values are whether up, and whether down."""
+
+    DISABLED = (False, False)
+    UPGRADE = (True, False)
+    DOWNGRADE = (False, True)
+    BIDIRECTIONAL = (True, True)
+
+    @property
+    def upgrades(self) -> bool:
+        return self.value[0]
+
+    @property
+    def downgrades(self) -> bool:
+        return self.value[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +33,7 @@ class GroupCoordinatorConfig:
     group_consumer_max_size: int = 2_147_483_647
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
     """The first is taken where no member asks for one."""
+    group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000

@@ -17,6 +17,7 @@ from kraft.coordinator.group import group_records
 from kraft.coordinator.group.classic_group import ClassicGroup, ClassicMember
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, RevocationDeadline
+from kraft.coordinator.group.consumer.member import ConsumerMember
 from kraft.coordinator.group.consumer.records import ConsumerRecord, group_tombstone
 from kraft.coordinator.group.consumer.replay import replay as replay_consumer
 from kraft.coordinator.group.consumer.settings import ConsumerGroupConfigs
@@ -153,9 +154,15 @@ class GroupDraft:
     def start_consumer_session(self, group_id: str, member_id: str) -> None:
         """The member of a consumer group is alive."""
         group = self._consumer_groups[group_id]
-        deadline_ms = self.now_ms + self.consumer_configs.settings_of(group_id).session_timeout_ms
-        self.keep_consumer(replace(group, sessions=group.sessions.set(member_id, deadline_ms)))
+        timeout_ms = self.consumer_session_ms(group.members[member_id], group_id)
+        self.keep_consumer(replace(group, sessions=group.sessions.set(member_id, self.now_ms + timeout_ms)))
         self.timers.append(("session", group_id, member_id))
+
+    def consumer_session_ms(self, member: ConsumerMember, group_id: str) -> int:
+        """How long the session of a member of a consumer group lasts: one of the classic protocol has said it."""
+        if member.classic is not None:
+            return member.classic.session_timeout_ms
+        return self.consumer_configs.settings_of(group_id).session_timeout_ms
 
     def limit_revocation(self, group: ConsumerGroup, member_id: str, deadline: RevocationDeadline) -> None:
         """The member must have given up its partitions by then."""

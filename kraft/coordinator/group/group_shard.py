@@ -8,8 +8,7 @@ from dataclasses import replace
 from kraft.coordinator.group import rebalance
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.consumer.deadlines import (
-    REVOCATION,
-    SESSION,
+    KINDS,
     consumer_deadline,
     consumer_deadlines,
     expire_consumer,
@@ -27,8 +26,8 @@ MEMBER, JOIN, SYNC = "member", "join", "sync"
 
 class GroupShard:
     """Implements `CoordinatorShard` for `GroupShardState`. Timer keys of classic groups: ("member", group, member id),
-    ("join", group), ("sync", group). Of consumer groups: ("session", group, member id), ("revocation", group, member
-    id)."""
+    ("join", group), ("sync", group). Of consumer groups: ("session", group, member id), and likewise "revocation",
+    "rejoin" and "resync"."""
 
     def __init__(
         self, config: GroupCoordinatorConfig, topics: TopicDirectory, consumer_configs: ConsumerGroupConfigs
@@ -101,7 +100,7 @@ class GroupShard:
             yield from consumer_deadlines(state.consumer_groups[group_id])
 
     def deadline_of(self, state: GroupShardState, key: TimerKey) -> int | None:
-        if key[0] in (SESSION, REVOCATION):
+        if key[0] in KINDS:
             return consumer_deadline(state.consumer_group(key[1]), key)
         group = state.group(key[1])
         if group is None:
@@ -114,7 +113,7 @@ class GroupShard:
         return group.pending_joins.get(key[2]) if member is None else member.session_deadline_ms
 
     def expire(self, draft: GroupDraft, key: TimerKey) -> None:
-        if key[0] in (SESSION, REVOCATION):
+        if key[0] in KINDS:
             expire_consumer(draft, key)
             return
         group = draft.edit(key[1])

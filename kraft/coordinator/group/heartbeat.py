@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.classic_group import EMPTY, PREPARING_REBALANCE
+from kraft.coordinator.group.consumer.classic_members import heartbeat_as_classic
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -12,6 +13,9 @@ from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
 
 def heartbeat(draft: GroupDraft, request: HeartbeatRequest) -> HeartbeatResponse:
     """Start a new session for the member. Raises ApiError for one that does not belong to the present generation."""
+    consumer_group = draft.consumer_group(request.group_id)
+    if consumer_group is not None:
+        return heartbeat_as_classic(draft, consumer_group, request)
     group = draft.group(request.group_id)
     if group is None or group.state is EMPTY:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {request.group_id} has no members")

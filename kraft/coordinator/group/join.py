@@ -3,7 +3,8 @@
 A dynamic member first gets an id (MEMBER_ID_REQUIRED, KIP-394, from version 4) and joins with it; a static member
 (KIP-345) that comes without an id replaces whoever held its instance id before.
 
-A consumer group without members becomes a classic group; its offsets stay.
+A consumer group without members becomes a classic group; its offsets stay. One with members takes the member in
+(`consumer/classic_members.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.classic_group import (
     COMPLETING_REBALANCE,
     EMPTY,
+    MEMBER_ID_REQUIRED_VERSION,
     PREPARING_REBALANCE,
     STABLE,
     UNKNOWN_MEMBER_ID,
@@ -23,6 +25,7 @@ from kraft.coordinator.group.classic_group import (
     ClassicMember,
     Protocols,
 )
+from kraft.coordinator.group.consumer.classic_members import join_as_classic
 from kraft.coordinator.group.consumer.membership import delete_consumer_group
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_records import empty_group_metadata
@@ -35,20 +38,18 @@ from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 
 JoinAnswer = JoinGroupResponse | Parked
 
-MEMBER_ID_REQUIRED_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
 
 
 def join(draft: GroupDraft, request: JoinGroupRequest, caller: Caller, new_member_suffix: str) -> JoinAnswer:
     """Answer at once, or park the caller until the join phase ends. `new_member_suffix` is the random part of the id
-    that a member without one gets."""
+    that a member without one gets. Raises ApiError."""
     protocols: Protocols = tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
     consumer_group = draft.consumer_group(request.group_id)
-    if consumer_group is not None:
-        if not consumer_group.is_empty:
-            return join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
-        if request.member_id == UNKNOWN_MEMBER_ID:
-            delete_consumer_group(draft, consumer_group)
+    if consumer_group is not None and not consumer_group.is_empty:
+        return join_as_classic(draft, consumer_group, request, caller, new_member_suffix)
+    if consumer_group is not None and request.member_id == UNKNOWN_MEMBER_ID:
+        delete_consumer_group(draft, consumer_group)
     if draft.group(request.group_id) is None:
         if request.member_id != UNKNOWN_MEMBER_ID:
             return join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)

@@ -14,6 +14,7 @@ from kraft.coordinator.group.classic_group import (
     ClassicMember,
     without,
 )
+from kraft.coordinator.group.consumer.classic_members import sync_as_classic
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.shard import PARKED, Parked
 from kraft.protocol.error_codes import ErrorCode
@@ -23,7 +24,10 @@ from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 
 def sync(draft: GroupDraft, request: SyncGroupRequest) -> SyncGroupResponse | Parked:
     """Answer at once, or park the caller until the leader has assigned. The leader's assignment is written before
-    anybody hears of it."""
+    anybody hears of it. Raises ApiError."""
+    consumer_group = draft.consumer_group(request.group_id)
+    if consumer_group is not None and not consumer_group.is_empty:
+        return sync_as_classic(draft, consumer_group, request)
     group = draft.group(request.group_id)
     if group is None or group.state is EMPTY:
         return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)

@@ -23,6 +23,7 @@ class ConsumerHost(GroupHost):
 
     def __init__(self, config: GroupCoordinatorConfig | None = None, topics: Topics | None = None) -> None:
         super().__init__(config, topics)
+        self.ids_made = 0
 
     def heartbeat(self, request: ConsumerGroupHeartbeatRequest, api_version: int = 1) -> Any:
         """The response; its error code and message where the request is refused."""

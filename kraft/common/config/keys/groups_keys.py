@@ -218,7 +218,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "bidirectional",
         MEDIUM,
         READ_ONLY,
-        ACCEPTED,
+        ENFORCED,
         one_of_any_case("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"),
         (
             "Whether a group may change between the classic and the consumer protocol while it lives, and in "

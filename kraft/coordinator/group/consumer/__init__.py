@@ -5,12 +5,14 @@ The assignment epoch is the group epoch for which the target assignment was comp
 assignment epoch that it has reached. A member first gives up what is not its any more, then takes the new epoch, and
 gets a partition when its former owner has given it up; so no partition ever has two owners.
 
-Enters: a heartbeat (`heartbeat.py`), a deadline, or a record of the log. Leaves: records and an answer. All of a
-group but its deadlines is durable: `records.py` has the record types, `replay.py` turns them into `ConsumerGroup`.
+Enters: a heartbeat (`heartbeat.py`), a request of a member of the classic protocol (`classic_members.py`), a deadline,
+or a record of the log. Leaves: records and an answer. All of a group but its deadlines is durable: `records.py` has the
+record types, `replay.py` turns them into `ConsumerGroup`.
 
 - `consumer_group.py` and `member.py` are the state; `reconciliation.py` moves one member; `target.py` computes the
   target assignment with one of `assignors/`.
+- `progress.py` is what every request brings about; `upgrade.py` and `downgrade.py` turn a group into the other kind.
 - `membership.py` removes members; `offsets.py` says who may commit and fetch; `describe.py` shows a group.
 
-Deliberately absent: members of the classic protocol within a consumer group (online migration), and racks.
+Deliberately absent: racks.
 """

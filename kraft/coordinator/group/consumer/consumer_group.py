@@ -6,7 +6,7 @@ key order where the order shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
@@ -53,9 +53,11 @@ class RevocationDeadline(NamedTuple):
 class ConsumerGroup:
     """See the module. `subscribers` and `regex_subscribers` count the members that name a topic or a pattern; `owners`
     tells which member has a partition (topic id, index), or has yet to give it up. Without a target, a member is to
-    have nothing.
+    have nothing. `classic_count` members speak the classic protocol; `classic_supporters` counts those of them that
+    support a protocol.
 
-    Not durable: `sessions` (deadline by member id), `revocations`, and `topics_seen`, the version of the topics for
+    Not durable: `sessions` (deadline by member id), `revocations`, `joins` and `syncs` (when a member of the classic
+    protocol must have joined anew, or must have fetched its part), and `topics_seen`, the version of the topics for
     which `metadata_hash` is known to hold."""
 
     group_id: str
@@ -70,8 +72,12 @@ class ConsumerGroup:
     targets: Map[str, Partitions] = field(default_factory=Map)
     owners: Map[tuple[bytes, int], str] = field(default_factory=Map)
     regexes: Map[str, ResolvedRegex] = field(default_factory=Map)
+    classic_count: int = 0
+    classic_supporters: Map[str, int] = field(default_factory=Map)
     sessions: Map[str, int] = field(default_factory=Map, compare=False)
     revocations: Map[str, RevocationDeadline] = field(default_factory=Map, compare=False)
+    joins: Map[str, int] = field(default_factory=Map, compare=False)
+    syncs: Map[str, int] = field(default_factory=Map, compare=False)
     topics_seen: object = field(default=None, compare=False)
 
     # Questions.
@@ -135,6 +141,18 @@ class ConsumerGroup:
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.subscribers or any(topic in resolved.topics for resolved in self.regexes.values())
 
+    def supports_classic(self, protocols: Iterable[str]) -> bool:
+        """Whether all members of the classic protocol support one of these."""
+        return any(self.classic_supporters.get(name, 0) == self.classic_count for name in protocols)
+
+    def waits_for_others(self, member: ConsumerMember) -> bool:
+        """Whether another still has a partition that the member is to have."""
+        return any(
+            partition not in member.assigned.get(topic_id, {}) and (topic_id, partition) in self.owners
+            for topic_id, partitions in self.target_of(member.member_id).items()
+            for partition in partitions
+        )
+
     def assignor(self, default: str) -> str:
         """The assignor that most members ask for; of two equally wanted ones, the first by name."""
         votes: dict[str, int] = {}
@@ -157,6 +175,8 @@ class ConsumerGroup:
             static_members=static_members,
             subscribers=_recount(self.subscribers, _topics(before), member.topics),
             regex_subscribers=_recount(self.regex_subscribers, _regexes(before), _regexes(member)),
+            classic_count=self.classic_count + _is_classic(member) - _is_classic(before),
+            classic_supporters=_recount(self.classic_supporters, _protocols(before), _protocols(member)),
             owners=_hand_over(self.owners, before, member),
         )
 
@@ -174,9 +194,13 @@ class ConsumerGroup:
             static_members=static_members,
             subscribers=_recount(self.subscribers, before.topics, frozenset()),
             regex_subscribers=_recount(self.regex_subscribers, _regexes(before), frozenset()),
+            classic_count=self.classic_count - _is_classic(before),
+            classic_supporters=_recount(self.classic_supporters, _protocols(before), frozenset()),
             owners=_hand_over(self.owners, before, None),
             sessions=less(self.sessions, member_id),
             revocations=less(self.revocations, member_id),
+            joins=less(self.joins, member_id),
+            syncs=less(self.syncs, member_id),
         )
 
 
@@ -191,6 +215,16 @@ def _topics(member: ConsumerMember | None) -> frozenset[str]:
 
 def _regexes(member: ConsumerMember | None) -> frozenset[str]:
     return frozenset() if member is None or not member.regex else frozenset((member.regex,))
+
+
+def _is_classic(member: ConsumerMember | None) -> bool:
+    return member is not None and member.classic is not None
+
+
+def _protocols(member: ConsumerMember | None) -> frozenset[str]:
+    if member is None or member.classic is None:
+        return frozenset()
+    return frozenset(name for name, _ in member.classic.protocols)
 
 
 def _recount(counts: Map[str, int], before: frozenset[str], after: frozenset[str]) -> Map[str, int]:

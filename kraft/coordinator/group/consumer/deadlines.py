@@ -1,4 +1,5 @@
-"""The deadlines of consumer groups: of each member's session, and of members that have to give up partitions."""
+"""The deadlines of consumer groups: of each member's session, of members that have to give up partitions, and of
+members of the classic protocol that have to join or sync."""
 
 from __future__ import annotations
 
@@ -16,23 +17,35 @@ from kraft.coordinator.shard import TimerKey
 
 SESSION: Final = "session"
 REVOCATION: Final = "revocation"
+REJOIN: Final = "rejoin"
+RESYNC: Final = "resync"
+KINDS: Final = (SESSION, REVOCATION, REJOIN, RESYNC)
+_REASONS: Final = {
+    SESSION: "the member session expired",
+    REJOIN: "the classic member failed to join within the rebalance timeout",
+    RESYNC: "the member failed to sync within timeout",
+}
 
 
 def start_consumer_deadlines(draft: GroupDraft, group_id: str) -> None:
     """After loading, every member has a whole session to show itself, and its whole time to give up partitions."""
     group = draft.require_consumer_group(group_id)
-    deadline_ms = draft.now_ms + draft.consumer_configs.settings_of(group_id).session_timeout_ms
     draft.keep_consumer(
         replace(
             group,
-            sessions=Map(dict.fromkeys(group.members, deadline_ms)),
+            sessions=Map(
+                {
+                    member.member_id: draft.now_ms + draft.consumer_session_ms(member, group_id)
+                    for member in group.members_in_order()
+                }
+            ),
             revocations=Map(
                 {
                     member.member_id: RevocationDeadline(
                         draft.now_ms + member.rebalance_timeout_ms, member.member_epoch
                     )
                     for member in group.members_in_order()
-                    if member.state is MemberState.UNREVOKED_PARTITIONS
+                    if member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None
                 }
             ),
         )
@@ -45,6 +58,9 @@ def consumer_deadlines(group: ConsumerGroup) -> Iterator[tuple[TimerKey, int]]:
         yield (SESSION, group.group_id, member_id), group.sessions[member_id]
     for member_id in sorted(group.revocations):
         yield (REVOCATION, group.group_id, member_id), group.revocations[member_id].deadline_ms
+    for kind, deadlines in ((REJOIN, group.joins), (RESYNC, group.syncs)):
+        for member_id in sorted(deadlines):
+            yield (kind, group.group_id, member_id), deadlines[member_id]
 
 
 def consumer_deadline(group: ConsumerGroup | None, key: TimerKey) -> int | None:
@@ -53,15 +69,20 @@ def consumer_deadline(group: ConsumerGroup | None, key: TimerKey) -> int | None:
         return None
     if kind == SESSION:
         return group.sessions.get(member_id)
+    if kind == REJOIN:
+        return group.joins.get(member_id)
+    if kind == RESYNC:
+        return group.syncs.get(member_id)
     limit = group.revocations.get(member_id)
     return None if limit is None else limit.deadline_ms
 
 
 def expire_consumer(draft: GroupDraft, key: TimerKey) -> None:
-    """A member whose session is over is removed; so is one that did not give up its partitions in time."""
+    """A member whose session is over is removed. So is one that did not give up its partitions in time, or that did
+    not join or sync in time, where it speaks the classic protocol."""
     kind, group_id, member_id = key
-    if kind == SESSION:
-        expire_member(draft, group_id, member_id, "the member session expired")
+    if kind in _REASONS:
+        expire_member(draft, group_id, member_id, _REASONS[kind])
         return
     group = draft.require_consumer_group(group_id)
     limit = group.revocations[member_id]

@@ -17,6 +17,7 @@ from kraft.protocol.messages.consumer_group_describe_response import (
 from kraft.protocol.schema import Turns
 
 CONSUMER_TYPE: Final = "consumer"
+CLASSIC_MEMBER_TYPE: Final = 0
 CONSUMER_MEMBER_TYPE: Final = 1
 
 
@@ -49,7 +50,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicDirectory
         subscribed_topic_regex=member.regex or "",
         assignment=_assignment(_held(member), topics),
         target_assignment=_assignment(group.target_of(member.member_id), topics),
-        member_type=CONSUMER_MEMBER_TYPE,
+        member_type=CONSUMER_MEMBER_TYPE if member.classic is None else CLASSIC_MEMBER_TYPE,
     )
 
 

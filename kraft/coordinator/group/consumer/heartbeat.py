@@ -12,19 +12,18 @@ from kraft.common.errors import ApiError
 from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.classic_group import EMPTY
 from kraft.coordinator.group.consumer import records
-from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, RevocationDeadline
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
     LEAVING_STATIC_EPOCH,
     NO_REBALANCE_TIMEOUT,
     ConsumerMember,
-    MemberState,
     Partitions,
 )
-from kraft.coordinator.group.consumer.membership import bump_epoch, remove_members, replace_static, set_aside
-from kraft.coordinator.group.consumer.reconciliation import Reconciliation
-from kraft.coordinator.group.consumer.target import ASSIGNORS, compute_target, metadata_hash
+from kraft.coordinator.group.consumer.membership import remove_members, replace_static, require_room, set_aside
+from kraft.coordinator.group.consumer.progress import assign, follow_topics, reconcile
+from kraft.coordinator.group.consumer.upgrade import upgrade
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest as Request
@@ -91,9 +90,9 @@ def consumer_heartbeat(draft: GroupDraft, request: Request, caller: Caller, new_
         )
     if member is not before or not _is_written(draft, request.group_id, member_id):
         draft.write_consumer(request.group_id, records.member_metadata(request.group_id, member))
-    _follow_topics(draft, request.group_id, subscription_changed=names_changed or regex_changed)
-    _assign(draft, request.group_id)
-    after = _reconcile(draft, request.group_id, member_id, reported, names_changed or regex_changed)
+    follow_topics(draft, request.group_id, subscription_changed=names_changed or regex_changed)
+    assign(draft, request.group_id)
+    after = reconcile(draft, request.group_id, member_id, reported, names_changed or regex_changed)
     draft.start_consumer_session(request.group_id, member_id)
     response = Response(
         member_id=member_id,
@@ -111,28 +110,21 @@ def _is_written(draft: GroupDraft, group_id: str, member_id: str) -> bool:
 
 
 def _group_for(draft: GroupDraft, request: Request) -> ConsumerGroup:
-    """The group, made anew for its first member. A classic group without members becomes a consumer group; its
-    offsets stay."""
+    """The group, made anew for its first member. A classic group becomes a consumer group as one joins, with the
+    members that it has; its offsets stay."""
     group_id, joins = request.group_id, request.member_epoch == JOINING_EPOCH
     group = draft.consumer_group(group_id)
     if group is None:
         classic = draft.group(group_id)
-        if classic is not None and classic.state is not EMPTY and joins:
-            raise ApiError(
-                ErrorCode.GROUP_ID_NOT_FOUND,
-                f"Cannot upgrade classic group {group_id} to consumer group because online upgrade is disabled.",
-            )
         if not joins:
             what = f"Consumer group {group_id} not found." if classic is None else _not_consumer(group_id)
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, what)
-        if classic is not None:
+        if classic is not None and classic.state is not EMPTY:
+            group = upgrade(draft, classic)
+        elif classic is not None:
             draft.delete_group(group_id)
-        return ConsumerGroup(group_id=group_id)
-    if len(group.members) >= draft.config.group_consumer_max_size and request.member_id not in group.members:
-        raise ApiError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The consumer group has reached its maximum capacity of {draft.config.group_consumer_max_size} members.",
-        )
+        group = group or ConsumerGroup(group_id=group_id)
+    require_room(draft, group, request.member_id)
     return group
 
 
@@ -148,7 +140,7 @@ def _member_for(
     if request.instance_id is not None:
         holder = group.static_member(request.instance_id)
         if joins and holder is not None:
-            if not holder.is_away:
+            if not holder.is_away and holder.classic is None:
                 raise ApiError(
                     ErrorCode.UNRELEASED_INSTANCE_ID,
                     f"Static member {member_id} with instance id {request.instance_id} cannot join the group because "
@@ -216,7 +208,7 @@ def _updated(member: ConsumerMember, request: Request, caller: Caller) -> Consum
         regex,
         request.server_assignor or member.assignor,
     )
-    if updated == _changeable(member):
+    if updated == _changeable(member) and member.classic is None:
         return member
     instance_id, rack_id, client_id, client_host, timeout_ms, topics, regex, assignor = updated
     return replace(
@@ -229,6 +221,7 @@ def _updated(member: ConsumerMember, request: Request, caller: Caller) -> Consum
         topics=topics,
         regex=regex,
         assignor=assignor,
+        classic=None,
     )
 
 
@@ -243,74 +236,6 @@ def _changeable(member: ConsumerMember) -> tuple[object, ...]:
         member.regex,
         member.assignor,
     )
-
-
-def _follow_topics(draft: GroupDraft, group_id: str, *, subscription_changed: bool) -> None:
-    """Raise the group epoch if a subscription has changed, or what the group subscribes to has."""
-    group = draft.require_consumer_group(group_id)
-    if subscription_changed:
-        bump_epoch(draft, group_id)
-    elif group.topics_seen is not draft.topics.version():
-        if metadata_hash(group.subscribed_topics(), draft.topics) != group.metadata_hash:
-            bump_epoch(draft, group_id)
-        else:
-            draft.keep_consumer(replace(group, topics_seen=draft.topics.version()))
-
-
-def _assign(draft: GroupDraft, group_id: str) -> None:
-    """Compute a new target assignment if the group has changed since the last, and that is long enough ago."""
-    group = draft.require_consumer_group(group_id)
-    if group.group_epoch <= group.assignment_epoch or not _may_assign(draft, group):
-        return
-    assignor = group.assignor(draft.config.group_consumer_assignors[0])
-    if assignor not in ASSIGNORS:  # Of a record that another release wrote.
-        assignor = draft.config.group_consumer_assignors[0]
-    for member_id, target in compute_target(group, assignor, draft.topics).items():
-        if target != group.target_of(member_id):
-            draft.write_consumer(group_id, records.target_member(group_id, member_id, target))
-    draft.write_consumer(group_id, records.target_metadata(group_id, group.group_epoch, draft.wall_ms))
-
-
-def _may_assign(draft: GroupDraft, group: ConsumerGroup) -> bool:
-    """Whether the assignment interval is over. A time in the future comes of a clock that was set back."""
-    interval_ms = draft.consumer_configs.settings_of(group.group_id).assignment_interval_ms
-    since_ms = draft.wall_ms - group.assignment_timestamp_ms
-    return group.assignment_timestamp_ms == 0 or since_ms >= interval_ms or since_ms < 0
-
-
-def _reconcile(
-    draft: GroupDraft, group_id: str, member_id: str, reported: Partitions | None, subscription_changed: bool
-) -> ConsumerMember:
-    """Take the member one step towards its target; the member after it."""
-    group = draft.require_consumer_group(group_id)
-    member = group.members[member_id]
-    if not subscription_changed and member.has_reached(group.assignment_epoch):
-        return member
-    names = group.topics_of(member)
-    step = Reconciliation(
-        target=group.target_of(member_id),
-        target_epoch=group.assignment_epoch,
-        reported=reported,
-        is_subscribed=lambda topic_id: draft.topics.topic_name(topic_id) in names,
-        is_held=lambda topic_id, partition: (topic_id, partition) in group.owners,
-        subscription_changed=subscription_changed,
-    )
-    after = step.next(member)
-    if after == member:
-        return member
-    draft.write_consumer(group_id, records.current_assignment(group_id, after))
-    _limit_revocation(draft, group_id, after)
-    return after
-
-
-def _limit_revocation(draft: GroupDraft, group_id: str, member: ConsumerMember) -> None:
-    """A member that has to give up partitions has its rebalance timeout for it."""
-    group = draft.require_consumer_group(group_id)
-    if member.state is MemberState.UNREVOKED_PARTITIONS:
-        deadline = RevocationDeadline(draft.now_ms + member.rebalance_timeout_ms, member.member_epoch)
-        draft.limit_revocation(group, member.member_id, deadline)
-    elif member.member_id in group.revocations:
-        draft.keep_consumer(replace(group, revocations=group.revocations.delete(member.member_id)))
 
 
 def _is_full(request: Request) -> bool:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
+
+from kraft.coordinator.group.classic_group import Protocols
 
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
@@ -43,11 +46,29 @@ class MemberState(IntEnum):
 _KNOWN_STATES = frozenset(int(state) for state in MemberState)
 
 
+class ClassicMembership(NamedTuple):
+    """What a member of the classic protocol said as it joined: it sends JoinGroup, SyncGroup and Heartbeat."""
+
+    session_timeout_ms: int
+    protocols: Protocols
+
+    @property
+    def protocol(self) -> str:
+        """The one that its answers name."""
+        return self.protocols[0][0]
+
+    @property
+    def metadata(self) -> bytes:
+        """Its subscription: all of its protocols carry the same."""
+        return self.protocols[0][1]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMember:
     """One member. `member_epoch` is LEAVING_STATIC_EPOCH for a static member that is away; `previous_epoch` is the one
     before it, which a member whose answer was lost still has. `topics` are the names subscribed to; `regex` is None or
-    empty without a pattern. `assigned` and `revoking` are disjoint, and nobody else has any of them."""
+    empty without a pattern. `assigned` and `revoking` are disjoint, and nobody else has any of them. `classic` is None
+    for a member of the consumer protocol."""
 
     member_id: str
     member_epoch: int = JOINING_EPOCH
@@ -63,6 +84,7 @@ class ConsumerMember:
     assignor: str | None = None
     assigned: Owned = field(default_factory=dict)
     revoking: Owned = field(default_factory=dict)
+    classic: ClassicMembership | None = None
 
     def has_reached(self, assignment_epoch: int) -> bool:
         """Whether the member is done with the assignment of that epoch."""

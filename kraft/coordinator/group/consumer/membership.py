@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kraft.common.errors import ApiError
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, less
+from kraft.coordinator.group.consumer.downgrade import downgrade, may_downgrade
 from kraft.coordinator.group.consumer.member import (
     JOINING_EPOCH,
     LEAVING_STATIC_EPOCH,
@@ -15,6 +17,7 @@ from kraft.coordinator.group.consumer.member import (
 )
 from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
+from kraft.protocol.error_codes import ErrorCode
 
 
 def bump_epoch(draft: GroupDraft, group_id: str) -> ConsumerGroup:
@@ -25,8 +28,24 @@ def bump_epoch(draft: GroupDraft, group_id: str) -> ConsumerGroup:
     return draft.keep_consumer(replace(group, topics_seen=draft.topics.version()))
 
 
+def require_room(draft: GroupDraft, group: ConsumerGroup, member_id: str) -> None:
+    """Raises ApiError where the group is full and this is not one of its members."""
+    size_max = draft.config.group_consumer_max_size
+    if len(group.members) >= size_max and member_id not in group.members:
+        raise ApiError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {size_max} members.",
+        )
+
+
 def remove_members(draft: GroupDraft, group_id: str, members: Sequence[ConsumerMember]) -> None:
-    """Remove members at once; their partitions are free. The next heartbeat of another computes a new target."""
+    """Remove members at once; their partitions are free. The next heartbeat of another computes a new target. A group
+    of which only members of the classic protocol are left becomes a classic group."""
+    group = draft.require_consumer_group(group_id)
+    leaving = frozenset(member.member_id for member in members)
+    if may_downgrade(draft, group, leaving):
+        downgrade(draft, group, leaving, generation=group.group_epoch, reason="a member left")
+        return
     for member in members:
         _write_removal(draft, group_id, member.member_id)
     group = draft.require_consumer_group(group_id)

@@ -1,4 +1,5 @@
-"""Who may commit and fetch offsets of a consumer group: a member in its epoch."""
+"""Who may commit and fetch offsets of a consumer group: a member in its epoch. One of the classic protocol knows that
+as its generation."""
 
 from __future__ import annotations
 
@@ -24,6 +25,8 @@ def check_commit(group: ConsumerGroup, member_id: str, epoch: int, api_version: 
     if epoch < 0 and group.is_empty:
         return _any_partition
     member = group.require_member(member_id)
+    if member.classic is not None:
+        return _check_epoch(member, epoch, ErrorCode.ILLEGAL_GENERATION)
     if api_version < MEMBER_EPOCH_VERSION:
         raise ApiError(
             ErrorCode.UNSUPPORTED_VERSION,
@@ -69,4 +72,6 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> int:
     member = group.members.get(member_id or "")
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    return ErrorCode.NONE if epoch == member.member_epoch else ErrorCode.STALE_MEMBER_EPOCH
+    if epoch == member.member_epoch:
+        return ErrorCode.NONE
+    return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION

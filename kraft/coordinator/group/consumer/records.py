@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kraft.coordinator.group.consumer.consumer_group import ResolvedRegex
-from kraft.coordinator.group.consumer.member import ConsumerMember, Owned, Partitions
+from kraft.coordinator.group.consumer.member import ClassicMembership, ConsumerMember, Owned, Partitions
 from kraft.coordinator.records.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
 )
@@ -16,7 +16,11 @@ from kraft.coordinator.records.consumer_group_current_member_assignment_value im
 )
 from kraft.coordinator.records.consumer_group_current_member_assignment_value import TopicPartitions as OwnedTopic
 from kraft.coordinator.records.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
-from kraft.coordinator.records.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
+from kraft.coordinator.records.consumer_group_member_metadata_value import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupMemberMetadataValue,
+)
 from kraft.coordinator.records.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kraft.coordinator.records.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from kraft.coordinator.records.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
@@ -80,9 +84,28 @@ def member_metadata(group_id: str, member: ConsumerMember) -> ConsumerRecord:
         subscribed_topic_regex=member.regex,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.assignor,
-        classic_member_metadata=None,
+        classic_member_metadata=_classic_metadata(member.classic),
     )
     return ConsumerRecord(_member_key(group_id, member.member_id), value)
+
+
+def _classic_metadata(classic: ClassicMembership | None) -> ClassicMemberMetadata | None:
+    if classic is None:
+        return None
+    return ClassicMemberMetadata(
+        session_timeout_ms=classic.session_timeout_ms,
+        supported_protocols=[ClassicProtocol(name=name, metadata=metadata) for name, metadata in classic.protocols],
+    )
+
+
+def classic_membership(metadata: ClassicMemberMetadata | None) -> ClassicMembership | None:
+    """What the record of a member says of the classic protocol; None for one of the consumer protocol."""
+    if metadata is None:
+        return None
+    return ClassicMembership(
+        metadata.session_timeout_ms,
+        tuple((protocol.name, bytes(protocol.metadata)) for protocol in metadata.supported_protocols),
+    )
 
 
 def member_tombstone(group_id: str, member_id: str) -> ConsumerRecord:

@@ -15,7 +15,7 @@ from kraft.coordinator.group.consumer.member import (
     ConsumerMember,
     MemberState,
 )
-from kraft.coordinator.group.consumer.records import ConsumerRecord, owned_of, partitions_of
+from kraft.coordinator.group.consumer.records import ConsumerRecord, classic_membership, owned_of, partitions_of
 from kraft.coordinator.records.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey as CurrentAssignmentKey,
 )
@@ -70,6 +70,7 @@ def _member_metadata(
             regex=value.subscribed_topic_regex,
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             assignor=value.server_assignor,
+            classic=classic_membership(value.classic_member_metadata),
         )
     )
 

@@ -1,0 +1,97 @@
+"""From a consumer group back to a classic group while its members live on (the migration of KIP-848): as the last
+member of the consumer protocol goes.
+
+The members are told to join anew by their next heartbeat, and one of them leads. A static member that comes back with
+the classic protocol may be the last one; then nothing moves, where everybody had what it was to have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from kraft.common.errors import ProtocolError
+from kraft.coordinator.group import rebalance
+from kraft.coordinator.group.classic_group import CONSUMER_PROTOCOL_TYPE, STABLE, ClassicGroup, ClassicMember
+from kraft.coordinator.group.consumer import records
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
+from kraft.coordinator.group.consumer.member import ConsumerMember
+from kraft.coordinator.group.consumer_protocol import encode_assignment
+from kraft.coordinator.group.draft import GroupDraft
+
+
+def may_downgrade(draft: GroupDraft, group: ConsumerGroup, leaving: Collection[str], *, joining: int = 0) -> bool:
+    """Whether the group becomes a classic one as these members leave, and so many of the classic protocol take their
+    places: some are left, all of the classic protocol, and the policy and group.max.size allow it."""
+    left = len(group.members) - len(leaving)
+    classic_leaving = sum(1 for member_id in leaving if group.members[member_id].classic is not None)
+    return (
+        0 < left + joining <= draft.config.group_max_size
+        and group.classic_count - classic_leaving == left
+        and draft.config.group_consumer_migration_policy.downgrades
+        and (group.classic_count == 0 or group.supports_classic(group.classic_supporters))
+    )
+
+
+def downgrade(
+    draft: GroupDraft, group: ConsumerGroup, leaving: Collection[str], *, generation: int, reason: str | None
+) -> None:
+    """Turn the group into a classic one of those who do not leave, with its last target for their assignment. With a
+    reason, they rebalance."""
+    group_id = group.group_id
+    draft.note("group_downgraded", group=group_id, generation=generation, members=len(group.members) - len(leaving))
+    _forget(draft, group)
+    staying = [member for member in group.members_in_order() if member.member_id not in leaving]
+    classic = ClassicGroup(group_id, state=STABLE, state_timestamp_ms=draft.wall_ms, generation=generation)
+    for member in staying:
+        classic.add(_converted(member), CONSUMER_PROTOCOL_TYPE)
+    classic.protocol = classic.select_protocol()
+    converted = classic.members
+    assignments = {
+        member_id: _encoded(draft, group, member, classic.protocol) for member_id, member in converted.items()
+    }
+    classic = draft.write_assignments(classic, assignments)
+    for member_id, before in converted.items():
+        # The record has the selected protocol only.
+        classic.update(replace(classic.members[member_id], protocols=before.protocols))
+        draft.start_session(classic, classic.members[member_id])
+    if reason is not None:
+        rebalance.prepare_rebalance(draft, classic, f"downgrade from consumer to classic: {reason}")
+
+
+def _converted(member: ConsumerMember) -> ClassicMember:
+    assert member.classic is not None, f"member {member.member_id} speaks the consumer protocol"
+    return ClassicMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.classic.session_timeout_ms,
+        protocols=member.classic.protocols,
+    )
+
+
+def _encoded(draft: GroupDraft, group: ConsumerGroup, member: ClassicMember, protocol: str) -> bytes:
+    """The member's target, in the version of its subscription. One that cannot be read, in a log that another release
+    wrote, gets nothing until it joins anew."""
+    try:
+        return encode_assignment(group.target_of(member.member_id), member.metadata_for(protocol), draft.topics)
+    except ProtocolError:
+        return b""
+
+
+def _forget(draft: GroupDraft, group: ConsumerGroup) -> None:
+    """Write the tombstones of the group and of all its members, in Kafka's order."""
+    group_id = group.group_id
+    member_ids = sorted(group.members)
+    for member_id in member_ids:
+        draft.write_consumer(group_id, records.current_assignment_tombstone(group_id, member_id))
+    for member_id in member_ids:
+        draft.write_consumer(group_id, records.target_member_tombstone(group_id, member_id))
+    draft.write_consumer(group_id, records.target_metadata_tombstone(group_id))
+    for member_id in member_ids:
+        draft.write_consumer(group_id, records.member_tombstone(group_id, member_id))
+    for regex in sorted(group.regexes):
+        draft.write_consumer(group_id, records.regular_expression_tombstone(group_id, regex))
+    draft.forget_consumer_group(group_id)

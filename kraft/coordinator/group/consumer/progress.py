@@ -1,0 +1,85 @@
+"""What the request of any member brings about, whichever protocol it speaks: the group epoch follows subscriptions and
+topics, a new target assignment is computed, and the member takes one step towards it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kraft.coordinator.group.consumer import records
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, RevocationDeadline
+from kraft.coordinator.group.consumer.member import ConsumerMember, MemberState, Partitions
+from kraft.coordinator.group.consumer.membership import bump_epoch
+from kraft.coordinator.group.consumer.reconciliation import Reconciliation
+from kraft.coordinator.group.consumer.target import ASSIGNORS, compute_target, metadata_hash
+from kraft.coordinator.group.draft import GroupDraft
+
+
+def follow_topics(draft: GroupDraft, group_id: str, *, subscription_changed: bool) -> None:
+    """Raise the group epoch if a subscription has changed, or what the group subscribes to has."""
+    group = draft.require_consumer_group(group_id)
+    if subscription_changed:
+        bump_epoch(draft, group_id)
+    elif group.topics_seen is not draft.topics.version():
+        if metadata_hash(group.subscribed_topics(), draft.topics) != group.metadata_hash:
+            bump_epoch(draft, group_id)
+        else:
+            draft.keep_consumer(replace(group, topics_seen=draft.topics.version()))
+
+
+def assign(draft: GroupDraft, group_id: str) -> None:
+    """Compute a new target assignment if the group has changed since the last, and that is long enough ago."""
+    group = draft.require_consumer_group(group_id)
+    if group.group_epoch <= group.assignment_epoch or not _may_assign(draft, group):
+        return
+    assignor = group.assignor(draft.config.group_consumer_assignors[0])
+    if assignor not in ASSIGNORS:  # Of a record that another release wrote.
+        assignor = draft.config.group_consumer_assignors[0]
+    for member_id, target in compute_target(group, assignor, draft.topics).items():
+        if target != group.target_of(member_id):
+            draft.write_consumer(group_id, records.target_member(group_id, member_id, target))
+    draft.write_consumer(group_id, records.target_metadata(group_id, group.group_epoch, draft.wall_ms))
+
+
+def _may_assign(draft: GroupDraft, group: ConsumerGroup) -> bool:
+    """Whether the assignment interval is over. A time in the future comes of a clock that was set back."""
+    interval_ms = draft.consumer_configs.settings_of(group.group_id).assignment_interval_ms
+    since_ms = draft.wall_ms - group.assignment_timestamp_ms
+    return group.assignment_timestamp_ms == 0 or since_ms >= interval_ms or since_ms < 0
+
+
+def reconcile(
+    draft: GroupDraft, group_id: str, member_id: str, reported: Partitions | None, subscription_changed: bool
+) -> ConsumerMember:
+    """Take the member one step towards its target; the member after it."""
+    group = draft.require_consumer_group(group_id)
+    member = group.members[member_id]
+    if not subscription_changed and member.has_reached(group.assignment_epoch):
+        return member
+    names = group.topics_of(member)
+    step = Reconciliation(
+        target=group.target_of(member_id),
+        target_epoch=group.assignment_epoch,
+        reported=reported,
+        is_subscribed=lambda topic_id: draft.topics.topic_name(topic_id) in names,
+        is_held=lambda topic_id, partition: (topic_id, partition) in group.owners,
+        subscription_changed=subscription_changed,
+    )
+    after = step.next(member)
+    if after == member:
+        return member
+    draft.write_consumer(group_id, records.current_assignment(group_id, after))
+    _limit_revocation(draft, group_id, after)
+    return after
+
+
+def _limit_revocation(draft: GroupDraft, group_id: str, member: ConsumerMember) -> None:
+    """A member that has to give up partitions has its rebalance timeout for it. One of the classic protocol has to
+    join anew instead, which has a deadline of its own."""
+    if member.classic is not None:
+        return
+    group = draft.require_consumer_group(group_id)
+    if member.state is MemberState.UNREVOKED_PARTITIONS:
+        deadline = RevocationDeadline(draft.now_ms + member.rebalance_timeout_ms, member.member_epoch)
+        draft.limit_revocation(group, member.member_id, deadline)
+    elif member.member_id in group.revocations:
+        draft.keep_consumer(replace(group, revocations=group.revocations.delete(member.member_id)))
