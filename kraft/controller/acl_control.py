@@ -51,7 +51,7 @@ def create_acls(
     response = CreateAclsResponse()
     records: dict[AccessControlEntry, Any] = {}
     for creation in request.creations:
-        result = AclCreationResult(error_message=None)
+        result = AclCreationResult(error_message="")
         response.results.append(result)
         try:
             entry = entry_of(creation)

@@ -59,7 +59,7 @@ async def describe_acls(
             await turn.next()
         if wanted.takes(entry):
             found.setdefault((entry.resource_type, entry.pattern_type, entry.resource_name), []).append(entry)
-    response = DescribeAclsResponse(error_message=None)
+    response = DescribeAclsResponse(error_message="")
     for (kind, pattern, name), entries in sorted(found.items()):
         acls = []
         for entry in sorted(set(entries)):

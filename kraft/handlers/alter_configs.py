@@ -38,19 +38,11 @@ ON_CONFIGS = OnEach(
     "resources",
     "responses",
     lambda item, *_: config_resource(item.resource_type, item.resource_name, AclOperation.ALTER_CONFIGS),
+    tells_why=True,
 )
-_LOGGERS_ONLY = OnEach(
-    "resources",
-    "responses",
-    lambda item, *_: (
-        config_resource(item.resource_type, item.resource_name, AclOperation.ALTER_CONFIGS)
-        if item.resource_type == ResourceType.BROKER_LOGGER
-        else None
-    ),
-)
-"""Of a broker's own log levels. The controller asks about the rest."""
-ALTER = Handler(ApiKey.ALTER_CONFIGS, between(0, 2), permission=_LOGGERS_ONLY)
-INCREMENTAL = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1), permission=_LOGGERS_ONLY)
+"""Asked by the broker, which checks what it can before the controller, and by the controller."""
+ALTER = Handler(ApiKey.ALTER_CONFIGS, between(0, 2), permission=ON_CONFIGS)
+INCREMENTAL = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1), permission=ON_CONFIGS)
 
 R = TypeVar("R", AlterConfigsResponse, IncrementalAlterConfigsResponse)
 Decided = dict[tuple[int, str], tuple[int, str | None]]

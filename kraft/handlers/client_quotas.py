@@ -30,7 +30,9 @@ from kraft.world.turns import Turn
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-DESCRIBE = Handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, between(0, 1), permission=OnCluster(Operation.DESCRIBE_CONFIGS))
+DESCRIBE = Handler(
+    ApiKey.DESCRIBE_CLIENT_QUOTAS, between(0, 1), permission=OnCluster(Operation.DESCRIBE_CONFIGS, tells_why=False)
+)
 ALTER = Handler(ApiKey.ALTER_CLIENT_QUOTAS, between(0, 1), permission=ASKED_BY_CONTROLLER)
 
 EXACT: Final = 0

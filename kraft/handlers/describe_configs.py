@@ -48,6 +48,7 @@ _PERMISSION = OnEach(
     "resources",
     "results",
     lambda item, *_: config_resource(item.resource_type, item.resource_name, Operation.DESCRIBE_CONFIGS),
+    tells_why=True,
 )
 API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), permission=_PERMISSION, listeners=(BROKER,))
 CONTROLLER_API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), permission=_PERMISSION, listeners=(CONTROLLER,))

@@ -25,7 +25,7 @@ from kraft.world.turns import TURN_PARTITIONS, Turn
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-API = Handler(ApiKey.DESCRIBE_PRODUCERS, between(0, 0), permission=on_topics(Operation.READ))
+API = Handler(ApiKey.DESCRIBE_PRODUCERS, between(0, 0), permission=on_topics(Operation.READ, tells_why=True))
 
 
 @API.serve

@@ -86,10 +86,11 @@ def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> 
         response = FindCoordinatorResponse()
         for key in request.coordinator_keys:
             response.coordinators.append(
-                Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)
+                Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message or _NO_MESSAGE)
             )
             yield
         return response
+    message = message or message_of(code)
     if not request.key:
         return FindCoordinatorResponse(error_code=code, error_message=message)
     return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, port=-1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kraft.common.errors import ApiError
 from kraft.common.ids import METADATA_TOPIC
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.handlers import alter_configs, client_quotas, user_scram_credentials
+from kraft.handlers import alter_configs, client_quotas, reassignments, user_scram_credentials
 from kraft.handlers.audited_changes import Change, config_changes, credential_changes, quota_changes
 from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visible
 from kraft.handlers.controller_items import check_item_count
@@ -131,6 +131,8 @@ async def _hand_on(request: Any, context: RequestContext, broker: BrokerServices
 
 for _api in _HANDED_ON:
     _api.serve(_hand_on)
+ALTER_PARTITION_REASSIGNMENTS.error(reassignments.alter_failed)
+LIST_PARTITION_REASSIGNMENTS.error(reassignments.list_failed)
 
 
 def _check_items(request: Any) -> None:
@@ -326,7 +328,7 @@ CONTROLLER_APIS = (
         between(2, 7),
         _delegate_mutation("create_topics", 6),
         CREATE_TOPICS.on_error,
-        permission=on_topics(Operation.CREATE, unless_cluster=Operation.CREATE),
+        permission=on_topics(Operation.CREATE, unless_cluster=Operation.CREATE, tells_why=True),
     ),
     _controller_api(
         ApiKey.DELETE_TOPICS,
@@ -414,12 +416,14 @@ CONTROLLER_APIS = (
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         between(0, 1),
         _delegate("alter_partition_reassignments"),
+        reassignments.alter_failed,
         permission=OnCluster(Operation.ALTER),
     ),
     _controller_api(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         between(0, 0),
         _delegate("list_partition_reassignments"),
+        reassignments.list_failed,
         permission=OnCluster(Operation.DESCRIBE),
     ),
     _controller_api(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import NO_OFFSET, ZERO_UUID
-from kraft.coordinator.group.offset_fetch import BATCH_VERSION, fetch_error
+from kraft.coordinator.group.offset_fetch import BATCH_VERSION, TOP_LEVEL_ERROR_VERSION, fetch_error
 from kraft.coordinator.group.rebalance import join_error
 from kraft.coordinator.group.txn_offset_commit import TxnOffsetCommitAnswers
-from kraft.coordinator.group_coordinator import lacks_protocol
+from kraft.coordinator.group_coordinator import NULLABLE_PROTOCOL_VERSION, lacks_protocol
 from kraft.coordinator.offset_requests import Merging, commit_error, commit_portions
 from kraft.handlers.authorized_operations import access_of, operations_on
 from kraft.handlers.permissions import ANYBODY, OnEach, OnGroup, OnTransaction, PermissionCheck, on_groups
@@ -148,7 +148,10 @@ class _OnJoin:
     ) -> JoinGroupResponse:
         """See `PermissionCheck`."""
         if not access.allows(Operation.READ, ResourceKind.GROUP, request.group_id):
-            return join_error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            refused = join_error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            if context.api_version < NULLABLE_PROTOCOL_VERSION:
+                refused.protocol_name = ""
+            return refused
         response: JoinGroupResponse = await ANYBODY.serve(request, context, services, access, handler)
         return response
 
@@ -178,7 +181,9 @@ class _OnFetchedOffsets:
         response: OffsetFetchResponse
         if context.api_version < BATCH_VERSION:
             if not access.allows(Operation.DESCRIBE, ResourceKind.GROUP, request.group_id):
-                raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+                if context.api_version < TOP_LEVEL_ERROR_VERSION:
+                    raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+                return OffsetFetchResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
             response = await ANYBODY.serve(request, context, services, access, handler)
             response.topics = await _shown_topics(response.topics, request.topics is None, access, services)
             return response

@@ -229,9 +229,12 @@ def _name_of(wanted: MetadataRequestTopic, topics: TopicsImage) -> str:
 
 
 def _hidden(wanted: MetadataRequestTopic, name: str) -> MetadataResponseTopic:
-    """The answer about a topic that may not be described: an id is then as unknown as any other."""
+    """The answer about a topic that may not be described. Ids are no secret, as in Apache Kafka: a client that was told
+    of an unknown one would ask for ever."""
     if wanted.topic_id != ZERO_UUID:
-        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+        return MetadataResponseTopic(
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=wanted.topic_id
+        )
     return MetadataResponseTopic(
         error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name, is_internal=name in INTERNAL_TOPICS
     )

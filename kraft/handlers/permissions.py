@@ -15,6 +15,7 @@ from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_codes import message_of as error_message_of
 from kraft.security.acls import CLUSTER_NAME, Operation, ResourceKind
 from kraft.security.authorizer import REFUSALS, Access
 from kraft.world.turns import TURN_ITEMS, Turn, in_turns
@@ -66,8 +67,10 @@ def check_transactional_id(operation: int, transactional_id: str, access: Access
 class OnCluster:
     """The whole request needs one operation on the cluster. `or_else` is another one that does as well."""
 
-    def __init__(self, operation: int, *, or_else: int | None = None) -> None:
+    def __init__(self, operation: int, *, or_else: int | None = None, tells_why: bool = True) -> None:
+        """`tells_why`: a refusal has a message, where Apache Kafka's has one."""
         self._operation = operation
+        self._tells_why = tells_why
         self._or_else = or_else
 
     async def serve(
@@ -75,7 +78,10 @@ class OnCluster:
     ) -> Any:
         """Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
         if self._or_else is None or not access.may(self._or_else, CLUSTER):
-            check_cluster(self._operation, context, access)
+            if not self._tells_why and not access.allows(self._operation, CLUSTER):
+                raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            if self._tells_why:
+                check_cluster(self._operation, context, access)
         assert handler.serve_function is not None
         return await handler.serve_function(request, context, services)
 
@@ -91,9 +97,12 @@ class OnEach:
         resource: Callable[[Any, Any, Any], tuple[int, int, str] | None],
         *,
         unless_cluster: int | None = None,
+        tells_why: bool = False,
     ) -> None:
         """`resource(item, request, services)`: operation, kind and name; None: no permission is needed.
-        `unless_cluster`: who may do this on the cluster may do all."""
+        `unless_cluster`: who may do this on the cluster may do all.
+        `tells_why`: refused items are answered with a message, where Apache Kafka's are."""
+        self._tells_why = tells_why
         self._items = items
         self._answers = answers
         self._resource = resource
@@ -123,8 +132,9 @@ class OnEach:
         if allowed:
             response = await handler.serve_function(self._with(request, allowed), context, services)
         for code, some in refused.items():
+            why = error_message_of(code) if self._tells_why else None
             part = await in_turns(
-                handler.error_response_in_turns(self._with(request, some), context.api_version, code, None),
+                handler.error_response_in_turns(self._with(request, some), context.api_version, code, why),
                 TURN_ITEMS,
             )
             if response is None:
@@ -140,7 +150,12 @@ class OnEach:
 
 
 def on_topics(
-    operation: int, answers: str = "topics", field: str = "name", *, unless_cluster: int | None = None
+    operation: int,
+    answers: str = "topics",
+    field: str = "name",
+    *,
+    unless_cluster: int | None = None,
+    tells_why: bool = False,
 ) -> OnEach:
     """Each topic of the request needs `operation`; `field` is where an item has the name."""
     return OnEach(
@@ -148,6 +163,7 @@ def on_topics(
         answers,
         lambda item, *_: (operation, TOPIC, getattr(item, field)),
         unless_cluster=unless_cluster,
+        tells_why=tells_why,
     )
 
 

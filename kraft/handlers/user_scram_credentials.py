@@ -28,7 +28,9 @@ from kraft.world.turns import Turn
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-API = Handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, between(0, 0), permission=OnCluster(Operation.DESCRIBE))
+API = Handler(
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, between(0, 0), permission=OnCluster(Operation.DESCRIBE, tells_why=False)
+)
 ALTER = Handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, between(0, 0), permission=ASKED_BY_CONTROLLER)
 
 
@@ -53,6 +55,18 @@ async def describe_user_scram_credentials(
         response.results.append(_result(name, mentions.get(name, 1), known.get(name)))
         if turn.is_over():
             await turn.next()
+    return response
+
+
+@API.error
+def _failed(
+    request: DescribeUserScramCredentialsRequest, code: int, message: str | None
+) -> Turns[DescribeUserScramCredentialsResponse]:
+    """An item for each user that was named, without the name, as Apache Kafka does it."""
+    response = DescribeUserScramCredentialsResponse(error_code=code, error_message=message)
+    for _ in request.users or ():
+        response.results.append(DescribeUserScramCredentialsResult(error_code=code, error_message=message))
+        yield
     return response
 
 

@@ -129,7 +129,7 @@ def _resolve_names(
                 )
             )
         elif not context.may_delete(name):
-            results.append(_refused(name, topic_id))
+            results.append(_refused(name, ZERO_UUID))
         elif topic_id in ids:
             found.pop(topic_id, None)
             results.append(

@@ -82,7 +82,7 @@ def test_each_entry_is_written_once_or_refused_for_itself() -> None:
             wanted = [entry(), *(refused for refused, _, _ in REFUSED.values()), entry("u"), entry()]
             request = CreateAclsRequest(creations=[creation(each) for each in wanted])
             answers = (await rig.controller.create_acls(request, CONTEXT)).results
-            expected = [(0, None), *((code, said) for _, code, said in REFUSED.values()), (0, None), (0, None)]
+            expected = [(0, ""), *((code, said) for _, code, said in REFUSED.values()), (0, ""), (0, "")]
             assert [(answer.error_code, answer.error_message) for answer in answers] == expected
             assert sorted(rig.image.acls.by_id.values()) == [entry(), entry("u")]
 
