@@ -16,12 +16,6 @@ RELIEF = (
 CONTINUE = (
     "If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false."
 )
-REMEDY = (
-    "To go on, set the sink option onDifference to atLeastOnce: what differs is then written behind what an earlier "
-    "attempt wrote. To write each row once, a task that is tried again needs the same rows in the same order: no "
-    "uuid(), rand() or current time in a row. After a shuffle, write within foreachBatch: "
-    "frame.sortWithinPartitions(<all columns>).write.format('kraft') with the option exactlyOnce=true."
-)
 
 
 class SourceError(KraftError):
@@ -93,5 +87,58 @@ def null_topic() -> SourceError:
     )
 
 
-def not_repeatable(what: str) -> SourceError:
-    return SourceError("KAFKA_SINK_BATCH_NOT_REPEATABLE", f"{what}. {REMEDY}")
+def batch_fenced(transactional_id: str) -> SourceError:
+    """The transaction is not this process' any more."""
+    return SourceError(
+        "KAFKA_SINK_BATCH_FENCED",
+        f"The transaction of {transactional_id} was taken over or ended: another run of the query goes on from the "
+        "same checkpoint, or writing took longer than kafka.transaction.timeout.ms. Nothing of this attempt can be "
+        "read as committed. Stop the other run, or give the transaction more time.",
+    )
+
+
+def batch_behind(transactional_id: str, batch: int, last: int) -> SourceError:
+    """A later batch was committed than the one that is to be written."""
+    return SourceError(
+        "KAFKA_SINK_BATCH_FENCED",
+        f"Micro-batch {batch} of {transactional_id} is older than what the query has committed, micro-batch {last}: "
+        "another run of the query goes on from the same checkpoint, or the checkpoint was set back. Stop the other "
+        "run. To write again from an older checkpoint on purpose, set exactlyOnceId to a new text.",
+    )
+
+
+def not_repeatable(batch: int, rows: int, committed: int) -> SourceError:
+    """A batch that was committed comes with another number of rows."""
+    return SourceError(
+        "KAFKA_SINK_BATCH_NOT_REPEATABLE",
+        f"Micro-batch {batch} was committed with {committed} rows, and now it has {rows}: the checkpoint was set "
+        "back, or what the query selects is left to chance (rand(), the current time). Set the sink option "
+        "onDifference to keep to go on with what was committed, or to atLeastOnce to write all rows of the batch "
+        "again.",
+    )
+
+
+def written_twice(batch: int) -> SourceError:
+    """foreachBatch writes twice under one name."""
+    return SourceError(
+        "KAFKA_SINK_BATCH_WRITTEN_TWICE",
+        f"This run of the query has committed micro-batch {batch} already. If a function of foreachBatch writes more "
+        "than once with the same option topic, give each write an exactlyOnceId of its own.",
+    )
+
+
+def staged_rows_gone(where: str) -> SourceError:
+    """What a task has handed on is not there."""
+    return SourceError(
+        "KAFKA_SINK_STAGED_ROWS_GONE",
+        f"Rows that a task has put into {where} are gone: another run of the query has committed the batch, or the "
+        "topic was deleted. Nothing of this attempt was committed. Start the query again.",
+    )
+
+
+def no_transactions(missing: str) -> ValueError:
+    """The cluster is not asked to write anything."""
+    return ValueError(
+        f"The cluster does not serve transactions (it lacks {missing}), and without them no micro-batch can be "
+        "written exactly once. Set the option exactlyOnce to false to write at least once."
+    )

@@ -45,6 +45,7 @@ ONCE_KEYS = frozenset(
         "max.block.ms",
         *SECURITY_KEYS,
         "max.request.size",
+        "transaction.timeout.ms",
         "send.buffer.bytes",
         "receive.buffer.bytes",
     }
@@ -52,11 +53,15 @@ ONCE_KEYS = frozenset(
 """Producer properties that exactly-once writing honours, or that only tune what it does in its own way."""
 
 
+TRANSACTION_MS = 300_000
+"""So long the driver may take to write a micro-batch. Brokers grant 900,000 by default."""
+
+
 @dataclass(frozen=True)
 class SinkOptions:
     """A checked sink. `topic` is the option, or None if the column says. `once_id` tells several writes of one
-    micro-batch apart. `checkpoint` is the query's, if the option says it.
-    `may_differ`: a batch that comes out otherwise when it is tried again is written at least once, not refused."""
+    micro-batch apart.
+    `on_difference`: what becomes of a batch that was committed with another number of rows."""
 
     topic: str | None
     config: dict[str, Setting]
@@ -66,8 +71,8 @@ class SinkOptions:
     once_id: str
     codec: int
     keep_timestamp: bool
-    checkpoint: str | None = None
-    may_differ: bool = False
+    on_difference: str = "fail"
+    transaction_ms: int = TRANSACTION_MS
     security: WireSecurity = PLAINTEXT
     """Of the built-in producer, which writes exactly once."""
 
@@ -99,8 +104,8 @@ def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: b
         once_id=given.get("exactlyonceid", ""),
         codec=codec_of(kafka) if exactly_once else 0,
         keep_timestamp=keep_timestamp,
-        may_differ=choice(given, "onDifference", ("fail", "atleastonce"), "fail") == "atleastonce",
-        checkpoint=given.get("checkpointlocation") or None,
+        on_difference=choice(given, "onDifference", ("fail", "keep", "atleastonce"), "fail"),
+        transaction_ms=transaction_ms_of(kafka) if exactly_once else TRANSACTION_MS,
     )
 
 
@@ -141,3 +146,11 @@ def codec_of(kafka: Mapping[str, str]) -> int:
     if name not in CODEC_NAMES:
         raise ValueError(f"kafka.compression.type must be one of {', '.join(CODEC_NAMES)}, got '{name}'")
     return CODEC_NAMES.index(name)
+
+
+def transaction_ms_of(kafka: Mapping[str, str]) -> int:
+    """Raises ValueError."""
+    text = kafka.get("transaction.timeout.ms", str(TRANSACTION_MS)).strip()
+    if not text.isdigit() or not 0 < int(text) < 1 << 31:
+        raise ValueError(f"kafka.transaction.timeout.ms must be a number of milliseconds, got '{text}'")
+    return int(text)

@@ -65,7 +65,8 @@ T = TypeVar("T")
 
 # The last version that names topics instead of topic ids; an API that is not here is asked in the newest version that
 # both sides know.
-VERSION_MAX: Mapping[int, int] = {0: 12, 1: 12, 2: 9, 3: 12}
+# Of transactions (10, 22, 24, 26) it is the last version for producers from before transaction.version 2.
+VERSION_MAX: Mapping[int, int] = {0: 11, 1: 12, 2: 9, 3: 12, 10: 3, 22: 5, 24: 3, 26: 4}
 CONNECT_SECONDS_MAX = 10.0
 RECEIVE_BUFFER_BYTES = 4 << 20
 FRAME_BYTES_MAX = 1 << 30
@@ -277,6 +278,11 @@ class WireCluster:
     def create(self, topic: str) -> None:
         """Have a topic made, where nodes do so for whoever asks. Raises ConnectionError."""
         self.any_call(metadata_request(topic, create=True))
+
+    def served(self) -> frozenset[int]:
+        """The keys of the APIs that a node serves: of one that answers. Raises ConnectionError."""
+        self.any_call(MetadataRequest(topics=[]))
+        return frozenset(next(iter(self.connections.values())).versions)
 
     def views(self, topic: str, partition: int) -> Views:
         """Ask every node who leads a partition. Whatever is newer than what was known is learnt."""

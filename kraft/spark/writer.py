@@ -1,22 +1,22 @@
-"""The sinks: rows become records. A stream writes each micro-batch exactly once (`exactly_once.py`); a batch write,
-or a stream with `exactlyOnce` false, writes at least once, as the official connector does: a retried task or a
-replayed micro-batch writes its records again.
+"""The sinks: rows become records. A stream writes each micro-batch exactly once: its tasks hand their rows to the
+driver, which writes them in one transaction (`batch_commit.py`). A batch write, or a stream with `exactlyOnce` false,
+writes at least once, as the official connector does: a retried task or a replayed micro-batch writes its records
+again.
 
 Columns: `value` (string or binary, required), `key`, `topic` (or the option `topic`, which wins), `headers`,
-`partition`, and with the option `keepTimestamp` `timestamp`. A task ends when every record it wrote is acknowledged.
+`partition`, and with the option `keepTimestamp` `timestamp`. A task that writes at least
+once ends when every record it wrote is acknowledged.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from kraft.spark.batch_identity import BatchIdentity
 from kraft.spark.errors import null_topic
 from kraft.spark.sink_options import Setting, SinkOptions
 from kraft.spark.worker_heap import freeze_imports
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from confluent_kafka import KafkaError, Message, Producer
 
-    from kraft.spark.batch_begun import BatchBegun
-    from kraft.spark.wire import WireCluster
+    from kraft.spark.batch_commit import BatchOrigin, SinkIdentity
+    from kraft.spark.parcel import Parcel
 
 FLUSH_WAIT_S = 1.0
 UNASSIGNED = -1
-LOOK_SECONDS_MAX = 60.0
-"""So long the driver waits for leaders to say where a topic ends."""
-QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
+QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"
 """Local properties that Spark sets while a micro-batch runs, also within foreachBatch."""
 
 
@@ -42,8 +40,9 @@ class Written(WriterCommitMessage):
     """What one task reports to the driver."""
 
     records: int
-    ends: tuple[tuple[str, int, int], ...] = ()
-    """(topic, partition, offset behind the last record), where the sink knows."""
+    origin: BatchOrigin | None = None
+    parcels: tuple[Parcel, ...] = ()
+    """The rows, which the driver writes, where the sink writes once."""
 
 
 class ProducerPool:
@@ -169,112 +168,121 @@ def timestamps_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[int | No
     return (None if each is None else each // 1000 for each in microseconds)
 
 
-def begin_batch(sink: SinkOptions) -> BatchBegun | None:
-    """On the driver, before the tasks of a micro-batch run: where its one topic ends. None where the topics are not
-    known before the rows are, or the checkpoint is not."""
-    from kraft.spark.batch_begun import begun
+def require_transactions(sink: SinkOptions) -> None:
+    """On the driver, before any task runs. Raises ValueError where the cluster serves no transactions, OSError."""
+    from kraft.spark.errors import no_transactions
+    from kraft.spark.sink_transaction import missing_api
     from kraft.spark.wire import POOL as WIRES
 
-    if not sink.exactly_once or sink.topic is None or sink.checkpoint is None:
-        return None
-    topic, cluster = sink.topic, WIRES.get(sink.bootstrap, security=sink.security)
-    try:
-        return begun(sink.checkpoint, topic, sink.once_id, lambda: ends_of(cluster, topic))
-    except BaseException:
-        WIRES.discard([cluster])
-        raise
+    if sink.exactly_once:
+        missing = missing_api(WIRES.get(sink.bootstrap, security=sink.security))
+        if missing is not None:
+            raise no_transactions(missing)
 
 
-def ends_of(cluster: WireCluster, topic: str) -> dict[int, int]:
-    """Where the topic's partitions end; nothing if there is no such topic yet."""
-    from kraft.spark.wire import UNKNOWN_TOPIC, WireError
-
-    try:
-        return cluster.ends(topic, time.monotonic() + LOOK_SECONDS_MAX)
-    except WireError as problem:
-        if problem.code not in UNKNOWN_TOPIC:
-            raise
-        return {}
-
-
-def ends_before(begun: BatchBegun | None, identity: BatchIdentity) -> Mapping[int, int] | None:
-    """From where a task has to look for what its earlier attempts wrote. None if there were none, or if nobody
-    knows."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    is_first = begun is not None and begun.is_new and context is not None and context.attemptNumber() == 0
-    return None if begun is None or begun.batch != identity.batch or is_first else begun.ends
-
-
-def write_once(
-    sink: SinkOptions, identity: BatchIdentity, batches: Iterator[pa.RecordBatch], begun: BatchBegun | None = None
-) -> Written:
-    """Write every row of one task of a micro-batch, unless an attempt before has."""
+def write_once(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
+    """Hand every row of one task of a micro-batch to the driver. Nothing of it is in a topic that others read yet."""
     from kraft.spark.once_writer import OnceWriter
+    from kraft.spark.staging import Staging
     from kraft.spark.wire import POOL as WIRES
 
+    origin, task = origin_of_task()
     cluster, count = WIRES.get(sink.bootstrap, security=sink.security), 0
-    writer = OnceWriter(cluster, identity, sink.codec, ends_before(begun, identity), may_differ=sink.may_differ)
+    staging = Staging(cluster, identity_of(sink, origin).staging_topic)
+    writer = OnceWriter(cluster, origin.batch, task, sink.codec, staging)
     try:
         for batch in batches:
             writer.write(list(rows_of(sink, batch)))
             count += batch.num_rows
-        ends = writer.finish()
+        return Written(count, origin, writer.finish())
     except BaseException:
         WIRES.discard([cluster])
         raise
-    return Written(count, ends)
 
 
-def identity_of_task(sink: SinkOptions) -> BatchIdentity:
-    """Who this task is. Raises RuntimeError outside a streaming query, where no batch has a number."""
+def commit_once(sink: SinkOptions, messages: Iterable[WriterCommitMessage | None], *, once_a_run: bool) -> None:
+    """On the driver, once every task has ended: all rows of the micro-batch in one transaction. Raises SourceError,
+    WireError, OSError."""
+    from kraft.spark.batch_commit import CommitRules, commit_batch
+    from kraft.spark.wire import POOL as WIRES
+
+    written = [each for each in messages if isinstance(each, Written)]
+    parcels = [parcel for each in written for parcel in each.parcels]
+    if not parcels:
+        return
+    origin = written[0].origin
+    assert origin is not None, "rows for the driver come with their micro-batch"
+    cluster = WIRES.get(sink.bootstrap, security=sink.security)
+    rules = CommitRules(sink.transaction_ms, sink.on_difference, once_a_run)
+    try:
+        commit_batch(cluster, identity_of(sink, origin), origin, parcels, rules)
+    except BaseException:
+        WIRES.discard([cluster])
+        raise
+
+
+def identity_of(sink: SinkOptions, origin: BatchOrigin) -> SinkIdentity:
+    from kraft.spark.batch_commit import SinkIdentity
+
+    return SinkIdentity(origin.query, sink.topic, sink.once_id)
+
+
+def origin_of_task() -> tuple[BatchOrigin, int]:
+    """What this task is part of, and its number. Raises RuntimeError outside a streaming query, where no batch has a
+    number."""
     from pyspark import TaskContext
 
+    from kraft.spark.batch_commit import BatchOrigin
+
     context = TaskContext.get()
-    query, batch = (
-        (context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID)) if context is not None else (None, None)
+    query, batch, run = (
+        (context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID, RUN_ID))
+        if context is not None
+        else (None, None, None)
     )
     if context is None or query is None or batch is None:
         raise RuntimeError(
             "exactlyOnce is only possible within a streaming query: what is written outside of one has no "
             "batch id. Set exactlyOnce to false."
         )
-    return BatchIdentity(query, int(batch), context.partitionId(), sink.once_id)
+    return BatchOrigin(query, int(batch), run or ""), context.partitionId()
 
 
-def write_task(sink: SinkOptions, batches: Iterator[pa.RecordBatch], begun: BatchBegun | None = None) -> Written:
+def write_task(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
     """All rows of one task, once or at least once, as the options say."""
-    if sink.exactly_once:
-        written = write_once(sink, identity_of_task(sink), batches, begun)
-    else:
-        written = write_batches(sink, batches)
+    written = write_once(sink, batches) if sink.exactly_once else write_batches(sink, batches)
     freeze_imports()
     return written
 
 
 class KafkaBatchWriter(ForWorkers, DataSourceArrowWriter):
-    """`df.write.format("kraft")`."""
+    """`df.write.format("kraft")`. With `exactlyOnce`, within foreachBatch, as a stream's sink."""
 
     def __init__(self, sink: SinkOptions) -> None:
         self.sink = sink
+        require_transactions(sink)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return write_task(self.sink, iterator)
 
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Raises SourceError, WireError, OSError."""
+        commit_once(self.sink, messages, once_a_run=True)
+
 
 class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
-    """`df.writeStream.format("kraft")`. Spark makes one on the driver for each micro-batch."""
+    """`df.writeStream.format("kraft")`. Spark makes one on the driver for each micro-batch, and another to commit."""
 
     def __init__(self, sink: SinkOptions) -> None:
         self.sink = sink
-        self.begun = begin_batch(sink)
+        require_transactions(sink)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return write_task(self.sink, iterator, self.begun)
+        return write_task(self.sink, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing: the tasks' records are acknowledged already."""
+        """Raises SourceError, WireError, OSError."""
+        commit_once(self.sink, messages, once_a_run=False)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing: what is written stays written, and the retried batch writes it again."""
+        """Nothing: no transaction is open while tasks run. What is staged is deleted with the next commit."""

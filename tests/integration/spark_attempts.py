@@ -1,32 +1,43 @@
-"""One attempt of one task of a micro-batch in a process of its own, for tests that kill it.
+"""One try of a micro-batch, from its rows to its commit, in a process of its own, for tests that kill it.
 
 `python -m tests.integration.spark_attempts BOOTSTRAP TOPIC BATCH ROWS`
 
-Writes the rows `BATCH:0`, `BATCH:1`, ... in small rounds and says `pushed N` after each, `done` at the end.
+The rows `BATCH:0`, `BATCH:1`, ... come in another order each time. Says `handed on` when they are staged, `took` before
+each piece is written, and `done` at the end.
 """
 
 from __future__ import annotations
 
+import random
 import sys
 
-from kraft.spark.batch_identity import BatchIdentity
+from kraft.spark import batch_commit, once_writer, sink_transaction
+from kraft.spark.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch
 from kraft.spark.once_writer import OnceWriter
+from kraft.spark.staging import Staging
 from kraft.spark.wire import WireCluster
 
-ROUND_ROWS = 20
+PIECE_BYTES = 1000
+
+
+class TellingStaging(Staging):
+    def get(self, *wanted: object) -> bytes:
+        print("took", flush=True)
+        return super().get(*wanted)  # type: ignore[arg-type]
 
 
 def main(bootstrap: str, topic: str, batch: str, rows: str) -> None:
-    writer = OnceWriter(WireCluster(bootstrap), BatchIdentity("query", int(batch), 0), 0)
-    count = int(rows)
-    for start in range(0, count, ROUND_ROWS):
-        numbers = range(start, min(start + ROUND_ROWS, count))
-        writer.write(
-            [(topic, b"key-%d" % number, b"%d:%d" % (int(batch), number), None, None, None) for number in numbers]
-        )
-        writer.topics[topic].push()
-        print(f"pushed {numbers.stop}", flush=True)
-    writer.finish()
+    # Everything is staged, and written piece by piece.
+    once_writer.BATCH_BYTES = once_writer.INLINE_BYTES_MAX = once_writer.STAGE_BYTES = PIECE_BYTES
+    sink_transaction.ROUND_BYTES = 1
+    batch_commit.Staging = TellingStaging  # type: ignore[misc]
+    sink, wires = SinkIdentity("query", topic, ""), WireCluster(bootstrap)
+    numbers = random.SystemRandom().sample(range(int(rows)), int(rows))
+    writer = OnceWriter(wires, int(batch), 0, 0, Staging(wires, sink.staging_topic))
+    writer.write([(topic, b"key-%d" % n, b"%d:%d" % (int(batch), n), None, None, None) for n in numbers])
+    parcels = writer.finish()
+    print("handed on", flush=True)
+    commit_batch(wires, sink, BatchOrigin("query", int(batch), ""), parcels, CommitRules(60_000, "fail", False))
     print("done", flush=True)
 
 

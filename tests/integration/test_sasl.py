@@ -211,8 +211,9 @@ def test_sessions_are_renewed(secured: Secured) -> None:
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 def test_the_sink_of_spark_logs_in_and_has_its_topic_made(secured: Secured, mechanism: str) -> None:
     from kraft.protocol.error_codes import ErrorCode
-    from kraft.spark.batch_identity import BatchIdentity
+    from kraft.spark.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch
     from kraft.spark.once_writer import OnceWriter
+    from kraft.spark.staging import Staging
     from kraft.spark.wire import WireCluster, WireError
     from kraft.spark.wire_security import security_of
 
@@ -230,24 +231,25 @@ def test_the_sink_of_spark_logs_in_and_has_its_topic_made(secured: Secured, mech
         }
         return WireCluster(secured.cluster.bootstrap, security=security_of(kafka))
 
-    def written(password: str) -> tuple[tuple[str, int, int], ...]:
-        wires = cluster(password)
+    def is_written(password: str) -> bool:
+        wires, sink = cluster(password), SinkIdentity("query", topic, "")
         try:
-            writer = OnceWriter(wires, BatchIdentity("query", 0, 0), 0)
+            writer = OnceWriter(wires, 0, 0, 0, Staging(wires, sink.staging_topic))
             writer.write([(topic, None, b"%d" % number, 0, None, None) for number in range(10)])
-            return writer.finish()
+            rules = CommitRules(60_000, "fail", once_a_run=False)
+            return commit_batch(wires, sink, BatchOrigin("query", 0, ""), writer.finish(), rules)
         finally:
             wires.close()
 
     until = time.monotonic() + SECONDS_MAX
     while True:  # A new password reaches one node after the other.
         try:
-            assert written("a;secret") == ((topic, 0, 10),)
+            assert is_written("a;secret")
             break
         except WireError as problem:
             if problem.code != ErrorCode.SASL_AUTHENTICATION_FAILED or time.monotonic() > until:
                 raise
             time.sleep(0.2)
-    assert written("a;secret") == (), "it was there already"
+    assert not is_written("a;secret"), "it was there already"
     with pytest.raises(WireError, match=f"login as {user}: .*SASL_AUTHENTICATION_FAILED"):
-        written("guess")
+        is_written("guess")

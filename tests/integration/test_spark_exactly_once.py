@@ -1,26 +1,32 @@
-"""The sink that writes each micro-batch once, against a real node: attempts that stop half-way, that race, that
-differ, that come too late."""
+"""The sink that writes each micro-batch in one transaction, against a real node and without Spark: attempts that
+overlap, drivers that die at any point, drivers that compete."""
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_END, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka import Consumer
 
 from jepsen.spark.spark_logs import read_to_the_end
-from kraft.spark.batch_encoder import Row
-from kraft.spark.batch_identity import EPOCHS, BatchIdentity
+from kraft.spark import committed_batches, once_writer
+from kraft.spark.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch, outgoing
 from kraft.spark.errors import SourceError
-from kraft.spark.exactly_once import TopicWriter
+from kraft.spark.log_reading import committed
 from kraft.spark.once_writer import OnceWriter
-from kraft.spark.wire import WireCluster
+from kraft.spark.parcel import Parcel
+from kraft.spark.sink_transaction import Outgoing, SinkTransaction
+from kraft.spark.staging import Staging
+from kraft.spark.wire import WireCluster, WireError
 from tests.integration.clusters import Cluster
 
 Rows = list[tuple[Any, ...]]
+TIMEOUT_MS = 60_000
+RULES = CommitRules(TIMEOUT_MS, "fail", once_a_run=False)
+BIG = b"x" * (300 << 10)
 
 
 @pytest.fixture
@@ -30,124 +36,206 @@ def wires(cluster: Cluster) -> Iterator[WireCluster]:
     opened.close()
 
 
+def sink_of(topic: str) -> SinkIdentity:
+    return SinkIdentity("query", topic, "")
+
+
 def rows_of(topic: str, numbers: range) -> Rows:
     return [(topic, b"k%d" % number, b"%d" % number, None, None, None) for number in numbers]
 
 
-def write(wires: WireCluster, identity: BatchIdentity, rows: Rows, codec: int = 0) -> None:
-    """One attempt, from first row to last."""
-    writer = OnceWriter(wires, identity, codec)
+def attempt(wires: WireCluster, topic: str, rows: Rows, *, batch: int = 0, task: int = 0, codec: int = 0) -> OnceWriter:
+    """One attempt at a task, whose rows are handed on."""
+    writer = OnceWriter(wires, batch, task, codec, Staging(wires, sink_of(topic).staging_topic))
     writer.write(rows)
-    writer.finish()
+    return writer
 
 
-def stop_half_way(wires: WireCluster, identity: BatchIdentity, rows: Rows) -> None:
-    """One attempt that ends, as by kill -9, when some of its rows are in the log."""
-    writer = OnceWriter(wires, identity, 0)
-    writer.write(rows)
-    for topic in writer.topics.values():
-        topic.push()
-        topic.settle()
+def commit(
+    wires: WireCluster, topic: str, parcels: tuple[Parcel, ...], batch: int = 0, rules: CommitRules = RULES
+) -> bool:
+    return commit_batch(wires, sink_of(topic), BatchOrigin("query", batch, "run"), parcels, rules)
+
+
+def left_open(wires: WireCluster, topic: str, parcels: tuple[Parcel, ...], batch: int = 0) -> SinkTransaction:
+    """What a driver leaves that is killed before it ends its transaction."""
+    key = sink_of(topic).transactional_id
+    transaction = SinkTransaction(wires, key, TIMEOUT_MS)
+    transaction.begin()
+    note = committed_batches.TOPIC, committed_batches.partition_of(key)
+    transaction.add([note, *((each.topic, each.partition) for each in parcels)])
+    value = committed_batches.CommittedBatch(batch, sum(each.rows for each in parcels), "killed")
+    transaction.write([Outgoing(*note, committed_batches.record_of(key, value, 0))])
+    transaction.write(outgoing(parcels, Staging(wires, sink_of(topic).staging_topic)))
+    return transaction
 
 
 def values(cluster: Cluster, topic: str) -> list[int]:
+    """Of committed records, as librdkafka reads by default."""
     return sorted(int(message.value() or b"") for message in read_to_the_end(cluster.bootstrap, topic))
 
 
 @pytest.mark.parametrize("codec", range(5))
 def test_a_batch_that_is_written_again_is_in_the_log_once(cluster: Cluster, wires: WireCluster, codec: int) -> None:
     topic = cluster.create(f"again-{codec}", 3)
-    identity = BatchIdentity("query", 7, 0)
-    for _ in range(3):
-        write(wires, identity, rows_of(topic, range(100)), codec)
+    done = [
+        commit(wires, topic, attempt(wires, topic, rows_of(topic, range(100)), codec=codec).finish()) for _ in range(3)
+    ]
+    assert done == [True, False, False]
     assert values(cluster, topic) == list(range(100))
 
 
-@pytest.mark.parametrize("done", [1, 50, 99])
-def test_an_attempt_goes_on_where_the_one_before_it_stopped(cluster: Cluster, wires: WireCluster, done: int) -> None:
-    topic = cluster.create(f"half-{done}", 3)
-    identity = BatchIdentity("query", 7, 0)
-    rows = rows_of(topic, range(100))
-    stop_half_way(wires, identity, rows[:done])
-    assert len(values(cluster, topic)) == done
-    write(wires, identity, rows)
+@pytest.mark.parametrize("size", [0, 20_000])
+def test_attempts_that_overlap_with_other_orders_leave_the_rows_of_the_chosen_one(
+    cluster: Cluster, wires: WireCluster, size: int
+) -> None:
+    """A zombie hands on a part of the rows while its successor, whose rows come in another order, is at work."""
+    topic = cluster.create(f"overlap-{size}", 1)
+    rows = [(topic, None, b"%d" % number + b" " * size, None, None, None) for number in range(200)]
+    other = random.Random(1).sample(rows, len(rows))
+    zombie_wires = WireCluster(cluster.bootstrap)
+    zombie, successor = attempt(zombie_wires, topic, rows[:100]), attempt(wires, topic, other[:100])
+    zombie.write(rows[100:150])
+    successor.write(other[100:])
+    parcels = successor.finish()
+    zombie.finish()
+    zombie_wires.close()
+    assert commit(wires, topic, parcels)
+    assert values(cluster, topic) == list(range(200))
+
+
+def test_nothing_can_be_read_before_the_driver_commits_and_then_all_at_once(
+    cluster: Cluster, wires: WireCluster
+) -> None:
+    topic = cluster.create("at-once", 3)
+    tasks = [attempt(wires, topic, rows_of(topic, range(start, start + 50)), task=start) for start in (0, 50)]
+    parcels = tuple(parcel for task in tasks for parcel in task.finish())
+    transaction = left_open(wires, topic, parcels)
+    assert values(cluster, topic) == []
+    transaction.end(is_commit=True)
     assert values(cluster, topic) == list(range(100))
 
 
-def test_attempts_that_race_write_each_row_once(cluster: Cluster, wires: WireCluster) -> None:
-    topic = cluster.create("race", 1)
-    identity, rows = BatchIdentity("query", 0, 0), rows_of("race", range(60))
-    other = WireCluster(cluster.bootstrap)
-    first, second = OnceWriter(wires, identity, 0), OnceWriter(other, identity, 0)
-    first.topic(topic), second.topic(topic)  # Both have seen an empty log.
-    for writer, steps in ((first, (10, 25)), (second, (5, 40, 60)), (first, (60,))):
-        for step in steps:
-            begun = sum(part.count for part in writer.topics[topic].parts.values())
-            writer.write(rows[begun:step])
-            writer.topics[topic].push()
-            writer.topics[topic].settle()
-    first.finish(), second.finish()
-    other.close()
+def test_what_a_killed_driver_has_not_committed_is_never_seen(cluster: Cluster, wires: WireCluster) -> None:
+    topic = cluster.create("killed", 2)
+    parcels = attempt(wires, topic, rows_of(topic, range(60))).finish()
+    left_open(wires, topic, parcels[:1])
+    assert commit(wires, topic, attempt(wires, topic, rows_of(topic, range(60))).finish())
     assert values(cluster, topic) == list(range(60))
 
 
-def test_tasks_and_batches_do_not_hinder_each_other(cluster: Cluster, wires: WireCluster) -> None:
-    topic = cluster.create("tasks", 2)
-    for batch in (0, 1, EPOCHS - 1, EPOCHS, EPOCHS + 1):
-        for task in range(3):
-            write(wires, BatchIdentity("query", batch, task), rows_of(topic, range(10)))
-    assert values(cluster, topic) == sorted(list(range(10)) * 15)
+def test_what_a_killed_driver_has_committed_is_not_written_again(cluster: Cluster, wires: WireCluster) -> None:
+    """Between the transaction's end and Spark's note of it."""
+    topic = cluster.create("noted-late", 2)
+    left_open(wires, topic, attempt(wires, topic, rows_of(topic, range(60))).finish()).end(is_commit=True)
+    assert not commit(wires, topic, attempt(wires, topic, rows_of(topic, range(60))).finish())
+    assert commit(wires, topic, attempt(wires, topic, rows_of(topic, range(60, 90)), batch=1).finish(), batch=1)
+    assert values(cluster, topic) == list(range(90))
 
 
-def test_a_batch_that_comes_after_a_later_one_is_refused(cluster: Cluster, wires: WireCluster) -> None:
-    topic = cluster.create("zombie", 1)
-    zombie = OnceWriter(wires, BatchIdentity("query", 3, 0), 0)
-    zombie.write(rows_of(topic, range(5)))
-    zombie.topics[topic].push()
-    zombie.topics[topic].settle()
-    write(wires, BatchIdentity("query", 4, 0), rows_of(topic, range(100, 110)))
-    zombie.write(rows_of(topic, range(5, 9)))
+def test_a_driver_that_was_replaced_commits_nothing_more(cluster: Cluster, wires: WireCluster) -> None:
+    topic, old = cluster.create("replaced", 1), WireCluster(cluster.bootstrap)
+    transaction = left_open(old, topic, attempt(old, topic, rows_of(topic, range(10))).finish())
+    assert commit(wires, topic, attempt(wires, topic, rows_of(topic, range(10))).finish())
     with pytest.raises(SourceError, match="KAFKA_SINK_BATCH_FENCED"):
-        zombie.finish()
+        transaction.write(
+            [Outgoing(topic, 0, attempt(old, topic, rows_of(topic, range(10, 20))).finish()[0].data or b"")]
+        )
     with pytest.raises(SourceError, match="KAFKA_SINK_BATCH_FENCED"):
-        write(wires, BatchIdentity("query", 3, 0), rows_of(topic, range(5)))
-    assert values(cluster, topic) == [*range(5), *range(100, 110)]
-
-
-def test_rows_that_differ_from_an_attempt_before_are_refused(cluster: Cluster, wires: WireCluster) -> None:
-    topic = cluster.create("differs", 1)
-    identity = BatchIdentity("query", 0, 0)
-    stop_half_way(wires, identity, rows_of(topic, range(10)))
-    for rows in (rows_of(topic, range(1, 20)), list(reversed(rows_of(topic, range(20)))), rows_of(topic, range(5))):
-        with pytest.raises(SourceError, match="KAFKA_SINK_BATCH_NOT_REPEATABLE"):
-            write(wires, identity, rows)
+        transaction.end(is_commit=True)
+    old.close()
     assert values(cluster, topic) == list(range(10))
 
 
-def test_a_topic_that_grows_between_attempts_keeps_the_batch_where_it_began(
+def test_a_batch_that_comes_after_a_later_one_is_refused(cluster: Cluster, wires: WireCluster) -> None:
+    topic = cluster.create("set-back", 1)
+    for batch in (3, 4):
+        assert commit(wires, topic, attempt(wires, topic, rows_of(topic, range(batch, batch + 1))).finish(), batch)
+    with pytest.raises(SourceError, match=r"KAFKA_SINK_BATCH_FENCED.*exactlyOnceId"):
+        commit(wires, topic, attempt(wires, topic, rows_of(topic, range(3, 4))).finish(), 3)
+    assert values(cluster, topic) == [3, 4]
+
+
+def test_a_batch_that_was_committed_with_other_rows_is_told(cluster: Cluster, wires: WireCluster) -> None:
+    topic = cluster.create("other-rows", 1)
+    assert commit(wires, topic, attempt(wires, topic, rows_of(topic, range(10))).finish())
+    more = attempt(wires, topic, rows_of(topic, range(11))).finish()
+    with pytest.raises(SourceError, match=r"KAFKA_SINK_BATCH_NOT_REPEATABLE.*10 rows, and now it has 11"):
+        commit(wires, topic, more)
+    assert not commit(wires, topic, more, rules=RULES._replace(on_difference="keep"))
+    assert values(cluster, topic) == list(range(10))
+    assert commit(wires, topic, more, rules=RULES._replace(on_difference="atleastonce"))
+    assert values(cluster, topic) == sorted([*range(10), *range(11)])
+
+
+def test_a_run_that_writes_a_batch_twice_under_one_name_is_told(cluster: Cluster, wires: WireCluster) -> None:
+    topic, rules = cluster.create("twice-named", 1), RULES._replace(once_a_run=True)
+    parcels = attempt(wires, topic, rows_of(topic, range(10))).finish()
+    assert commit(wires, topic, parcels, rules=rules)
+    with pytest.raises(SourceError, match="exactlyOnceId of its own"):
+        commit(wires, topic, parcels, rules=rules)
+    other_run = BatchOrigin("query", 0, "another run")
+    assert not commit_batch(wires, sink_of(topic), other_run, parcels, rules)
+
+
+def test_sinks_and_queries_do_not_hinder_each_other(
+    cluster: Cluster, wires: WireCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all keep their numbers in one partition, and one of them has a transaction open."""
+    monkeypatch.setattr(committed_batches, "partition_of", lambda _: 0)
+    topic = cluster.create("shared", 1)
+    cluster.create("stalled", 1)
+    left_open(wires, "stalled", attempt(wires, "stalled", rows_of("stalled", range(3))).finish())
+    for query in ("query", "other"):
+        for once_id in ("", "second"):
+            for _ in range(2):
+                parcels = attempt(wires, topic, rows_of(topic, range(5))).finish()
+                commit_batch(wires, SinkIdentity(query, topic, once_id), BatchOrigin(query, 0, "run"), parcels, RULES)
+    assert values(cluster, topic) == sorted(list(range(5)) * 4)
+
+
+def test_a_number_that_many_others_came_after_is_found(
+    cluster: Cluster, wires: WireCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committed_batches, "TAIL_OFFSETS", 2)
+    monkeypatch.setattr(committed_batches, "partition_of", lambda _: 1)
+    topic, busy = cluster.create("quiet", 1), cluster.create("busy", 1)
+    assert commit(wires, topic, attempt(wires, topic, rows_of(topic, range(5))).finish())
+    for batch in range(20):
+        assert commit(wires, busy, attempt(wires, busy, rows_of(busy, range(1))).finish(), batch)
+    assert not commit(wires, topic, attempt(wires, topic, rows_of(topic, range(5))).finish())
+
+
+def test_rows_of_a_large_batch_are_staged_and_deleted_once_they_are_committed(
     cluster: Cluster, wires: WireCluster
 ) -> None:
-    topic = cluster.create("grows", 2)
-    identity, rows = BatchIdentity("query", 0, 0), rows_of("grows", range(100))
-    stop_half_way(wires, identity, rows[:40])
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})  # Kept until the answer is there.
-    for future in admin.create_partitions([NewPartitions(topic, 7)]).values():
-        future.result(30)
-    write(wires, identity, rows)
-    assert values(cluster, topic) == list(range(100))
-    fresh = TopicWriter(wires, topic, BatchIdentity("query", 1, 0), 0)
-    fresh.open()
-    assert fresh.partition_count == 7
+    topic = cluster.create("large", 2)
+    staged = sink_of(topic).staging_topic
+    for batch in range(2):
+        parcels = attempt(wires, topic, [(topic, b"%d" % n, BIG, None, None, None) for n in range(20)]).finish()
+        assert sum(each.data is not None for each in parcels) < 5
+        assert commit(wires, topic, parcels, batch)
+        low, high = wires.bounds(staged, 0, time.monotonic() + 30)
+        assert low == high > 0
+    assert [len(message.value() or b"") for message in read_to_the_end(cluster.bootstrap, topic)] == [len(BIG)] * 40
 
 
-def test_what_others_write_meanwhile_changes_nothing(cluster: Cluster, wires: WireCluster) -> None:
-    topic = cluster.create("busy", 1)
-    identity, rows = BatchIdentity("query", 0, 0), rows_of("busy", range(50))
-    stop_half_way(wires, identity, rows[:20])
-    # more than the tail that is looked at first
-    write(wires, BatchIdentity("other", 0, 0), rows_of(topic, range(1000, 13_000)))
-    write(wires, identity, rows)
-    assert values(cluster, topic) == [*range(50), *range(1000, 13_000)]
+def test_staged_rows_that_are_gone_end_the_attempt(cluster: Cluster, wires: WireCluster) -> None:
+    topic = cluster.create("gone", 1)
+    parcels = attempt(wires, topic, [(topic, None, BIG, None, None, None) for _ in range(20)]).finish()
+    staging = Staging(wires, sink_of(topic).staging_topic)
+    staging.forget([each.place for each in parcels if each.place is not None][:1])
+    with pytest.raises((SourceError, WireError), match=r"KAFKA_SINK_STAGED_ROWS_GONE|OFFSET_OUT_OF_RANGE"):
+        commit(wires, topic, parcels)
+    assert read_to_the_end(cluster.bootstrap, topic) == []
+
+
+def test_rows_of_one_batch_go_to_any_number_of_topics(cluster: Cluster, wires: WireCluster) -> None:
+    names = [cluster.create(f"several-{index}", 2) for index in range(3)]
+    rows = [row for number in range(90) for row in rows_of(names[number % 3], range(number, number + 1))]
+    for _ in range(2):
+        commit(wires, "several", attempt(wires, "several", rows).finish())
+    assert [values(cluster, name) for name in names] == [list(range(index, 90, 3)) for index in range(3)]
 
 
 def test_records_arrive_whole(cluster: Cluster, wires: WireCluster) -> None:
@@ -158,10 +246,8 @@ def test_records_arrive_whole(cluster: Cluster, wires: WireCluster) -> None:
         (topic, b"", b"", 2, None, 1_600_000_000_000),
         (topic, "text", "text", 2, [], None),
     ]
-    write(wires, BatchIdentity("query", 0, 0), odd)
-    from kraft.spark.written_log import committed
-
-    found = [record for batch in committed(wires, topic, 2, 0, 3, 1e18) for record in batch.records()]
+    commit(wires, topic, attempt(wires, topic, odd).finish())
+    found = [record for batch in committed(wires, topic, 2, 0, 3, 1e18) for record in batch.records()][:3]
     assert [(each.key, each.value, each.headers) for each in found] == [
         (None, None, tuple(headers)),
         (b"", b"", ()),
@@ -169,21 +255,35 @@ def test_records_arrive_whole(cluster: Cluster, wires: WireCluster) -> None:
     ]
     assert [each.timestamp for each in found[:2]] == [1_700_000_000_123, 1_600_000_000_000]
     with pytest.raises(ValueError, match="Invalid partition"):
-        write(wires, BatchIdentity("query", 0, 1), [(topic, None, b"", Row(0, None, None, ()).size, None, None)])
-
-
-def test_rows_that_were_deleted_are_not_written_again(cluster: Cluster, wires: WireCluster) -> None:
-    topic = cluster.create("deleted", 1)
-    identity, rows = BatchIdentity("query", 0, 0), rows_of(topic, range(100))
-    stop_half_way(wires, identity, rows[:60])
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})  # Kept until the answer is there.
-    deleted = admin.delete_records([TopicPartition(topic, 0, OFFSET_END)])
-    assert [each.result(30).low_watermark for each in deleted.values()] == [60]
-    write(wires, identity, rows)
-    assert wires.bounds(topic, 0, time.monotonic() + 30) == (60, 100)
+        attempt(wires, topic, [(topic, None, b"", 4, None, None)])
 
 
 def test_a_topic_that_takes_only_small_batches_gets_them(cluster: Cluster, wires: WireCluster) -> None:
     topic = cluster.create("small", 2, max_message_bytes="3000")
-    write(wires, BatchIdentity("query", 0, 0), rows_of(topic, range(2000)))
+    assert commit(wires, topic, attempt(wires, topic, rows_of(topic, range(2000))).finish())
     assert values(cluster, topic) == list(range(2000))
+    with pytest.raises(WireError, match=r"a row for small-0 has \d+ bytes.*max\.message\.bytes"):
+        commit(wires, topic, attempt(wires, topic, [(topic, None, BIG, 0, None, None)]).finish(), 1)
+    assert values(cluster, topic) == list(range(2000))
+
+
+def test_rows_without_a_key_are_spread(cluster: Cluster, wires: WireCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(once_writer.Placement, "BLOCK", 10)
+    topic = cluster.create("spread", 4)
+    rows = [(topic, None, b"%d" % number, None, None, None) for number in range(40)]
+    parcels = attempt(wires, topic, rows).finish()
+    assert sorted((each.partition, each.rows) for each in parcels) == [(index, 10) for index in range(4)]
+
+
+def test_readers_of_uncommitted_records_see_what_was_aborted(cluster: Cluster, wires: WireCluster) -> None:
+    """Which is why the manual asks for read_committed."""
+    topic = cluster.create("uncommitted", 1)
+    left_open(wires, topic, attempt(wires, topic, rows_of(topic, range(5))).finish()).abort()
+    config = {"bootstrap.servers": cluster.bootstrap, "group.id": "u", "auto.offset.reset": "earliest"}
+    consumer = Consumer({**config, "isolation.level": "read_uncommitted"})
+    consumer.subscribe([topic])
+    message = consumer.poll(30)
+    consumer.close()
+    assert message is not None
+    assert message.value() == b"0"
+    assert values(cluster, topic) == []

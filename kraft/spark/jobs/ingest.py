@@ -75,6 +75,7 @@ def ingest_alone(
     frame = records(files.stream(session, shape, wanted.files_per_batch), wanted.format, wanted.key)
     writer = (
         frame.writeStream.format("kraft")
+        .option("onDifference", "keep")  # Of a batch that was committed, what is gone since stays written.
         .option("kafka.bootstrap.servers", wanted.bootstrap)
         .option("topic", wanted.topic)
     )

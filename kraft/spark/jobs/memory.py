@@ -1,12 +1,11 @@
 """What a job remembers beside its checkpoint, so that a run that goes on does what the run before began, wherever it
 is started.
 
-A micro-batch that is replayed must come out with the same rows in the same tasks
-(docs/adr/0008-exactly-once-sink.md). Spark's checkpoint holds offsets and files; how files become rows and tasks it
-takes from the session, and from the machine. So the first run writes `kraft-job.json` into the checkpoint: what was
-asked, the ids of cluster and topics, the schema of files, and the settings below. Later runs take schema and
-settings from there, and are refused when they ask for something else. A checkpoint of an earlier version has no such
-file yet: its next run writes it.
+A micro-batch that is replayed must come out with the same rows. Spark's checkpoint holds offsets and files; how files
+become rows and tasks it takes from the session, and from the machine. So the first run writes `kraft-job.json` into
+the checkpoint: what was asked, the ids of cluster and topics, the schema of files, and the settings below. Later runs
+take schema and settings from there, and are refused when they ask for something else. A checkpoint of an earlier
+version has no such file yet: its next run writes it.
 """
 
 from __future__ import annotations

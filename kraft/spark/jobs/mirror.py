@@ -63,6 +63,7 @@ def mirror_alone(
     frame = reader.load().select("key", "value", "headers", "partition", "timestamp")
     writer = (
         frame.writeStream.format("kraft")
+        .option("onDifference", "keep")  # Of a batch that was committed, what is gone since stays written.
         .option("kafka.bootstrap.servers", wanted.target)
         .option("topic", wanted.target_topic)
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kraft.common.errors import KraftError
-from kraft.spark.errors import CONTINUE, REMEDY
+from kraft.spark.errors import CONTINUE
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -24,13 +24,6 @@ WRITTEN = "written"
 READING = re.compile(r"reading file (?:file://)?(\S+?)\.\s+SQLSTATE")
 SKIP = "`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost."
 """What users of a job can do, who set no options of its source."""
-ANEW = (
-    "What a run before wrote of this micro-batch, which it was cut off in, is not what this one would write: "
-    "files were changed or removed, the log has lost "
-    "records, or the target got partitions meanwhile. What was written stays. To write all again, give "
-    "another topic and another checkpoint."
-)
-"""What they can do whose rows do not come out the same again."""
 RAISED = re.compile(r"^(?:kraft\.[\w.]+: |(?=(?:\w+Error|cimpl\.KafkaException): ))")
 """The line of a Python traceback that says what was raised: of our own errors without the class."""
 CAUSE = re.compile(r"^Caused by: [\w.$]+: ")
@@ -114,7 +107,7 @@ def reason(problem: Exception) -> str:
         from urllib.parse import unquote
 
         return f"{unquote(file.group(1))} does not fit: {'; '.join(causes(lines)) or 'it cannot be read'}"
-    return (ours or lines or [type(problem).__name__])[-1 if ours else 0].replace(CONTINUE, SKIP).replace(REMEDY, ANEW)
+    return (ours or lines or [type(problem).__name__])[-1 if ours else 0].replace(CONTINUE, SKIP)
 
 
 def causes(lines: Sequence[str]) -> list[str]:

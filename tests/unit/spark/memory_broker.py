@@ -15,14 +15,17 @@ import pytest
 from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
-from kraft.protocol.messages.describe_producers_response import (
-    DescribeProducersResponse,
-    PartitionResponse,
-    ProducerState,
-    TopicResponse,
+from kraft.protocol.messages.add_partitions_to_txn_response import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
 )
+from kraft.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kraft.protocol.messages.end_txn_response import EndTxnResponse
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -40,7 +43,7 @@ from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import HEADER_SIZE, RecordBatch, batches, with_offset_and_epoch
 from kraft.spark.leadership import Leader
 
-SERVED = (0, 1, 2, 3, 18, 61)
+SERVED = (0, 1, 2, 3, 10, 18, 19, 22, 24, 26)
 BATCH = 100
 EARLIEST = -2
 LEADER = Leader(0, 0)
@@ -83,14 +86,6 @@ class FakePartition:
     def values(self) -> list[bytes | None]:
         return [record.value for chunk in self.log for batch in batches(chunk) for record in batch.records()]
 
-    def forget_producers(self) -> None:
-        """As a leader does a day after their last records, by the records' timestamps."""
-        self.state.clear()
-
-    def delete(self) -> None:
-        """As retention does: what producers wrote last stays known."""
-        self.log, self.low = [], self.end
-
 
 class MadeUpPartition(FakePartition):
     """Its records are made when they are asked for: one batch, up to the log's end."""
@@ -117,6 +112,10 @@ class MemoryBroker:
         self.message_bytes_max = 1 << 20
         self.makes_topics = False
         self.produced: Counter[str] = Counter()
+        self.coordinator_codes: list[int] = [0] * 20  # Of answers as a transactions' coordinator, the last one first.
+        self.created: list[Any] = []
+        self.create_code = 0
+        self.ended: list[bool] = []
 
     def answer(self, request: Any) -> Any:
         self.asked.append(type(request).__name__)
@@ -156,22 +155,35 @@ class MemoryBroker:
         ]
         return MetadataResponseTopic(name=name, topic_id=self.topic_id, partitions=found)
 
-    def on_describeproducers(self, request: Any) -> Any:
-        topic = request.topics[0]
-        return DescribeProducersResponse(
-            topics=[
-                TopicResponse(
-                    name=topic.name, partitions=[self.producers(topic.name, p) for p in topic.partition_indexes]
-                )
-            ]
-        )
+    def on_findcoordinator(self, _: Any) -> Any:
+        return FindCoordinatorResponse(node_id=self.number, host=self.listed[self.number], port=1)
 
-    def producers(self, topic: str, partition: int) -> Any:
-        known = self.topics[topic][partition].state.items()
-        active = [
-            ProducerState(producer_id=each, producer_epoch=epoch, last_sequence=last) for each, (epoch, last) in known
+    def on_createtopics(self, request: Any) -> Any:
+        wanted = request.topics[0]
+        self.topics.setdefault(wanted.name, [FakePartition() for _ in range(wanted.num_partitions)])
+        self.created.append(wanted)
+        return CreateTopicsResponse(topics=[CreatableTopicResult(name=wanted.name, error_code=self.create_code)])
+
+    def on_initproducerid(self, _: Any) -> Any:
+        return InitProducerIdResponse(error_code=self.coordinator_codes.pop(), producer_id=7, producer_epoch=1)
+
+    def on_addpartitionstotxn(self, request: Any) -> Any:
+        code = self.coordinator_codes.pop()
+        found = [
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(partition_index=each, partition_error_code=code)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.v3_and_below_topics
         ]
-        return PartitionResponse(partition_index=partition, active_producers=active)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=found)
+
+    def on_endtxn(self, request: Any) -> Any:
+        self.ended.append(request.committed)
+        return EndTxnResponse(error_code=self.coordinator_codes.pop())
 
     def on_produce(self, request: Any) -> Any:
         topic = request.topic_data[0]
@@ -225,7 +237,7 @@ class FakeClock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
         self.now = 1000.0
-        clock = SimpleNamespace(monotonic=lambda: self.now, sleep=self.sleep)
+        clock = SimpleNamespace(monotonic=lambda: self.now, time_ns=lambda: int(self.now * 1e9), sleep=self.sleep)
         for module in modules:
             monkeypatch.setattr(f"kraft.spark.{module}.time", clock)
 

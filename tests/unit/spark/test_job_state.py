@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kraft.spark.errors import DataLoss, not_repeatable
+from kraft.spark.errors import DataLoss
 from kraft.spark.jobs.archive import BatchFiles
 from kraft.spark.jobs.files import literal, source_files
 from kraft.spark.jobs.memory import check_same
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_read_is_named_with_its_causes() -> None:
 FAILED_TASK = """[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: Job aborted \
 due to stage failure: Task 0 in stage 0.0 failed 1 times
 Traceback (most recent call last):
-  File "kraft/spark/exactly_once.py", line 1, in settle
+  File "kraft/spark/sink_transaction.py", line 1, in settle
     raise problem
 {0}
 \tat org.apache.spark.A.b(A.scala:1)
@@ -82,8 +82,8 @@ Caused by: java.lang.OutOfMemoryError: not this
     ("last", "told"),
     [
         (
-            "kraft.spark.wire.WireError: batch 3 of query q, task 0 at t-0: MESSAGE_TOO_LARGE",
-            "batch 3 of query q, task 0 at t-0: MESSAGE_TOO_LARGE",
+            "kraft.spark.wire.WireError: a row for t-0 has 9 bytes: MESSAGE_TOO_LARGE",
+            "a row for t-0 has 9 bytes: MESSAGE_TOO_LARGE",
         ),
         ("kraft.spark.errors.DataLoss: [KAFKA_DATA_LOSS.X] offsets are gone", "[KAFKA_DATA_LOSS.X] offsets are gone"),
         (
@@ -109,14 +109,6 @@ def test_a_loss_says_what_of_the_command_goes_on_behind_it() -> None:
         "`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost. Reason: Could not "
         "read records in offset [3, 5)."
     )
-
-
-def test_rows_that_do_not_come_out_the_same_are_told_without_options_that_a_job_does_not_have() -> None:
-    told = reason(RuntimeError(FAILED_TASK.format(f"RuntimeError: {not_repeatable('row 3 for t-0 differs')}")))
-    assert "sortWithinPartitions" not in told
-    assert "exactlyOnce" not in told
-    assert "row 3 for t-0 differs. What a run before wrote of this micro-batch" in told
-    assert told.endswith("give another topic and another checkpoint.")
 
 
 def test_names_are_quoted_and_what_spark_leaves_out_is_refused(tmp_path: Path) -> None:
