@@ -1,0 +1,52 @@
+"""What changes while a broker runs reaches the logs: each dynamic broker key that gives topics a default."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kraft.common.config.definition import ConfigKey, Status, UpdateMode
+from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.resource_type import ResourceType
+from kraft.common.config.resources import BROKER_KEYS, TOPIC_KEYS, TOPIC_SYNONYMS
+from kraft.metadata.image.configs_image import ConfigsDraft, ConfigsImage
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.records.config_record import ConfigRecord
+from kraft.replication.topic_configs import ConfigView
+
+OTHER_VALUES = {
+    "log.cleanup.policy": "compact",
+    "compression.type": "zstd",
+    "log.message.timestamp.type": "LogAppendTime",
+    "log.cleaner.min.cleanable.ratio": "0.25",
+    "compression.gzip.level": "7",
+    "compression.lz4.level": "3",
+    "compression.zstd.level": "9",
+}
+DYNAMIC = [
+    pytest.param(topic_key, BROKER_KEYS[synonym.name], id=synonym.name)
+    for topic_key, synonyms in TOPIC_SYNONYMS.items()
+    for synonym in synonyms
+    if BROKER_KEYS[synonym.name].update_mode != UpdateMode.READ_ONLY
+    and BROKER_KEYS[synonym.name].status == TOPIC_KEYS[topic_key].status == Status.ENFORCED
+    and topic_key not in ("kraft.unclean.recovery.strategy", "unclean.leader.election.enable")
+]
+"""Those of elections are the controller's."""
+
+
+def set_for_every_broker(key: str, value: str) -> MetadataImage:
+    draft = ConfigsDraft(ConfigsImage())
+    draft.config(ConfigRecord(resource_type=ResourceType.BROKER, resource_name="", name=key, value=value))
+    return replace(MetadataImage(), configs=draft.finish())
+
+
+@pytest.mark.parametrize(("topic_key", "key"), DYNAMIC)
+def test_a_default_that_is_changed_while_the_broker_runs_counts_for_logs(topic_key: str, key: ConfigKey) -> None:
+    view = ConfigView(load_node_config(sets=["log.dirs=/data"]))
+    before = view.topic(MetadataImage(), "t")
+    after = view.topic(set_for_every_broker(key.name, OTHER_VALUES.get(key.name, "1048576")), "t")
+    assert after != before
+    field = topic_key.replace(".", "_")
+    changed = (after.log, before.log) if hasattr(after.log, field) else (after, before)
+    assert changed[0] != changed[1], field
