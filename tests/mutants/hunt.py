@@ -10,7 +10,8 @@ among them (tests/properties/record_payloads.py), one of the authorizer on histo
 compacted log (tests/properties/cleaned_log.py), one of what a log answers or keeps on one that is restarted again
 and again (tests/properties/restarted_log.py), one of a coordinator's load on logs that are loaded
 (tests/properties/coordinator_load.py), one of its batches on logs that end anywhere
-(tests/properties/whole_operations.py); on clusters if those do not show it. A mutant that is not reached, or
+(tests/properties/whole_operations.py), one of a consumer group on lives of groups whose members change the protocol
+(tests/properties/migrating_group.py); on clusters if those do not show it. A mutant that is not reached, or
 not caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
 
 The last line says how many were caught, and how many seeds that took in the median.
@@ -50,6 +51,7 @@ OWN_SIMULATIONS: Final = {
     "kraft/storage/log_cleaner.py": "tests.properties.restarted_log",
     "kraft/storage/unified_log.py": "tests.properties.restarted_log",
     "kraft/coordinator/pending_batch.py": "tests.properties.whole_operations",
+    "kraft/coordinator/group/consumer/": "tests.properties.migrating_group",
     "kraft/coordinator/latest_records.py": "tests.properties.coordinator_load",
 }
 """Parts that have a simulation of their own, a module that takes seeds."""

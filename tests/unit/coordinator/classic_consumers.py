@@ -57,8 +57,9 @@ def assignment_of(parts: Owned, user_data: bytes | None = None) -> bytes:
 
 class ClassicConsumer:
     """One client. `owned` are partitions that it reads. An eager one gives up all before it joins anew; a cooperative
-    one keeps what it is not told to give up (KIP-429). `error` is the last answer's code; `is_dead` says that a newer
-    process has its instance id."""
+    one keeps what it is not told to give up (KIP-429). One that is not `prompt` takes an answer by
+    its next heartbeat only. `error` is the last answer's code; `is_dead` says that it gives
+    up: a newer process has its instance id, or the group does not take it."""
 
     def __init__(
         self,
@@ -68,6 +69,8 @@ class ClassicConsumer:
         instance_id: str | None = None,
         cooperative: bool = False,
         session_ms: int = 10_000,
+        protocol_type: str = "consumer",
+        prompt: bool = True,
     ) -> None:
         self.host = host
         self.name = name
@@ -75,10 +78,13 @@ class ClassicConsumer:
         self.instance_id = instance_id
         self.cooperative = cooperative
         self.session_ms = session_ms
+        self.protocol_type = protocol_type
+        self.prompt = prompt
         self.member_id, self.generation = "", -1
         self.owned: Owned = set()
         self.error: int = ErrorCode.NONE
         self.is_dead = False
+        self.joined_with: list[tuple[str, int]] = []
         self.waits_for: tuple[str, Token] | None = None
 
     # Requests.
@@ -87,6 +93,7 @@ class ClassicConsumer:
         """Ask to join; `hear` takes the answer, which may come later."""
         if not self.cooperative:
             self.owned = set()
+        self.joined_with = self._sees()
         metadata = subscription_of(self.topics, self.owned, self.generation)
         request = join_request(
             GROUP,
@@ -95,9 +102,14 @@ class ClassicConsumer:
             protocols=(("range", metadata),),
             session_ms=self.session_ms,
             rebalance_ms=60_000,
+            protocol_type=self.protocol_type,
         )
         self._send("join", partial(join, request=request, caller=CALLER, new_member_suffix=self._new_id()))
-        return self.hear()
+        return self.hear() if self.prompt else self
+
+    def _sees(self) -> list[tuple[str, int]]:
+        """What it subscribes to: when that is another than it was, it joins anew."""
+        return [(topic, self.host.topics.partition_count(topic)) for topic in sorted(self.topics)]
 
     def _new_id(self) -> str:
         self.host.ids_made += 1
@@ -105,15 +117,16 @@ class ClassicConsumer:
 
     def sync(self, assignments: dict[str, bytes] | None = None) -> ClassicConsumer:
         request = sync_request(GROUP, self.member_id, self.generation, assignments, self.instance_id)
+        request.protocol_type = self.protocol_type
         self._send("sync", partial(sync, request=request))
-        return self.hear()
+        return self.hear() if self.prompt else self
 
     def beat(self) -> ClassicConsumer:
         """A heartbeat, unless an answer is missing; and what it leads to."""
         self.hear()
         if self.waits_for is not None or self.is_dead:
             return self
-        if self.generation < 0:
+        if self.generation < 0 or self._sees() != self.joined_with:
             return self.join()
         code = self._ask(
             partial(heartbeat, request=heartbeat_request(GROUP, self.member_id, self.generation, self.instance_id))
@@ -203,7 +216,7 @@ class ClassicConsumer:
             self.owned, self.generation = set(), -1
             if code == ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
-        elif code == ErrorCode.FENCED_INSTANCE_ID:
+        elif code in (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.INCONSISTENT_GROUP_PROTOCOL):
             self.owned, self.is_dead = set(), True
 
     def _send(self, kind: str, operation: Any) -> None:

@@ -191,6 +191,10 @@ def heartbeat_as_classic(draft: GroupDraft, group: ConsumerGroup, request: Heart
     give up, and when those that it waits for are free. Raises ApiError."""
     member, _ = _require_classic(group, request.member_id, request.group_instance_id, request.generation_id)
     draft.start_consumer_session(group.group_id, member.member_id)
+    if group.classic_count == len(group.members):
+        # Nobody else's heartbeat computes a target.
+        follow_topics(draft, group.group_id, subscription_changed=False)
+        assign(draft, group.group_id)
     group = draft.require_consumer_group(group.group_id)
     must_join = (
         member.member_epoch < group.assignment_epoch

@@ -77,16 +77,16 @@ def _converted_members(draft: GroupDraft, classic: ClassicGroup) -> list[Consume
         raise _refusal(classic, "the embedded consumer protocol is malformed.") from malformed
 
 
-def _protocol(classic: ClassicGroup) -> str:
+def _protocol(classic: ClassicGroup) -> str | None:
     """The protocol whose subscriptions are read: the generation's, unless a member that is about to join lacks it, or
-    there was no generation yet."""
-    if classic.protocol is not None and classic.supporters.get(classic.protocol, 0) == len(classic.members):
+    there was no generation yet. A group that all have left while it rebalanced needs none."""
+    if not classic.members or classic.supporters.get(classic.protocol or "", 0) == len(classic.members):
         return classic.protocol
     return classic.select_protocol()
 
 
 def _converted(
-    draft: GroupDraft, classic: ClassicGroup, member: ClassicMember, protocol: str, taken: set[tuple[bytes, int]]
+    draft: GroupDraft, classic: ClassicGroup, member: ClassicMember, protocol: str | None, taken: set[tuple[bytes, int]]
 ) -> ConsumerMember:
     subscription = decode_subscription(member.metadata_for(protocol))
     assigned = _free(_assigned(draft, classic, member, subscription), taken)

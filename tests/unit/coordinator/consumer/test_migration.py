@@ -148,9 +148,22 @@ def test_policy_may_forbid_downgrades(policy: MigrationPolicy) -> None:
     run(one, two, joining)
     host.shard.config = GroupCoordinatorConfig(group_consumer_migration_policy=policy)
     joining.leave()
-    run(one, two)
-    assert host.group.state is ConsumerGroupState.ASSIGNING
     assert len(host.group.members) == 2
+
+
+def test_group_of_classic_members_alone_goes_on() -> None:
+    """Its heartbeats compute the target: there are no others."""
+    host = make_host(MigrationPolicy.UPGRADE)
+    one, two = classic_pair(host)
+    joining = Consumer(host, "new", "t").join()
+    run(one, two, joining)
+    joining.leave()
+    run(one, two)
+    assert host.group.state is ConsumerGroupState.STABLE
+    assert sorted([*numbers(one), *numbers(two)]) == [0, 1, 2, 3]
+    host.topics.counts["t"] = 5
+    run(one, two)
+    assert sorted([*numbers(one), *numbers(two)]) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,35 @@
+"""Groups that change between the classic and the consumer protocol keep their laws (`migrating_group.py`)."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kraft.coordinator.group.config import MigrationPolicy
+from tests.properties.migrating_group import STEPS, MigratingLife, broken_law, run_life
+
+EXAMPLES = 2000 if os.environ.get("KRAFT_SOAK") else 60
+
+relaxed = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@relaxed
+@given(st.integers(0, 2**32 - 1), st.sampled_from(MigrationPolicy))
+def test_members_of_both_protocols_never_share_a_partition(seed: int, policy: MigrationPolicy) -> None:
+    run_life(seed, policy)
+
+
+def test_lives_come_by_groups_of_every_kind() -> None:
+    kinds: set[str] = set()
+    for seed in range(10):
+        life = MigratingLife(seed)
+        for _ in range(STEPS):
+            life.step()
+        kinds |= life.kinds
+    assert kinds == {"classic", "mixed", "consumer"}
+
+
+def test_a_seed_of_the_mutants_hunt_breaks_no_law() -> None:
+    assert broken_law(1) == ""
