@@ -36,7 +36,7 @@ from kraft.storage.log_files import (
 from kraft.storage.meta_properties import meta_properties_path
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import UnifiedLog
-from kraft.world.ports import FileSystem
+from kraft.world.ports import FileSystem, LockHeld, LockHolder
 
 NO_BROKER_EPOCH = -1
 GONE_MAX = 10_000
@@ -182,8 +182,8 @@ class LogDirectory:
             make_name_durable(self._files, self.path)
         try:
             stack.enter_context(self._files.lock(self.file(LOCK)))
-        except BlockingIOError:
-            raise ConfigurationError([f"{self.path}: in use by another process, which holds {LOCK}"]) from None
+        except LockHeld as held:
+            raise ConfigurationError([f"{self.path}: {_in_use(held.holders)}"]) from None
 
     # Logs come and go
 
@@ -378,3 +378,15 @@ def _broker_epoch(text: str) -> int:
         return int(json.loads(text)["brokerEpoch"])
     except (ValueError, KeyError, TypeError):
         return NO_BROKER_EPOCH
+
+
+def _in_use(holders: Sequence[LockHolder]) -> str:
+    """Who holds the lock of a directory, and what to do about it."""
+    if not holders:
+        return f"in use by another process, which holds {LOCK}: stop it, or have this node use another directory"
+    told = ", ".join(
+        f"{holder.pid} ({'frozen by SIGSTOP, ' if holder.is_frozen else ''}{holder.command})" for holder in holders
+    )
+    frozen = [holder.pid for holder in holders if holder.is_frozen]
+    how = f"kill -9 {' '.join(map(str, frozen))}" if frozen else f"kill {holders[0].pid}"
+    return f"in use by process {told}, which holds {LOCK}: stop it ({how}), or have this node use another directory"

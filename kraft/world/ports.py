@@ -10,6 +10,8 @@ Times are seconds as floats unless a name ends in `_ms`. Paths are plain `str`, 
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -124,7 +126,7 @@ class FileSystem(Protocol):
     def sync_directory(self, path: str) -> None: ...
     def lock(self, path: str) -> AbstractContextManager[None]:
         """Exclusive advisory lock on a file (made if missing), held until exit or death of the process. Raises
-        BlockingIOError when somebody else holds it."""
+        LockHeld when somebody else holds it."""
 
     def free_bytes(self, path: str) -> int: ...
     def total_bytes(self, path: str) -> int: ...
@@ -251,6 +253,24 @@ class Threads(Protocol):
 
     async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
         """`function` gets immutable arguments and file handles only, and touches no state of the loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """A process that has the file of a lock open."""
+
+    pid: int
+    command: str
+    is_frozen: bool
+    """Whether it is stopped (SIGSTOP): it does not end when it is asked to."""
+
+
+class LockHeld(BlockingIOError):
+    """Somebody else holds the lock of a file. `holders` are those that can be seen, by pid."""
+
+    def __init__(self, path: str, holders: Sequence[LockHolder]) -> None:
+        super().__init__(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK), path)
+        self.holders = holders
 
 
 class WorkFailed(Exception):

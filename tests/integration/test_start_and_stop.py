@@ -51,7 +51,8 @@ def test_a_second_node_on_the_same_directory_is_refused_and_the_first_goes_on(tm
         write_confluent(node.bootstrap, "t", [Record(b"k", b"before")], "none")
         refused = run_node(tmp_path / "data")
         assert refused.returncode == 2
-        assert "in use by another process" in refused.stderr
+        assert f"in use by process {node.pid} (" in refused.stderr
+        assert f"which holds .lock: stop it (kill {node.pid})" in refused.stderr
         assert str(tmp_path / "data") in refused.stderr
         assert refused.stdout == ""
         write_confluent(node.bootstrap, "t", [Record(b"k", b"after")], "none")

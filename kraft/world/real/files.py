@@ -16,7 +16,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 
-from kraft.world.ports import Buffer, FileStatus
+from kraft.world.ports import Buffer, FileStatus, LockHeld, LockHolder
 
 _FILE_MODE = 0o600  # Records and credentials are nobody else's.
 _DIRECTORY_MODE = 0o700
@@ -24,6 +24,7 @@ PROBE_STRIDE = 128 * 1024  # Bytes between two residency probes: the kernel's us
 BUFFERS_PER_CALL = 1024  # IOV_MAX on Linux.
 LOCK_PATIENCE_SECONDS = 2.0
 LOCK_RETRY_SECONDS = 0.01
+COMMAND_BYTES_MAX = 200  # Of what is told about another process.
 RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)  # Linux only; without it every range counts as resident.
 # A descriptor above what any kernel gives out (fs.nr_open <= 2^30): every call on it says EBADF, where -1 would be a
 # ValueError in some.
@@ -118,18 +119,63 @@ class RealFile:
             os.close(descriptor)
 
 
-def _lock(descriptor: int) -> None:
-    """Raises BlockingIOError. A work process of a node that was killed ends by itself, within milliseconds."""
+def _lock(descriptor: int, path: str) -> None:
+    """Raises LockHeld. A work process of a node that was killed ends with it, within milliseconds."""
     give_up = time.monotonic() + LOCK_PATIENCE_SECONDS
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= give_up:
-                raise
+                raise LockHeld(path, holders_of(path)) from None
             time.sleep(LOCK_RETRY_SECONDS)
         else:
             return
+
+
+def holders_of(path: str) -> list[LockHolder]:
+    """The other processes that have a file open, by pid, as far as /proc shows them (those of other users it hides)."""
+    wanted = os.path.realpath(path)
+    pids = sorted(int(name) for name in _names("/proc") if name.isdigit())
+    return [
+        LockHolder(pid, _command(pid), _is_frozen(pid)) for pid in pids if pid != os.getpid() and _has_open(pid, wanted)
+    ]
+
+
+def _has_open(pid: int, path: str) -> bool:
+    return any(_target(f"/proc/{pid}/fd/{name}") == path for name in _names(f"/proc/{pid}/fd"))
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:  # There is no /proc, the process is somebody else's, or it has gone.
+        return []
+
+
+def _target(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:  # It was closed meanwhile.
+        return ""
+
+
+def _command(pid: int) -> str:
+    """The beginning of its command line."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(COMMAND_BYTES_MAX)
+    except OSError:
+        return "?"
+    return words.replace(b"\0", b" ").decode(errors="replace").strip()
+
+
+def _is_frozen(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read(COMMAND_BYTES_MAX).rpartition(b") ")[2][:1] == b"T"  # The name before it is anything.
+    except OSError:
+        return False
 
 
 class RealFileSystem:
@@ -189,7 +235,7 @@ class RealFileSystem:
     def lock(self, path: str) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         try:
-            _lock(descriptor)
+            _lock(descriptor, path)
             self.lock_descriptors.add(descriptor)
             yield
         finally:

@@ -4,12 +4,13 @@ Frames go both ways: a length of four bytes and a pickle. Standard input brings 
 of work, and None, which asks for its next result; standard output takes (what, value), where `what` is one of RESULT,
 RAISED and FAILED. ALIVE comes before them, every ALIVE_SECONDS while the work goes on. Nobody but the node that
 started the process has the other ends. When standard input ends, the node is gone or wants no more: the process ends
-at once, at whatever step it is.
+at once, at whatever step it is. The kernel sees to that where the process is frozen.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import pickle
 import queue
@@ -29,14 +30,17 @@ from kraft.world.real.files import RealFileSystem
 RESULT, RAISED, FAILED, ALIVE = "result", "raised", "failed", "alive"
 ALIVE_SECONDS: Final = 1.0
 LENGTH: Final = Struct(">I")
+PR_SET_PDEATHSIG: Final = 1
+"""prctl(2): a signal for this process when the thread that started it ends. Also one that is frozen is killed so."""
 NICENESS: Final = 5
 """Clients of the node come first where processors are few."""
 OOM_SCORE_ADJUSTMENT: Final = 500
 """Where memory runs out, Linux kills the process, whose work is begun anew, before it kills the node."""
 
 
-def main() -> None:
-    """Serve until standard input ends."""
+def main(parent: int) -> None:
+    """Serve until standard input ends, or the process `parent` does."""
+    _end_with(parent)
     for ignored in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_IGN)  # They are for the node, whose end is ours.
     os.nice(NICENESS)
@@ -54,6 +58,13 @@ def main() -> None:
         else:
             function, argument = request
             work = iter(function(RealFileSystem(), argument))
+
+
+def _end_with(parent: int) -> None:
+    with contextlib.suppress(AttributeError, OSError):  # Linux only. Elsewhere the end of standard input has to do.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    if os.getppid() != parent:  # It ended before it could be tied to.
+        os._exit(0)
 
 
 def _receive(requests: BinaryIO, into: queue.SimpleQueue[Any]) -> None:

@@ -3,6 +3,9 @@
 The locks are shared with the process, so a directory stays locked until both are gone: a node that starts after a
 kill -9 waits for the end of work that it knows nothing of.
 
+The kernel kills the process when the node ends, however that comes about: also one that is frozen, which would keep
+the next start of the node waiting.
+
 A process tells every second that it is alive, in between the steps of its work. One that has stopped, hangs or waits
 for a dead disk is silent, and is killed.
 """
@@ -10,8 +13,8 @@ for a dead disk is silent, and is killed.
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any
@@ -19,6 +22,7 @@ from typing import Any
 import trio
 
 from kraft.world.ports import A, R, T, Ts, Work, WorkFailed
+from kraft.world.real.child_process import ChildProcess, start_child
 from kraft.world.real.worker_process import ALIVE, FAILED, LENGTH, RAISED, frame
 
 RECEIVE_BYTES = 1 << 16
@@ -28,7 +32,7 @@ SILENCE_SECONDS_MAX = 120.0
 """One step may sync a segment to a slow disk."""
 END_SECONDS_MAX = 10.0
 """A killed process is gone in milliseconds, unless it waits for a dead disk."""
-_START = "import sys; sys.path[:] = {path!r}; from kraft.world.real.worker_process import main; main()"
+_START = "import sys; sys.path[:] = {path!r}; from kraft.world.real.worker_process import main; main({parent})"
 
 
 class RealWorkers:
@@ -58,7 +62,7 @@ class RealWorker:
     def __init__(self, descriptors: Callable[[], Iterable[int]], silence_seconds: float) -> None:
         self._descriptors = descriptors
         self._silence_seconds = silence_seconds
-        self._process: trio.Process | None = None
+        self._process: ChildProcess | None = None
         self._received = bytearray()
 
     async def begin(self, work: Work[A, R], argument: A) -> None:
@@ -66,13 +70,11 @@ class RealWorker:
             self._process = await self._start()
         await self._in_time(self._send, (work, argument))
 
-    async def _start(self) -> trio.Process:
-        command = [sys.executable, "-c", _START.format(path=sys.path)]
+    async def _start(self) -> ChildProcess:
+        command = [sys.executable, "-c", _START.format(path=sys.path, parent=os.getpid())]
         try:
             with trio.CancelScope(shield=True):  # A process that is started is known here, and so comes to its end.
-                process = await trio.lowlevel.open_process(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=tuple(self._descriptors())
-                )
+                process = await start_child(command, tuple(self._descriptors()))
         except OSError as problem:
             raise WorkFailed(f"a work process cannot be started: {problem}") from problem
         return process
@@ -97,7 +99,6 @@ class RealWorker:
 
     async def _send(self, message: object) -> None:
         assert self._process is not None, "no work was begun"
-        assert self._process.stdin is not None
         try:
             await self._process.stdin.send_all(frame(message))
         except trio.BrokenResourceError as problem:
@@ -113,7 +114,6 @@ class RealWorker:
 
     async def _receive(self, count: int) -> bytes:
         assert self._process is not None, "no work was begun"
-        assert self._process.stdout is not None
         while len(self._received) < count:
             data = await self._process.stdout.receive_some(RECEIVE_BYTES)
             if not data:
@@ -140,7 +140,6 @@ class RealWorker:
             process.kill()
             with trio.CancelScope(shield=True):
                 for pipe in (process.stdin, process.stdout):
-                    if pipe is not None:
-                        await pipe.aclose()
+                    await pipe.aclose()
                 with trio.move_on_after(END_SECONDS_MAX):
                     await process.wait()

@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn, TypeVar
 
-from kraft.world.ports import Buffer, FileStatus
+from kraft.world.ports import Buffer, FileStatus, LockHeld
 from kraft.world.simulated.disk import Disk
 from kraft.world.simulated.inodes import Directory, Inode
 from kraft.world.simulated.node import Node
@@ -232,7 +232,7 @@ class SimulatedFileSystem:
         file = self.open(path, create=True)
         holder = self._disk.locks.get(file.inode)
         if holder is not None and holder.alive:
-            fail(errno.EWOULDBLOCK, path)
+            raise LockHeld(path, ())
         self._disk.locks[file.inode] = self._node
         try:
             yield

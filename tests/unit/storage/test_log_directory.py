@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 
-from kraft.common.errors import OutOfResources
+from kraft.common.errors import ConfigurationError, OutOfResources
 from kraft.common.ids import TopicPartition
 from kraft.storage.checkpoints import read_file
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.ports import LockHeld, LockHolder
 from kraft.world.simulated.disk import Fault
+from kraft.world.simulated.files import SimulatedFileSystem
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of
 
 POINTS = "/data/recovery-point-offset-checkpoint"
@@ -40,6 +44,33 @@ def flushed(machine: Machine) -> tuple[LogManager, UnifiedLog]:
         log.append_as_leader(batch_of(value), 0, now_ms=NOW_MS)
     log.flush()
     return manager, log
+
+
+@pytest.mark.parametrize(
+    ("holders", "told"),
+    [
+        ((), "in use by another process, which holds .lock: stop it, or"),
+        (
+            (LockHolder(7, "kraft-node", False),),
+            r"in use by process 7 \(kraft-node\), which holds .lock: stop it \(kill 7\)",
+        ),
+        (
+            (LockHolder(7, "kraft-node", False), LockHolder(8, "python -c x", True)),
+            r"process 7 \(kraft-node\), 8 \(frozen by SIGSTOP, python -c x\), which .* stop it \(kill -9 8\)",
+        ),
+    ],
+)
+def test_a_directory_in_use_tells_by_whom_and_what_to_do(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, holders: Sequence[LockHolder], told: str
+) -> None:
+    @contextmanager
+    def held(files: SimulatedFileSystem, path: str) -> Iterator[None]:
+        raise LockHeld(path, holders)
+        yield
+
+    monkeypatch.setattr(SimulatedFileSystem, "lock", held)
+    with pytest.raises(ConfigurationError, match=told):
+        manager_on(machine)
 
 
 def test_jobs_of_one_file_may_be_under_way_together_and_the_newest_wins(machine: Machine) -> None:

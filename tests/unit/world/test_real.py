@@ -9,13 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 import trio
 
 from kraft.raft.metadata_log import MetadataLog
-from kraft.world.ports import StepEnd, WorkFailed, World
+from kraft.world.ports import LockHeld, StepEnd, WorkFailed, World
 from kraft.world.real import RealWorld, write_to_stderr
 from kraft.world.real.files import RealFileSystem
 from kraft.world.real.loop import RealLoop
@@ -213,22 +215,51 @@ async def main():
         async with world.workers.open() as worker:
             await worker.begin(never_end, sys.argv[1] + "/work")
             await worker.next_result()
-            print("works", flush=True)
+            print(worker._process.pid, flush=True)
             await worker.next_result()
 
 trio.run(main)
 """
 
 
-def test_a_directory_whose_node_was_killed_is_locked_until_its_work_has_ended(tmp_path: Path) -> None:
+@contextmanager
+def node_with_work(directory: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """It, and the pid of its work process, which writes without end. The node is killed on the way out."""
     node = subprocess.Popen(
-        [sys.executable, "-c", ORPHAN_MAKER, str(tmp_path)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
+        [sys.executable, "-c", ORPHAN_MAKER, str(directory)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
     )
     assert node.stdout is not None
     with node.stdout:
-        assert node.stdout.readline() == b"works\n"
-        node.kill()
-        node.wait()
+        try:
+            yield node, int(node.stdout.readline())
+        finally:
+            node.kill()
+            node.wait()
+
+
+def test_a_work_process_that_is_frozen_ends_with_its_node(tmp_path: Path) -> None:
+    """A stopped process reads no end of its input. The kernel kills it."""
+    with node_with_work(tmp_path) as (_, worker):
+        os.kill(worker, signal.SIGSTOP)
+    try:
+        with RealFileSystem().lock(f"{tmp_path}/lock"):
+            pass
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
+
+
+def test_a_lock_tells_which_processes_hold_it(tmp_path: Path) -> None:
+    with node_with_work(tmp_path) as (node, worker):
+        with pytest.raises(LockHeld) as told, RealFileSystem().lock(f"{tmp_path}/lock"):
+            pass
+        assert [holder.pid for holder in told.value.holders] == sorted((node.pid, worker))
+        assert all(holder.command.startswith(sys.executable) for holder in told.value.holders)
+
+
+def test_a_directory_whose_node_was_killed_is_locked_until_its_work_has_ended(tmp_path: Path) -> None:
+    with node_with_work(tmp_path):
+        pass
     files = RealFileSystem()
     give_up = time.monotonic() + 30
     while True:
