@@ -101,6 +101,7 @@ def fetcher(options: SourceOptions, config: dict[str, str], offsets: OffsetRange
             attempts_max=options.offset_fetch_attempts_max,
             retry_ms=options.offset_fetch_retry_ms,
             refuse_names=options.refuse_names,
+            committed=options.committed,
         )
     from kraft.spark.partition_fetcher import PartitionFetcher
 

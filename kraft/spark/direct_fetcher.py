@@ -18,6 +18,7 @@ import pyarrow as pa
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.records.record_batch import RecordBatch, batches
+from kraft.spark.aborted import without_aborted
 from kraft.spark.doubt import MAJORITY_SECONDS, Doubt
 from kraft.spark.errors import not_read
 from kraft.spark.ranges import OffsetRange
@@ -25,6 +26,7 @@ from kraft.spark.record_rows import RecordRows
 from kraft.spark.wire import POOL, RETRY_SECONDS, UNKNOWN_TOPIC, WireCluster, WireConnection, WireError
 
 log = logging.getLogger(__name__)
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 FETCH_BYTES = 4 << 20
 FETCH_SPARE_BYTES = 64 << 10
 OFFSET_BYTES_FIRST = 200.0
@@ -49,7 +51,10 @@ class DirectFetcher:
         attempts_max: int,
         retry_ms: int,
         refuse_names: bool = False,
+        committed: bool = False,
     ) -> None:
+        """`committed`: records of transactions that were aborted, or are open, are left out."""
+        self.committed = committed
         self.offsets = offsets
         self.bootstrap = bootstrap
         self.fail_on_data_loss = fail_on_data_loss
@@ -119,11 +124,13 @@ class DirectFetcher:
             max_wait_ms=FETCH_WAIT_MS,
             min_bytes=1,
             max_bytes=size,
+            isolation_level=READ_COMMITTED if self.committed else READ_UNCOMMITTED,
             topics=[FetchTopic(topic=topic, partitions=[wanted])],
         )
 
     def accept(self, cluster: WireCluster, answer: Any) -> list[RecordBatch]:
-        """The batches of an answer; the position is behind them. Raises WireError for one that says no."""
+        """The batches of an answer that are to be read. The position is behind all that it holds. Raises WireError for
+        one that says no."""
         if answer.error_code not in UNKNOWN_TOPIC:
             self.gone.clear()
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -150,7 +157,7 @@ class DirectFetcher:
             and answer.high_watermark <= self.position
         ):
             self.look(cluster)
-        return found
+        return without_aborted(found, answer.aborted_transactions or ()) if self.committed else found
 
     def failed(self, cluster: WireCluster, connection: WireConnection | None, problem: OSError | WireError) -> None:
         """Look for the leader again. Raises what will not pass; a topic that stays away is loss."""

@@ -98,8 +98,7 @@ class KafkaOffsetReader:
 
     @property
     def isolation_level(self) -> IsolationLevel:
-        committed = self.options.kafka.get("isolation.level", "read_uncommitted").lower() == "read_committed"
-        return IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        return IsolationLevel.READ_COMMITTED if self.options.committed else IsolationLevel.READ_UNCOMMITTED
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Log start of those partitions that still exist."""

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 EARLIEST = -2
 LATEST = -1
 KAFKA_PREFIX = "kafka."
+ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
+"""The first is the default, as with the official connector."""
 STRATEGIES = ("subscribe", "subscribepattern", "assign")
 OF_TABLE = ("path", "provider", "owner")
 """What Spark says of a table beside its options; it says those twice, the second time as `option.<name>`."""
@@ -111,6 +113,11 @@ class SourceOptions:
     commit_group: str | None
     """A consumer group that is told how far a stream has come, for lag to be seen. Nothing ever reads it back."""
     kafka: Mapping[str, str]
+
+    @property
+    def committed(self) -> bool:
+        """Whether records of transactions that were aborted, or are open, are left out."""
+        return self.kafka.get("isolation.level", ISOLATION_LEVELS[0]).strip().lower() == ISOLATION_LEVELS[1]
 
 
 SOURCE_KEYS = frozenset(
@@ -253,14 +260,13 @@ def direct_of(given: Mapping[str, str], kafka: Mapping[str, str]) -> bool:
 
 
 def librdkafka_for(kafka: Mapping[str, str]) -> str | None:
-    """A property that only librdkafka can honour: security, read_committed, racks and the like; None if there is
-    none."""
-    plain = {"security.protocol": "plaintext", "isolation.level": "read_uncommitted"}
+    """A property that only librdkafka can honour: security, racks and the like; None if there is none."""
+    plain = {"security.protocol": ("plaintext",), "isolation.level": ISOLATION_LEVELS}
     return next(
         (
             name
             for name, value in sorted(kafka.items())
-            if name not in DIRECT_TUNING and plain.get(name) != value.strip().lower() and is_known(name)
+            if name not in DIRECT_TUNING and value.strip().lower() not in plain.get(name, ()) and is_known(name)
         ),
         None,
     )

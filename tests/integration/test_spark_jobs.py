@@ -210,17 +210,20 @@ def test_a_mirror_that_was_killed_goes_on_and_two_clusters_agree(
     assert (more.code, more.document["records"]) == (0, 100), more.err
     assert kraft(*verify).code == 0
 
-    write_alone(elsewhere, "orders", 2)
+    alone = write_alone(elsewhere, "orders", 2)
     ahead = kraft(*verify)
     assert (ahead.code, ahead.document["other_records"]) == (1, 3101), ahead.err
-    assert ahead.document["differences"] == [{"partition": 2, "count": 1, "offset": None, "other_offset": 1033}]
+    assert ahead.document["differences"] == [{"partition": 2, "count": 1, "offset": None, "other_offset": alone}]
 
 
-def write_alone(cluster: Cluster, topic: str, partition: int) -> None:
-    """A record that only this cluster has."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap})
-    producer.produce(topic, b"only here", partition=partition)
+def write_alone(cluster: Cluster, topic: str, partition: int) -> int:
+    """The offset of a record that only this cluster has. A copy has markers of transactions between its records."""
+    producer, offsets = Producer({"bootstrap.servers": cluster.bootstrap}), []
+    producer.produce(
+        topic, b"only here", partition=partition, on_delivery=lambda _, message: offsets.append(message.offset())
+    )
     assert producer.flush(30) == 0
+    return int(offsets[0])
 
 
 def test_lines_of_one_file_become_records_as_they_are(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:

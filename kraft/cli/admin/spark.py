@@ -61,7 +61,12 @@ Checkpoint = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on the way.")]
 Committed = Annotated[
-    bool, typer.Option("--read-committed", help="Leave out records of transactions that are aborted or still open.")
+    bool | None,
+    typer.Option(
+        "--read-committed/--read-uncommitted",
+        help="Leave out records of transactions that are aborted or still open (the default), or read them as well. "
+        "A run that goes on reads what the first one did.",
+    ),
 ]
 SkipLost = Annotated[
     bool, typer.Option("--skip-lost", help="Go on, with a warning, behind records that the log does not hold any more.")
@@ -124,7 +129,7 @@ def archive(
     records: Annotated[
         int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")
     ] = 1_000_000,
-    committed: Committed = False,
+    committed: Committed = None,
     skip_lost: SkipLost = False,
     replace_names: ReplaceNames = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -166,7 +171,7 @@ def mirror(
         bool, typer.Option("--no-configs", help="Create the topic with that cluster's defaults, not as this one is.")
     ] = False,
     checkpoint: Checkpoint = None,
-    committed: Committed = False,
+    committed: Committed = None,
     skip_lost: SkipLost = False,
     replace_names: ReplaceNames = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -212,7 +217,7 @@ def verify(
     ignore_timestamps: Annotated[
         bool, typer.Option("--ignore-timestamps", help="Compare keys, values and headers alone.")
     ] = False,
-    committed: Committed = False,
+    committed: Committed = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
@@ -241,7 +246,7 @@ def verify(
         other_bootstrap=other_bootstrap,
         archive=directory,
         ignore_timestamps=ignore_timestamps,
-        committed=committed,
+        committed=committed is not False,
     )
     summary = run(master, conf, quiet, lambda session, say: job(session, wanted))
     show(summary, verdict_tables(summary), output)

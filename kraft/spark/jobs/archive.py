@@ -8,7 +8,7 @@ reader of the directory sees each record once, without knowing of Spark. The che
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
     place = Path(wanted.directory).absolute()
     memory = Memory(session, str(place / CHECKPOINT))
     with memory.alone(say):
+        wanted = replace(wanted, reading=wanted.reading.settled(memory.recall(), is_begun=memory.is_begun()))
         starts = begun(wanted, found, place, memory)
         options = wanted.reading.stream_options(wanted.bootstrap, wanted.topic, wanted.records_per_batch, starts)
         writer = (

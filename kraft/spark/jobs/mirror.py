@@ -3,7 +3,7 @@ record arrives once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.memory import Memory, check_same
@@ -49,7 +49,8 @@ def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
     before = wanted.source, wanted.topic, wanted.target, wanted.target_topic
     memory = Memory(session, state_directory(wanted.checkpoint, "mirror", names, before))
     with memory.alone(say):
-        return mirror_alone(session, wanted, source, target, memory, say)
+        reading = wanted.reading.settled(memory.recall(), is_begun=memory.is_begun())
+        return mirror_alone(session, replace(wanted, reading=reading), source, target, memory, say)
 
 
 def mirror_alone(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kraft.spark.options import EARLIEST
@@ -16,11 +16,12 @@ Starts = dict[int, int]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """`committed` leaves out records of transactions that were aborted, or are still open (else they are read like
-    any other). `skip_lost` leaves out, with a warning, offsets that the log does not hold any more. `replace_names`
-    replaces bytes of header names that are not UTF-8, as Java does. What is not asked for ends the job.
+    any other). None is for what runs before chose. `skip_lost` leaves out, with a warning, offsets that the log does
+    not hold any more. `replace_names` replaces bytes of header names that are not UTF-8, as Java does. What is not
+    asked for ends the job.
     """
 
-    committed: bool = False
+    committed: bool | None = None
     skip_lost: bool = False
     replace_names: bool = False
 
@@ -56,9 +57,18 @@ class Reading:
     @property
     def remembered(self) -> dict[str, str | None]:
         """What must stay the same from run to run: a batch that is tried again has the same rows."""
-        return {"reads": "committed records" if self.committed else ALL_RECORDS}
+        return {"reads": COMMITTED_RECORDS if self.committed else ALL_RECORDS}
+
+    def settled(self, known: Mapping[str, Any] | None, *, is_begun: bool) -> Reading:
+        """With what is to be read decided: as this run asks, else as the first run did (`known` is what it noted),
+        else committed records."""
+        if self.committed is not None:
+            return self
+        before = COMMITTED_RECORDS if known is None and not is_begun else (known or {}).get("reads", ALL_RECORDS)
+        return replace(self, committed=before == COMMITTED_RECORDS)
 
 
+COMMITTED_RECORDS = "committed records"
 ALL_RECORDS = "all records"
 """What runs of versions that remember nothing of it have read."""
 AS_IT_IS = Reading()

@@ -43,10 +43,10 @@ def test_what_was_lost_and_what_cannot_be_carried_over_is_passed_when_it_is_aske
     assert (asked.fail_on_data_loss, asked.refuse_names) == (False, False)
 
 
-def test_committed_records_alone_are_read_by_the_client_that_can() -> None:
+def test_committed_records_alone_are_read_by_the_built_in_client() -> None:
     asked = batch_options(Reading(committed=True).options("h:1", "t"))
     assert asked.kafka["isolation.level"] == "read_committed"
-    assert not asked.direct
+    assert (asked.direct, asked.committed) == (True, True)
 
 
 def test_which_records_are_read_stays_the_same_from_run_to_run() -> None:
@@ -58,3 +58,21 @@ def test_which_records_are_read_stays_the_same_from_run_to_run() -> None:
         check_same(AS_IT_IS.remembered, Reading(committed=True).remembered, "here")
     with pytest.raises(JobFailed, match="reads all records"):
         check_same({"job": "mirror"}, Reading(committed=True).remembered, "here")
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "is_begun", "expected"),
+    [
+        (None, None, False, True),
+        (None, None, True, False),
+        (None, {"job": "mirror"}, True, False),
+        (None, {"reads": "all records"}, False, False),
+        (None, {"reads": "committed records"}, True, True),
+        (False, None, False, False),
+        (True, {"reads": "all records"}, True, True),
+    ],
+)
+def test_committed_records_are_read_unless_this_run_or_the_first_one_chose_otherwise(
+    asked: bool | None, known: dict[str, str] | None, is_begun: bool, expected: bool
+) -> None:
+    assert Reading(committed=asked).settled(known, is_begun=is_begun).committed is expected

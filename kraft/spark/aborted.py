@@ -1,0 +1,31 @@
+"""What a reader of committed records leaves out of a Fetch answer. Pure.
+
+A leader gives such a reader all records up to the last stable offset, and names the transactions among them that were
+aborted: each by its producer and its first offset. From there on the producer's transactional records are left out,
+up to its marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kraft.protocol.messages.fetch_response import AbortedTransaction
+from kraft.protocol.records.control_record import ControlRecordType, control_type_of
+from kraft.protocol.records.record_batch import RecordBatch
+
+
+def without_aborted(found: Sequence[RecordBatch], aborted: Iterable[AbortedTransaction]) -> list[RecordBatch]:
+    """The batches of one answer, in order, but for those of aborted transactions."""
+    waiting = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
+    open_now: set[int] = set()
+    kept = []
+    for batch in found:
+        while waiting and waiting[-1].first_offset <= batch.last_offset:
+            open_now.add(waiting.pop().producer_id)
+        if batch.is_control:
+            if control_type_of(batch.records()[0].key) == ControlRecordType.ABORT:
+                open_now.discard(batch.producer_id)
+        elif batch.is_transactional and batch.producer_id in open_now:
+            continue
+        kept.append(batch)
+    return kept
