@@ -217,11 +217,13 @@ class Round:
 
 
 def checkpointed(place: Path, topic: str) -> list[dict[str, int]]:
-    """The offsets of each batch in the checkpoint, oldest first."""
+    """The offsets of each batch in the checkpoint, oldest first, without the query's start beside the first (of the
+    partitions `00`, `01`, ...)."""
     files = sorted(
         (path for path in (place / "offsets").iterdir() if path.name.isdigit()), key=lambda path: int(path.name)
     )
-    return [json.loads(path.read_text().splitlines()[-1])[topic] for path in files]
+    found = [json.loads(path.read_text().splitlines()[-1])[topic] for path in files]
+    return [{name: end for name, end in each.items() if name == str(int(name))} for each in found]
 
 
 def text(value: Any) -> str:

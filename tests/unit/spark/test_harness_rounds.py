@@ -98,3 +98,10 @@ def test_a_stuck_driver_is_started_again_but_not_for_ever(tmp_path: Path) -> Non
     one.driver = StuckDriver(1, tmp_path)
     with pytest.raises(AssertionError, match="cannot start Python workers"):
         one.until_drained()
+
+
+def test_the_start_beside_the_first_batchs_end_is_no_offset_of_a_partition(tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    for number, line in enumerate(('{"t":{"00":0,"0":5,"010":1,"10":7}}', '{"t":{"0":6,"10":8}}')):
+        (tmp_path / "offsets" / str(number)).write_text(f"v1\n{{}}\n{line}")
+    assert rounds.checkpointed(tmp_path, "t") == [{"0": 5, "10": 7}, {"0": 6, "10": 8}]
