@@ -78,6 +78,10 @@ class Side:
         self.names: dict[str, str] = {}
         self.ids: dict[str, str] = {}
 
+    def __call__(self, name: str) -> str:
+        """The side's id of a member that has a name."""
+        return self.ids.get(name, name)
+
     async def ask(self, key: int, version: int, message: Message, client_id: str) -> Message:
         raise NotImplementedError
 
@@ -189,10 +193,14 @@ class Life:
             "describe": 8,
             "pause": 0 if self.session_ms > 10_000 else 6,
         }
+        await self.run_steps(names, steps)
+
+    async def run_steps(self, weights: dict[str, int], steps: int) -> None:
+        """Take steps at random, each as likely as its weight says."""
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
             for _ in range(steps):
-                (name,) = self.source.choices(list(names), list(names.values()))
+                (name,) = self.source.choices(list(weights), list(weights.values()))
                 await getattr(self, f"_{name}")(self.source.choice(self.clients))
             nursery.cancel_scope.cancel()
 
@@ -400,7 +408,7 @@ class Life:
         self.trace.append(label)
 
         async def one(side: Side) -> None:
-            message = build(lambda name: side.ids.get(name, name))
+            message = build(side)
             asked.answers[side.name] = await side.ask(key, version, message, f"c{client.number}" if client else "c")
 
         for side in self.sides:

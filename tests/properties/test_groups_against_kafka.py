@@ -13,6 +13,7 @@ import trio
 
 from jepsen.java.kafka import ApacheKafka
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -21,11 +22,15 @@ from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequ
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tests.capabilities import require_capability
 from tests.properties.groups_against_kafka import ArbitraryChoice, Kafka, Life, Ours
+from tests.properties.migrations_against_kafka import PARTITIONS as TOPIC_PARTITIONS
+from tests.properties.migrations_against_kafka import TOPIC, MigratingLife, OursOfBothKinds
 from tests.unit.coordinator.fakes import MemoryLog
 from tests.unit.coordinator.service import PARTITIONS, Service
 
 pytestmark = pytest.mark.java
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
+SETTINGS = {"offsets.topic.num.partitions": "4", "group.consumer.assignment.interval.ms": "0"}
+MIGRATIONS = range(100, 140 if SOAK else 104)
 LOADING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 
 
@@ -34,15 +39,17 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     require_capability("java17")
     require_capability("mvn")
     directory: Path = tmp_path_factory.mktemp("kafka")
-    with ApacheKafka(directory, settings={"offsets.topic.num.partitions": "4"}, heap="-Xmx512M -Xms128m") as kafka:
+    with ApacheKafka(directory, settings=SETTINGS, heap="-Xmx512M -Xms128m") as kafka:
         yield kafka.port
 
 
 async def make_topics(port: int) -> dict[str, bytes]:
-    """Topics t and u with two partitions on Kafka, and the topic of group offsets, which it makes late. Returns
+    """Topics t and u with two partitions on Kafka, one for migrations, and the topic of group offsets, which it makes
+    late. Returns
     their ids."""
     kafka = Kafka(port)
     topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in "tu"]
+    topics.append(CreatableTopic(name=TOPIC, num_partitions=TOPIC_PARTITIONS, replication_factor=1))
     await kafka.ask(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=topics, timeout_ms=10_000), "c")
     with trio.fail_after(30):
         while True:
@@ -53,7 +60,10 @@ async def make_topics(port: int) -> dict[str, bytes]:
                 break
             await trio.sleep(0.2)
     metadata = await kafka.ask(
-        ApiKey.METADATA, 12, MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in "tu"]), "c"
+        ApiKey.METADATA,
+        12,
+        MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in ("t", "u", TOPIC)]),
+        "c",
     )
     return {topic.name: bytes(topic.topic_id) for topic in metadata.topics}
 
@@ -69,6 +79,19 @@ async def until_coordinated(port: int, group: str) -> None:
             await trio.sleep(0.1)
 
 
+def make_service(topic_ids: dict[str, bytes]) -> Service:
+    """Our coordinator, which knows Kafka's topics by their ids."""
+    service = Service(MemoryLog(), GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0))
+    service.topics.names.append(TOPIC)
+    service.topics.counts[TOPIC] = TOPIC_PARTITIONS
+    service.topics.topic_id = topic_ids.get
+    service.topics.topic_name = lambda topic_id: next(
+        (name for name, each in topic_ids.items() if each == bytes(topic_id)), None
+    )
+    service.consumer_configs.settings = ConsumerGroupSettings(assignment_interval_ms=0)
+    return service
+
+
 @pytest.mark.parametrize(
     ("seeds", "steps", "session_ms", "rebalance_ms"),
     [
@@ -79,11 +102,7 @@ async def until_coordinated(port: int, group: str) -> None:
 def test_both_answer_alike(port, seeds, steps, session_ms, rebalance_ms):
     async def lives() -> int:
         topic_ids = await make_topics(port)
-        service = Service(MemoryLog(), GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0))
-        service.coordinator._topics.topic_id = topic_ids.get
-        service.coordinator._topics.topic_name = lambda topic_id: next(
-            (name for name, each in topic_ids.items() if each == bytes(topic_id)), None
-        )
+        service = make_service(topic_ids)
         compared = 0
         async with trio.open_nursery() as nursery:
             await nursery.start(service.coordinator.run)
@@ -109,3 +128,27 @@ def test_both_answer_alike(port, seeds, steps, session_ms, rebalance_ms):
         return compared
 
     assert trio.run(lives) > 20 * len(seeds)
+
+
+def test_both_answer_alike_while_members_change_the_protocol(port):
+    async def lives() -> tuple[int, set[str]]:
+        topic_ids = await make_topics(port)
+        service = make_service(topic_ids)
+        compared, kinds = 0, set()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(service.coordinator.run)
+            for partition in range(PARTITIONS):
+                service.coordinator.on_election(partition, 1)
+            await trio.sleep(0.1)
+            for seed in MIGRATIONS:
+                life = MigratingLife(Random(seed), OursOfBothKinds(service), Kafka(port), topic_ids)
+                await until_coordinated(port, life.group)
+                await life.run(60)
+                compared += life.compared
+                kinds |= life.kinds
+            nursery.cancel_scope.cancel()
+        return compared, kinds
+
+    compared, kinds = trio.run(lives)
+    assert compared > 20 * len(MIGRATIONS)
+    assert kinds == {"classic", "consumer"}

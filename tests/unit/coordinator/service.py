@@ -55,12 +55,13 @@ class Service:
         self.world = MemoryWorld(seed)
         self.topics = Topics("t", "u")
         self.transactions = AllVerified()
+        self.consumer_configs = PlainConsumerConfigs()
         self.coordinator = GroupCoordinator(
             config=config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0),
             log=log,
             topics=self.topics,
             transactions=self.transactions,
-            consumer_configs=PlainConsumerConfigs(),
+            consumer_configs=self.consumer_configs,
             partition_count=lambda: PARTITIONS,
             world=self.world,  # type: ignore[arg-type]  # As much of a world as coordinators use.
         )
