@@ -188,7 +188,7 @@ class NetworkContract:
             near, far = await connected(world, listener)
             other_near, other_far = await connected(world, listener)
             await near.send_all([b"unread"])
-            await far.send_all([b"unread"])
+            await far.send_all([bytes(60_000)])  # More than one record of TLS, of which closing reads one.
             await world.clock.sleep(0.01)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(wait_ended, far, "broken")
