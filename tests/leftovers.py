@@ -1,8 +1,9 @@
 """Processes that a test leaves behind: a plugin's part of `tests/guard.py`, in each worker.
 
-What a test's fixtures start may live as long as its file, what the test itself starts as long as the test. What is
-still there afterwards is killed, and turns the test red: the one that started it, or the last one of the file. A
-process is known by its environment, so that a child whose parent has died is found too.
+What a file's tests start may live as long as the file: a test may start a node again that belongs to a fixture. Only
+what a test itself started, and whose parent is gone, may not outlive the test. What is still there afterwards is
+killed, and turns the test red: the one that started it, or the last one of the file. A process is known by its
+environment, so that a child whose parent has died is found too.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ SHARED = ("kraft.testing.foreign", "org.apache.spark.deploy.SparkSubmit", "pyspa
 @dataclass(frozen=True)
 class Process:
     pid: int
+    parent: int
     command: str
     test: str
     of_fixture: bool
@@ -44,12 +46,13 @@ def processes_with(variable: str, value: str) -> list[Process]:
             environment = (place / "environ").read_bytes().split(b"\0")
             if wanted not in environment or int(place.name) == os.getpid():
                 continue
+            parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
             command = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         except OSError:
             continue  # It is gone, or is another user's.
         named = (each.decode(errors="replace") for each in environment if each.startswith(STARTED_BY.encode()))
         phase, _, test = next(named, "").partition("=")[2].partition(" ")
-        found.append(Process(int(place.name), command, test, of_fixture=phase != "call"))
+        found.append(Process(int(place.name), parent, command, test, of_fixture=phase != "call"))
     return found
 
 
@@ -103,10 +106,13 @@ class Leftovers:
             pytest.fail("\n".join(["left behind, and killed:", *told]), pytrace=False)
 
     def _left(self, *, whole_file: bool) -> list[Process]:
+        found = processes_with(self._variable, self._mark)
+        parents = {os.getpid(), *(each.pid for each in found)}
         return [
             each
-            for each in processes_with(self._variable, self._mark)
-            if not any(shared in each.command for shared in SHARED) and (whole_file or not each.of_fixture)
+            for each in found
+            if not any(shared in each.command for shared in SHARED)
+            and (whole_file or not (each.of_fixture or each.parent in parents))
         ]
 
 
