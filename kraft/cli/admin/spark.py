@@ -60,11 +60,13 @@ Checkpoint = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on the way.")]
-Committed = Annotated[
-    bool | None,
+ReadCommitted = Annotated[bool, typer.Option("--read-committed", hidden=True)]
+"""As it is by default; checkpoints of earlier versions go on as they began without it."""
+ReadUncommitted = Annotated[
+    bool,
     typer.Option(
-        "--read-committed/--read-uncommitted",
-        help="Leave out records of transactions that are aborted or still open (the default), or read them as well. "
+        "--read-uncommitted",
+        help="Read records of transactions that are aborted or still open as well. They are left out without it. "
         "A run that goes on reads what the first one did.",
     ),
 ]
@@ -75,6 +77,13 @@ ReplaceNames = Annotated[
     bool, typer.Option("--replace-header-names", help="Replace bytes of header names that are not UTF-8, as Java does.")
 ]
 LOCAL = "local[*]"
+
+
+def _isolation(committed: bool, uncommitted: bool) -> bool | None:
+    """Return whether committed records alone are read; None: what the checkpoint says, or the default."""
+    if committed and uncommitted:
+        raise typer.BadParameter("--read-committed and --read-uncommitted exclude each other")
+    return False if uncommitted else True if committed else None
 
 
 @app.command()
@@ -129,7 +138,8 @@ def archive(
     records: Annotated[
         int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")
     ] = 1_000_000,
-    committed: Committed = None,
+    read_committed: ReadCommitted = False,
+    read_uncommitted: ReadUncommitted = False,
     skip_lost: SkipLost = False,
     replace_names: ReplaceNames = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -147,7 +157,9 @@ def archive(
     parse_bootstrap(bootstrap)
     if Path(directory).exists() and not Path(directory).is_dir():
         raise typer.BadParameter(f"{directory} is a file", param_hint="DIRECTORY")
-    reading = Reading(committed=committed, skip_lost=skip_lost, replace_names=replace_names)
+    reading = Reading(
+        committed=_isolation(read_committed, read_uncommitted), skip_lost=skip_lost, replace_names=replace_names
+    )
     wanted = Archive(topic=topic, directory=directory, bootstrap=bootstrap, records_per_batch=records, reading=reading)
     show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
 
@@ -171,7 +183,8 @@ def mirror(
         bool, typer.Option("--no-configs", help="Create the topic with that cluster's defaults, not as this one is.")
     ] = False,
     checkpoint: Checkpoint = None,
-    committed: Committed = None,
+    read_committed: ReadCommitted = False,
+    read_uncommitted: ReadUncommitted = False,
     skip_lost: SkipLost = False,
     replace_names: ReplaceNames = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -196,7 +209,9 @@ def mirror(
         codec=codec.value,
         configs=not no_configs,
         checkpoint=checkpoint,
-        reading=Reading(committed=committed, skip_lost=skip_lost, replace_names=replace_names),
+        reading=Reading(
+            committed=_isolation(read_committed, read_uncommitted), skip_lost=skip_lost, replace_names=replace_names
+        ),
     )
     show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
 
@@ -217,7 +232,8 @@ def verify(
     ignore_timestamps: Annotated[
         bool, typer.Option("--ignore-timestamps", help="Compare keys, values and headers alone.")
     ] = False,
-    committed: Committed = None,
+    read_committed: ReadCommitted = False,
+    read_uncommitted: ReadUncommitted = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
@@ -246,7 +262,7 @@ def verify(
         other_bootstrap=other_bootstrap,
         archive=directory,
         ignore_timestamps=ignore_timestamps,
-        committed=committed is not False,
+        committed=_isolation(read_committed, read_uncommitted) is not False,
     )
     summary = run(master, conf, quiet, lambda session, say: job(session, wanted))
     show(summary, verdict_tables(summary), output)

@@ -256,7 +256,9 @@ def test_an_admin_without_logins_does_not_leave_the_machine_beside_a_secured_lis
     assert load(sets=[f"kraft.admin.listener={address}"]).admin_address is not None
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:9644", "localhost:0", "[::1]:9644", "off"])
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:9644", "localhost:0", "[::1]:9644", "off"], ids=["v4", "name", "v6", "off"]
+)
 def test_an_admin_on_this_machine_needs_no_key(address: str) -> None:
     load(sets=[*SECURED, f"kraft.admin.listener={address}"])
 
