@@ -61,6 +61,11 @@ def cluster_of(world: World, hosts: Sequence[str], port: int, name: str) -> Clus
     )
 
 
+ATTEMPTS_UNTOLD: Final = 2
+"""The client sends again by itself, and does not tell: a later leader than the one that appended a record may have
+acknowledged it."""
+
+
 class _Sent:
     """A transaction in the history: its records, and the offset that goes with it."""
 
@@ -182,7 +187,14 @@ class Transactor:
         value = f"{self.name}:{self._count}"
         self._count += 1
         send = self._recorder.add(
-            Send(process=self.name, began=self._recorder.now(), topic=topic, partition=partition, values=[value])
+            Send(
+                process=self.name,
+                began=self._recorder.now(),
+                topic=topic,
+                partition=partition,
+                values=[value],
+                attempts=ATTEMPTS_UNTOLD,
+            )
         )
         sent.transaction.values.append(value)
         sent.records.append((send, None))
