@@ -7,17 +7,15 @@ A seed is one history. The principal of the connection changes too, as by a seco
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import sys
 from typing import Any, Final
 
-from jepsen.simulate import check_trees
 from kraft.network.reply import Peer
 from kraft.security.acl_rules import AclRules
 from kraft.security.acls import AccessControlEntry, Operation, PatternType, Permission, ResourceKind
 from kraft.security.authorizer import Authorizer
+from tests.properties.seeds import run_seeds
 
 STEPS_A_SEED: Final = 30
 QUESTIONS_A_STEP: Final = 20
@@ -122,21 +120,11 @@ def disagreement(draw: random.Random) -> str:
     return ""
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="access_decisions", description=__doc__)
-    parser.add_argument("--these", type=int, nargs="+", required=True, help="seeds")
-    parser.add_argument("--stop", action="store_true", help="the first violation is the last seed")
-    arguments = parser.parse_args()
-    check_trees()
-    for seed in arguments.these:
-        violation = disagreement(random.Random(seed))
-        verdict = "violation" if violation else "ok"
-        violations = [f"access: {violation}"] if violation else []
-        print(json.dumps({"seed": seed, "verdict": verdict, "violations": violations}), flush=True)
-        if violation and arguments.stop:
-            return 1
-    return 0
+def violation_of(seed: int) -> str:
+    """Empty where the law holds."""
+    violation = disagreement(random.Random(seed))
+    return f"access: {violation}" if violation else ""
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_seeds("access_decisions", __doc__, violation_of))

@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import random
 import sys
 
-from jepsen.simulate import check_trees
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from kraft.storage.cleaner_manager import LogCleanerManager
@@ -21,6 +18,7 @@ from kraft.storage.log_config import LogConfig
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.node import NodeDied
+from tests.properties.seeds import run_seeds
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, content
 
 STEPS = 40
@@ -175,26 +173,14 @@ class CleanedLog:
         assert living(truth) == living(seen)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="cleaned_log", description=__doc__)
-    parser.add_argument("--these", type=int, nargs="+", required=True, help="seeds")
-    parser.add_argument("--stop", action="store_true", help="the first violation is the last seed")
-    arguments = parser.parse_args()
-    check_trees()
-    for seed in arguments.these:
-        violations = []
-        try:
-            CleanedLog(seed).live(STEPS)
-        except AssertionError as violation:
-            violations.append(f"cleaned log: {violation}")
-        print(
-            json.dumps({"seed": seed, "verdict": "violation" if violations else "ok", "violations": violations}),
-            flush=True,
-        )
-        if violations and arguments.stop:
-            return 1
-    return 0
+def violation_of(seed: int) -> str:
+    """Empty where the law holds."""
+    try:
+        CleanedLog(seed).live(STEPS)
+    except AssertionError as violation:
+        return f"cleaned log: {violation}"
+    return ""
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_seeds("cleaned_log", __doc__, violation_of))

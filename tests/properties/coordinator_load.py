@@ -6,8 +6,6 @@ high watermark stands, and wherever the state is made in between.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import sys
 from typing import Any
@@ -15,7 +13,6 @@ from unittest.mock import patch
 
 import trio
 
-from jepsen.simulate import check_trees
 from kraft.common.ids import TopicPartition
 from kraft.coordinator import latest_records
 from kraft.coordinator.group.config import GroupCoordinatorConfig
@@ -32,6 +29,7 @@ from kraft.coordinator.records.group_metadata_value import MemberMetadata
 from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.coordinator.shard_loader import load
 from kraft.protocol.records.control_record import ControlRecordType, control_key
+from tests.properties.seeds import run_seeds
 from tests.unit.coordinator.fakes import MemoryLog, PlainConsumerConfigs, Topics
 
 LOGS_A_SEED = 60
@@ -121,22 +119,12 @@ def disagreement(draw: random.Random) -> str:
         return trio.run(body)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="coordinator_load", description=__doc__)
-    parser.add_argument("--these", type=int, nargs="+", required=True, help="seeds")
-    parser.add_argument("--stop", action="store_true", help="the first violation is the last seed")
-    arguments = parser.parse_args()
-    check_trees()
-    for seed in arguments.these:
-        draw = random.Random(seed)
-        violation = next(filter(None, (disagreement(draw) for _ in range(LOGS_A_SEED))), "")
-        verdict = "violation" if violation else "ok"
-        violations = [f"coordinator load: {violation}"] if violation else []
-        print(json.dumps({"seed": seed, "verdict": verdict, "violations": violations}), flush=True)
-        if violation and arguments.stop:
-            return 1
-    return 0
+def violation_of(seed: int) -> str:
+    """Empty where the law holds."""
+    draw = random.Random(seed)
+    violation = next(filter(None, (disagreement(draw) for _ in range(LOGS_A_SEED))), "")
+    return f"coordinator load: {violation}" if violation else ""
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_seeds("coordinator_load", __doc__, violation_of))

@@ -14,17 +14,15 @@ line of JSON what came of each.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import traceback
 from random import Random
 
-from jepsen.simulate import check_trees
 from kraft.coordinator.group.classic_group import EMPTY, STABLE
 from kraft.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from kraft.protocol.error_codes import ErrorCode
 from tests.properties.groups_machine import check_group, settled
+from tests.properties.seeds import run_seeds
 from tests.unit.coordinator.classic_consumers import ClassicConsumer
 from tests.unit.coordinator.consumers import GROUP, Consumer, ConsumerHost
 from tests.unit.coordinator.group_host import rebuild
@@ -297,21 +295,11 @@ def broken_law(seed: int) -> str:
     return ""
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="migrating_group", description=__doc__)
-    parser.add_argument("--these", type=int, nargs="+", required=True, help="seeds")
-    parser.add_argument("--stop", action="store_true", help="the first violation is the last seed")
-    arguments = parser.parse_args()
-    check_trees()
-    for seed in arguments.these:
-        violation = broken_law(seed)
-        verdict = "violation" if violation else "ok"
-        violations = [f"group: {violation}"] if violation else []
-        print(json.dumps({"seed": seed, "verdict": verdict, "violations": violations}), flush=True)
-        if violation and arguments.stop:
-            return 1
-    return 0
+def violation_of(seed: int) -> str:
+    """Empty where the law holds."""
+    violation = broken_law(seed)
+    return f"group: {violation}" if violation else ""
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_seeds("migrating_group", __doc__, violation_of))

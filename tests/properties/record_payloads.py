@@ -6,18 +6,16 @@ plain decoder on them.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import sys
 from typing import NamedTuple
 
-from jepsen.simulate import check_trees
 from kraft.protocol.records.judged_records import JudgedRecords, judge_records
 from kraft.protocol.records.record import InvalidRecord, iterate_records
 from kraft.protocol.records.varint import append_varint
 from kraft.protocol.records.walked_records import walk_records
 from kraft.world.turns import at_once
+from tests.properties.seeds import run_seeds
 
 PAYLOADS_A_SEED = 300
 NUMBERS = (0, 1, 2, -1, -2, 62, 63, 64, -64, -65, 8191, 8192, -8193, 1 << 20, 1 << 40, -(1 << 40))
@@ -140,22 +138,12 @@ def disagreement(draw: random.Random) -> str:
     return "" if found == expected else f"{count} in {payload.hex()}: decoded {expected}, read {found}"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="record_payloads", description=__doc__)
-    parser.add_argument("--these", type=int, nargs="+", required=True, help="seeds")
-    parser.add_argument("--stop", action="store_true", help="the first violation is the last seed")
-    arguments = parser.parse_args()
-    check_trees()
-    for seed in arguments.these:
-        draw = random.Random(seed)
-        violation = next(filter(None, (disagreement(draw) for _ in range(PAYLOADS_A_SEED))), "")
-        verdict = "violation" if violation else "ok"
-        violations = [f"record payloads: {violation}"] if violation else []
-        print(json.dumps({"seed": seed, "verdict": verdict, "violations": violations}), flush=True)
-        if violation and arguments.stop:
-            return 1
-    return 0
+def violation_of(seed: int) -> str:
+    """Empty where the law holds."""
+    draw = random.Random(seed)
+    violation = next(filter(None, (disagreement(draw) for _ in range(PAYLOADS_A_SEED))), "")
+    return f"record payloads: {violation}" if violation else ""
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_seeds("record_payloads", __doc__, violation_of))

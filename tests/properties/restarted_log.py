@@ -9,14 +9,11 @@ files that can be made anew may be lost), a kill, or a power loss behind a flush
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jepsen.simulate import check_trees
 from kraft.common.errors import KraftError
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.protocol.records.record_batch import RecordBatch, batches
@@ -26,6 +23,7 @@ from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.storage.verification import NOT_REQUIRED
+from tests.properties.seeds import run_seeds
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, found_by_time
 
 STEPS = 40
@@ -323,26 +321,14 @@ class RestartedLog:
         self.manager.release()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="restarted_log", description=__doc__)
-    parser.add_argument("--these", type=int, nargs="+", required=True, help="seeds")
-    parser.add_argument("--stop", action="store_true", help="the first violation is the last seed")
-    arguments = parser.parse_args()
-    check_trees()
-    for seed in arguments.these:
-        violations = []
-        try:
-            RestartedLog(seed).live(STEPS)
-        except (AssertionError, KraftError, OSError) as violation:
-            violations.append(f"restarted log: {violation}")
-        print(
-            json.dumps({"seed": seed, "verdict": "violation" if violations else "ok", "violations": violations}),
-            flush=True,
-        )
-        if violations and arguments.stop:
-            return 1
-    return 0
+def violation_of(seed: int) -> str:
+    """Empty where the law holds."""
+    try:
+        RestartedLog(seed).live(STEPS)
+    except (AssertionError, KraftError, OSError) as violation:
+        return f"restarted log: {violation}"
+    return ""
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_seeds("restarted_log", __doc__, violation_of))

@@ -10,19 +10,17 @@ both isolation levels, OffsetForLeaderEpoch, DescribeProducers, OffsetFetch, the
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from jepsen.simulate import check_trees
 from kraft.client.connection import ClientConnection
 from kraft.common.errors import KraftError
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.records.record_batch import batches
 from kraft.world.simulated import Universe
+from tests.properties.seeds import run_seeds
 from tests.unit.coordinator.group_host import subscription
 from tests.unit.server.brokers import batch
 from tests.unit.server.nodes import NAME, configuration, running
@@ -460,26 +458,14 @@ def known(answer: Plain) -> Plain:
     return [known(value) for value in answer] if isinstance(answer, list) else answer
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="restarted_node", description=__doc__)
-    parser.add_argument("--these", type=int, nargs="+", required=True, help="seeds")
-    parser.add_argument("--stop", action="store_true", help="the first violation is the last seed")
-    arguments = parser.parse_args()
-    check_trees()
-    for seed in arguments.these:
-        violations = []
-        try:
-            RestartedNode(seed).live()
-        except (AssertionError, KraftError, OSError, ExceptionGroup) as violation:
-            violations.append(f"restarted node: {violation!r}")
-        print(
-            json.dumps({"seed": seed, "verdict": "violation" if violations else "ok", "violations": violations}),
-            flush=True,
-        )
-        if violations and arguments.stop:
-            return 1
-    return 0
+def violation_of(seed: int) -> str:
+    """Empty where the law holds."""
+    try:
+        RestartedNode(seed).live()
+    except (AssertionError, KraftError, OSError, ExceptionGroup) as violation:
+        return f"restarted node: {violation!r}"
+    return ""
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_seeds("restarted_node", __doc__, violation_of))

@@ -8,17 +8,15 @@ dies between any two of its appends, and another one loads what is in the log.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from random import Random
 
 import trio
 import trio.testing
 
-from jepsen.simulate import check_trees
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
+from tests.properties.seeds import run_seeds
 from tests.unit.coordinator.fakes import MemoryLog
 from tests.unit.coordinator.service import Service, run, serving, write_offsets
 
@@ -72,26 +70,14 @@ def live(seed: int) -> None:
     run(scenario)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="whole_operations", description=__doc__)
-    parser.add_argument("--these", type=int, nargs="+", required=True, help="seeds")
-    parser.add_argument("--stop", action="store_true", help="the first violation is the last seed")
-    arguments = parser.parse_args()
-    check_trees()
-    for seed in arguments.these:
-        violations = []
-        try:
-            live(seed)
-        except AssertionError as violation:
-            violations.append(f"whole operations: {violation}")
-        print(
-            json.dumps({"seed": seed, "verdict": "violation" if violations else "ok", "violations": violations}),
-            flush=True,
-        )
-        if violations and arguments.stop:
-            return 1
-    return 0
+def violation_of(seed: int) -> str:
+    """Empty where the law holds."""
+    try:
+        live(seed)
+    except AssertionError as violation:
+        return f"whole operations: {violation}"
+    return ""
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_seeds("whole_operations", __doc__, violation_of))
