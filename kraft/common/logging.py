@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
+from kraft.common.few_at_a_time import FewAtATime, MonotonicClock
+
 LogLine = Mapping[str, Any]
 Sink = Callable[[LogLine], None]
 
@@ -29,10 +31,6 @@ _TO_KAFKA: Final = {DEBUG: "DEBUG", INFO: "INFO", WARNING: "WARN", ERROR: "ERROR
 
 class WallClock(Protocol):
     def wall_ms(self) -> int: ...
-
-
-class MonotonicClock(Protocol):
-    def now(self) -> float: ...
 
 
 class _Threshold:
@@ -101,38 +99,27 @@ class RateLimitedLog:
     number by itself; its caller calls it at times, so that the end of a flood is told too.
     """
 
-    __slots__ = ("_clock", "_events_max", "_left_out", "_log", "_period_end", "_period_seconds", "_written")
+    __slots__ = ("_few", "_log")
 
     def __init__(self, log: Logger, clock: MonotonicClock, *, events_max: int, period_seconds: float) -> None:
         self._log = log
-        self._clock = clock
-        self._events_max = events_max
-        self._period_seconds = period_seconds
-        self._period_end = 0.0
-        self._written = 0
-        self._left_out = 0
+        self._few = FewAtATime(clock, events_max, period_seconds)
 
     def warning(self, event: str, **fields: Any) -> None:
         if not self._log.enabled(WARNING):
             return
-        now = self._clock.now()
-        if now >= self._period_end:
-            self._period_end = now + self._period_seconds
-            self._written = 0
-        if self._written == self._events_max:
-            self._left_out += 1
+        left_out = self._few.take()
+        if left_out is None:
             return
-        self._written += 1
-        if self._left_out:
-            fields["left_out"] = self._left_out
-            self._left_out = 0
+        if left_out:
+            fields["left_out"] = left_out
         self._log.warning(event, **fields)
 
     def tell_left_out(self, event: str, **fields: Any) -> None:
         """Write `event` with the number of warnings left out, if there are any and their period is over."""
-        if self._left_out and self._clock.now() >= self._period_end:
-            self._log.warning(event, left_out=self._left_out, **fields)
-            self._left_out = 0
+        left_out = self._few.left_out_of_the_last()
+        if left_out:
+            self._log.warning(event, left_out=left_out, **fields)
 
 
 class Loggers:

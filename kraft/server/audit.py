@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kraft.common.config.checks import super_users
 from kraft.common.config.node_config import NodeConfig
+from kraft.common.few_at_a_time import FewAtATime
 from kraft.handlers.audited_changes import CONFIG, CREDENTIAL, QUOTA, Change
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.security.acls import (
@@ -23,8 +24,7 @@ from kraft.security.acls import (
 )
 from kraft.security.authorizer import Authorizer
 from kraft.server.event_journal import EventJournal, EventKind
-from kraft.server.few_at_a_time import FewAtATime
-from kraft.server.login_audit import LoginAudit
+from kraft.server.login_audit import PERIOD_SECONDS, TOLD_MAX, LoginAudit
 
 if TYPE_CHECKING:
     from kraft.common.logging import Loggers
@@ -47,7 +47,7 @@ class AuditLog:
         self._events = events
         self._log = loggers.get("security")
         self.logins = LoginAudit(events, self._log, clock)
-        self._denials = FewAtATime(clock)
+        self._denials = FewAtATime(clock, TOLD_MAX, PERIOD_SECONDS)
 
     def handle_denied(self, principal: str, host: str, operation: int, kind: int, name: str) -> None:
         """See `AuditListener`. `untold`: denials since the last one told that were too many to tell."""

@@ -10,14 +10,17 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kraft.common.few_at_a_time import FewAtATime
 from kraft.server.event_journal import EventJournal, EventKind
-from kraft.server.few_at_a_time import FewAtATime
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
     from kraft.network.login_outcome import LoginOutcome, Report
     from kraft.world.ports import Clock
 
+TOLD_MAX: Final = 20
+"""Events of one kind, as failed logins or denials, that are told in one period."""
+PERIOD_SECONDS: Final = 10.0
 HOSTS_MAX: Final = 100
 """Addresses with counters of their own. Failures from further ones are counted together."""
 OTHER_HOSTS: Final = "other"
@@ -33,7 +36,7 @@ class LoginAudit:
     def __init__(self, events: EventJournal, log: Logger, clock: Clock) -> None:
         self._events = events
         self._log = log
-        self._few = FewAtATime(clock)
+        self._few = FewAtATime(clock, TOLD_MAX, PERIOD_SECONDS)
         self._hosts: set[str] = set()
         self._successes: dict[tuple[str, str], int] = {}
         self._failures: dict[tuple[str, str, str, str], int] = {}

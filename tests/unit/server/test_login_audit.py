@@ -7,8 +7,14 @@ from typing import Any
 from kraft.common.logging import Loggers
 from kraft.network.login_outcome import CREDENTIALS, LoginOutcome
 from kraft.server.event_journal import EventJournal, EventKind
-from kraft.server.few_at_a_time import TOLD_MAX, WINDOW_SECONDS
-from kraft.server.login_audit import CHARACTERS_MAX, HOSTS_MAX, OTHER_HOSTS, LoginAudit
+from kraft.server.login_audit import (
+    CHARACTERS_MAX,
+    HOSTS_MAX,
+    OTHER_HOSTS,
+    PERIOD_SECONDS,
+    TOLD_MAX,
+    LoginAudit,
+)
 from kraft.world.simulated import Universe
 
 
@@ -59,7 +65,7 @@ def test_whoever_guesses_in_a_loop_fills_neither_log_nor_journal_nor_metrics() -
         series = dict(audited.audit.failures())
         assert (len(series), sum(series.values())) == (HOSTS_MAX + 1, 2654)
         assert series["CLIENTS", "PLAIN", OTHER_HOSTS, "credentials"] == 2654 - HOSTS_MAX
-        await audited.clock.sleep(WINDOW_SECONDS)
+        await audited.clock.sleep(PERIOD_SECONDS)
         audited.fail()
         assert audited.events.since().events[-1].fields["untold"] == 2654 - TOLD_MAX
 

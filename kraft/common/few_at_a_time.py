@@ -1,0 +1,43 @@
+"""A bound for what a peer can cause as often as it likes: few are told in a period, the others are counted."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class MonotonicClock(Protocol):
+    def now(self) -> float:
+        """Seconds; only rises."""
+
+
+class FewAtATime:
+    """Of one kind of event: the first `told_max` of each period are told."""
+
+    __slots__ = ("_clock", "_left_out", "_period_end", "_period_seconds", "_told", "_told_max")
+
+    def __init__(self, clock: MonotonicClock, told_max: int, period_seconds: float) -> None:
+        self._clock = clock
+        self._told_max = told_max
+        self._period_seconds = period_seconds
+        self._period_end = 0.0
+        self._told = 0
+        self._left_out = 0
+
+    def take(self) -> int | None:
+        """Return how many were left out since the last one that was told, or None if this one is left out, too."""
+        now = self._clock.now()
+        if now >= self._period_end:
+            self._period_end, self._told = now + self._period_seconds, 0
+        if self._told == self._told_max:
+            self._left_out += 1
+            return None
+        self._told += 1
+        return self._forget()
+
+    def left_out_of_the_last(self) -> int:
+        """Return how many were left out, once their period is over."""
+        return self._forget() if self._clock.now() >= self._period_end else 0
+
+    def _forget(self) -> int:
+        left_out, self._left_out = self._left_out, 0
+        return left_out
