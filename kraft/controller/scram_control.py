@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from kraft.common.errors import ApiError
 from kraft.controller.controller_result import ControllerResult, check_operation_size
@@ -18,9 +18,7 @@ from kraft.protocol.messages.alter_user_scram_credentials_response import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
-from kraft.security.scram_credentials import MECHANISMS, ScramMechanism, keys_of
-
-_BY_NUMBER: Final = {mechanism.number: mechanism for mechanism in MECHANISMS.values()}
+from kraft.security.scram_credentials import BY_NUMBER, ScramMechanism, keys_of
 
 
 def alter_user_scram_credentials(
@@ -65,7 +63,7 @@ def _record(view: ControllerView, change: Any) -> Any:
     """What puts or removes one credential. Raises ApiError."""
     if not change.name:
         raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-    mechanism = _BY_NUMBER.get(change.mechanism)
+    mechanism = BY_NUMBER.get(change.mechanism)
     if mechanism is None:
         raise ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     if isinstance(change, ScramCredentialUpsertion):

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
+from kraft.common.config.alterations import OPERATION_NAMES
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import TOPIC_KEYS, is_secret
 from kraft.protocol.error_codes import ErrorCode
-from kraft.security.scram_credentials import MECHANISMS
+from kraft.security.scram_credentials import BY_NUMBER
 
 CONFIG, QUOTA, CREDENTIAL = "config", "quota", "credential"
-_MECHANISM_NAMES: Final = {each.number: each.name for each in MECHANISMS.values()}
 _SET, _DELETE = "set", "delete"
-_OPERATIONS: Final = {0: _SET, 1: _DELETE, 2: "append", 3: "subtract"}
 _RESOURCE_NAMES: Final = {
     ResourceType.TOPIC: "topic",
     ResourceType.BROKER: "broker",
@@ -49,7 +48,8 @@ def config_changes(request: Any, response: Any) -> Iterator[Change]:
             "resource_name": resource.resource_name,
         }
         for config in resource.configs:
-            operation = _OPERATIONS.get(getattr(config, "config_operation", -1), "replace")
+            code = getattr(config, "config_operation", None)
+            operation = "replace" if code is None else OPERATION_NAMES[code].lower()
             shows = operation != _DELETE and not _hides(resource.resource_type, config.name)
             yield Change(
                 CONFIG, {**where, "key": config.name, "change": operation, "value": config.value if shows else None}
@@ -85,5 +85,5 @@ def credential_changes(request: Any, response: Any) -> Iterator[Change]:
     for change, entries in ((_SET, request.upsertions), (_DELETE, request.deletions)):
         for entry in entries:
             if entry.name in done:
-                mechanism = _MECHANISM_NAMES.get(entry.mechanism, str(entry.mechanism))
+                mechanism = BY_NUMBER[entry.mechanism].name
                 yield Change(CREDENTIAL, {"user": entry.name, "mechanism": mechanism, "change": change})

@@ -84,9 +84,8 @@ async def describe(
     _require_protocol(broker)
     response = await broker.groups.consumer.describe(request)
     access = access_of(context, broker)
-    hidden: list[str] = []
     turn = Turn()
-    for group in response.groups:
+    for index, group in enumerate(response.groups):
         if turn.is_over(1 + len(group.members)):
             await turn.next()
         if group.error_code != ErrorCode.NONE:
@@ -96,9 +95,6 @@ async def describe(
         if access is not None and not all(
             access.allows(Operation.DESCRIBE, ResourceKind.TOPIC, name) for name in _topics_of(group)
         ):
-            hidden.append(group.group_id)
-    for index, group in enumerate(response.groups if hidden else ()):
-        if group.group_id in hidden:
             response.groups[index] = DescribedGroup(
                 group_id=group.group_id,
                 error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,

@@ -50,12 +50,11 @@ ASKED_BY_CONTROLLER: PermissionCheck = _Anybody()
 """A broker hands the request on; the controller asks, as the client's principal."""
 
 
-def check_cluster(operation: int, context: RequestContext, access: Access) -> None:
-    """Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
+def check_cluster(operation: int, context: RequestContext, access: Access, *, tells_why: bool = True) -> None:
+    """Raises ApiError CLUSTER_AUTHORIZATION_FAILED, without a message unless `tells_why`."""
     if not access.allows(operation, CLUSTER, CLUSTER_NAME):
-        raise ApiError(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Request {api_keys.name_of(context.api_key)} is not authorized."
-        )
+        why = f"Request {api_keys.name_of(context.api_key)} is not authorized." if tells_why else ""
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, why)
 
 
 def check_transactional_id(operation: int, transactional_id: str, access: Access) -> None:
@@ -78,10 +77,7 @@ class OnCluster:
     ) -> Any:
         """Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
         if self._or_else is None or not access.may(self._or_else, CLUSTER):
-            if not self._tells_why and not access.allows(self._operation, CLUSTER):
-                raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-            if self._tells_why:
-                check_cluster(self._operation, context, access)
+            check_cluster(self._operation, context, access, tells_why=self._tells_why)
         assert handler.serve_function is not None
         return await handler.serve_function(request, context, services)
 

@@ -29,6 +29,8 @@ MECHANISMS: Final = {
     for each in (ScramMechanism("SCRAM-SHA-256", 1, "sha256"), ScramMechanism("SCRAM-SHA-512", 2, "sha512"))
 }
 
+BY_NUMBER: Final = {each.number: each for each in MECHANISMS.values()}
+
 
 class ScramKeys(NamedTuple):
     stored_key: bytes

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jepsen.three_nodes import until
 from kraft.cli.admin.app import main
 from kraft.testing.node_process import NodeProcess
 
@@ -65,13 +65,6 @@ def growing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Grow
         yield grown
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def test_the_first_consumer_after_others_joined_has_its_offsets_copied(growing: Growing) -> None:
     growing.join(2, 3)
     growing.commit("g")
@@ -84,11 +77,11 @@ def test_offsets_from_before_are_told_and_copied_by_one_command(growing: Growing
     assert growing.copies("__consumer_offsets") == {1}
     assert growing.reasons() == {}
     growing.join(2, 3)
-    until(lambda: "internal_topic_few_copies" in growing.reasons())
+    until(lambda: "internal_topic_few_copies" in growing.reasons(), "the finding", SECONDS_MAX)
     command = growing.reasons()["internal_topic_few_copies"].split("`")[1]
     assert command == "kraft topics alter __consumer_offsets --replication-factor 3"
     growing.kraft(*shlex.split(command)[1:])
-    until(lambda: growing.reasons() == {})
+    until(lambda: growing.reasons() == {}, "a healthy cluster", SECONDS_MAX)
     assert growing.copies("__consumer_offsets") == {3}
     [group] = growing.kraft("groups", "describe", "g")["groups"]
     assert [each["committed_offset"] for each in group["offsets"]] == [0]
@@ -101,6 +94,6 @@ def test_more_copies_than_brokers_are_refused_and_nothing_is_changed(growing: Gr
     altered = growing.kraft("topics", "alter", "t", "-r", "2", "-c", "min.insync.replicas=2")
     assert (altered["replication_factor"], altered["configs"]) == (2, {"min.insync.replicas": "2"})
     assert growing.copies("t") == {2}
-    until(lambda: growing.reasons() == {})
+    until(lambda: growing.reasons() == {}, "a healthy cluster", SECONDS_MAX)
     growing.kraft("topics", "alter", "t", "-r", "1")
-    until(lambda: growing.copies("t") == {1})
+    until(lambda: growing.copies("t") == {1}, "one copy", SECONDS_MAX)

@@ -295,9 +295,9 @@ async def _alter(
 ) -> None:
     """All of it, or nothing: what can be refused is checked first."""
     resource = configs.Resource(configs.TOPIC, name)
-    if changes and not dry_run:
-        await configs.alter_configs(cluster, resource, changes, validate_only=True)
     if copies is not None:
+        if changes and not dry_run:
+            await configs.alter_configs(cluster, resource, changes, validate_only=True)
         await _copy(cluster, name, copies, wait=bool(changes), dry_run=dry_run)
     if changes and partitions is not None and not dry_run:
         await topics.grow_topic(cluster, name, partitions, validate_only=True)
