@@ -260,8 +260,18 @@ class ClusterRun(SimulatedRun):
         while not await find_coordinator(session, GROUP):
             await session.pause(0.5)
         if self.transaction_level < 2:
+            while not self._controllers_have_registered():  # A controller allows no change before all voters have.
+                await session.pause(0.5)
             await set_level(self.cluster("features"), self.transaction_level, SAFE_DOWNGRADE)
         session.close()
+
+    def _controllers_have_registered(self) -> bool:
+        """Whether every node knows of every voter which features it serves."""
+        return all(
+            voter in node.shared.loader.image.cluster.controllers
+            for _, node in self.observer.living()
+            for voter in node.shared.raft.voters.ids
+        )
 
     def _start_clients(self, nursery: trio.Nursery) -> tuple[list[Client], list[Member]]:
         recorder = self.recorder
