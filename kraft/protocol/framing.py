@@ -117,11 +117,24 @@ def response_correlation_id(frame: Bytes) -> int:
 
 def decode_response(api_key: int, api_version: int, frame: Bytes) -> tuple[int, Message]:
     """The correlation id and the body of a whole response frame. Raises ProtocolError."""
-    correlation_id = response_correlation_id(frame)
-    position = skip_tagged_fields(frame, 4) if api_keys.response_header_version(api_key, api_version) else 4
+    correlation_id, position = _response_start(api_key, api_version, frame)
     message, end = api_keys.response_class(api_key).decode_from(frame, position, api_version)
     _check_end(frame, end, api_key, api_version)
     return correlation_id, message
+
+
+def decode_response_in_turns(api_key: int, api_version: int, frame: Bytes) -> Turns[tuple[int, Message]]:
+    """As `decode_response`; pauses after every TURN_ELEMENTS elements."""
+    correlation_id, position = _response_start(api_key, api_version, frame)
+    message, end = yield from api_keys.response_class(api_key).decode_in_turns(frame, position, api_version)
+    _check_end(frame, end, api_key, api_version)
+    return correlation_id, message
+
+
+def _response_start(api_key: int, api_version: int, frame: Bytes) -> tuple[int, int]:
+    """The correlation id, and where the body starts."""
+    correlation_id = response_correlation_id(frame)
+    return correlation_id, skip_tagged_fields(frame, 4) if api_keys.response_header_version(api_key, api_version) else 4
 
 
 def _check_end(frame: Bytes, end: int, api_key: int, api_version: int) -> None:

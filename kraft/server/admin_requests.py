@@ -17,9 +17,10 @@ from kraft.network.cold_reads import ColdReads
 from kraft.network.reply import FileRange, Peer, Reply
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.framing import SIZE_BYTES, decode_response, encode_request
+from kraft.protocol.framing import SIZE_BYTES, decode_response_in_turns, encode_request
 from kraft.protocol.schema import Message
 from kraft.world.ports import Threads
+from kraft.world.turns import in_turns
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -74,7 +75,8 @@ class LocalRequests:
     async def _answer(self, api_key: int, version: int, frame: memoryview) -> Message:
         pending = self._dispatcher.dispatch(self._peer, frame)
         reply = pending if isinstance(pending, Reply) else await pending
-        _, response = decode_response(api_key, version, memoryview(await self._bytes_of(reply))[SIZE_BYTES:])
+        answer = memoryview(await self._bytes_of(reply))[SIZE_BYTES:]
+        _, response = await in_turns(decode_response_in_turns(api_key, version, answer))
         return response
 
     async def _bytes_of(self, reply: Reply) -> bytearray:

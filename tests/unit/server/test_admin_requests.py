@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import trio
 
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.errors import ApiError, ProtocolError
@@ -20,18 +21,24 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import encode_response
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.protocol.messages.metadata_request import MetadataRequest
+from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from kraft.server.admin_requests import LocalRequests
 from kraft.world.ports import Threads as ThreadsPort
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import simulate
 
+FETCHES = Registry(BROKER, [Handler(1, (4, 12), permission=ANYBODY)])
 
-def local_requests(dispatcher: RequestDispatcher, threads: ThreadsPort, lines: list[Any]) -> LocalRequests:
+
+def local_requests(
+    dispatcher: RequestDispatcher, threads: ThreadsPort, lines: list[Any], registry: Registry = FETCHES
+) -> LocalRequests:
     log = Loggers(lines.append, cast("Any", SimpleNamespace(wall_ms=lambda: 0))).get("http_admin")
     return LocalRequests(
         dispatcher,
-        Registry(BROKER, [Handler(1, (4, 12), permission=ANYBODY)]),
+        registry,
         Endpoint("PLAINTEXT", "localhost", 9092),
         threads,
         log,
@@ -119,5 +126,33 @@ def test_an_answer_that_the_broker_could_not_make_is_no_fault_of_the_request() -
         )
         assert (await refusal(Reply((b"nonsense",)), world.threads)).code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert (await refusal(OSError(errno.EIO, "the disk"), world.threads)).code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    simulate(play)
+
+
+def test_others_are_served_while_the_answer_about_ten_thousand_partitions_is_decoded() -> None:
+    async def play(universe: Universe) -> None:
+        partitions = [
+            MetadataResponsePartition(partition_index=index, leader_id=1, replica_nodes=[1, 2, 3], isr_nodes=[1, 2, 3])
+            for index in range(10_000)
+        ]
+        answer = MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=partitions)])
+        dispatcher = cast("RequestDispatcher", Answering(Reply((bytes(encode_response(3, 12, 1, answer)),))))
+        registry = Registry(BROKER, [Handler(3, (12, 12), permission=ANYBODY)])
+        local = local_requests(dispatcher, universe.world_for("a").threads, [], registry)
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                await trio.lowlevel.checkpoint()
+                turns += 1
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(other)
+            response: Any = await local.call(3, 12, MetadataRequest())
+            nursery.cancel_scope.cancel()
+        assert len(response.topics[0].partitions) == 10_000
+        assert turns >= 3
 
     simulate(play)
