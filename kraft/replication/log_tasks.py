@@ -17,9 +17,10 @@ from kraft.common.errors import OutOfResources, StorageError
 from kraft.common.set_aside import SetAside
 from kraft.replication.log_cleaner_threads import LogCleaner
 from kraft.replication.log_flusher import LogFlusher
-from kraft.replication.step_driver import write_checkpoint
+from kraft.replication.step_driver import run_steps, serve_others, write_checkpoint
 from kraft.storage.log_directory import CheckpointJob, LogDirectory
 from kraft.storage.log_manager import LogManager
+from kraft.storage.steps import Steps
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
 
@@ -125,23 +126,23 @@ class LogTasks:
                 self._log.error("delayed deletion failed", reason=str(problem))
 
     async def checkpoint_recovery_points(self) -> None:
-        await self._write(self._logs.recovery_checkpoints())
+        await self._checkpoint(LogDirectory.gather_recovery_points)
 
     async def checkpoint_high_watermarks(self) -> None:
-        await self._write(self._logs.high_watermark_checkpoints())
+        await self._checkpoint(LogDirectory.gather_high_watermarks)
 
-    async def _write(self, jobs: list[tuple[LogDirectory, CheckpointJob]]) -> None:
-        for done, (directory, job) in enumerate(jobs):
-            if not job.contents:
+    async def _checkpoint(self, gather: Callable[[LogDirectory], Steps[CheckpointJob]]) -> None:
+        for directory in self._logs.online():
+            job = await run_steps(gather(directory), self._world.threads.run, serve_others)
+            if not job.contents or not directory.is_online:
                 continue
             try:
                 await write_checkpoint(job, self._world.threads)
             except StorageError as problem:
                 directory.checkpoint_missed()
                 self._failed(directory, problem, "checkpoint")
-            except BaseException:  # The node stops: its last checkpoints may not take these for written.
-                for missed, _ in jobs[done:]:
-                    missed.checkpoint_missed()
+            except BaseException:  # The node stops: its last checkpoints may not take this one for written.
+                directory.checkpoint_missed()
                 raise
 
     async def flush_due(self) -> None:

@@ -8,9 +8,10 @@ partitions can be created at once.
 
 from __future__ import annotations
 
+from kraft.common.errors import CorruptData
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.protocol.records.record_batch import RecordBatch
-from kraft.storage.checkpoints import partition_metadata_text, write_file
+from kraft.storage.checkpoints import partition_metadata_text, read_partition_metadata, write_file
 from kraft.storage.file_cache import FileCache, OpenFile
 from kraft.storage.log_files import DELETED_SUFFIX, PARTITION_METADATA
 from kraft.storage.log_reader import EMPTY, FetchData, find_batch_by_timestamp, read_slices, segment_at
@@ -59,6 +60,15 @@ class LocalLog:
         if self.topic_id is not None:
             write_file(self.cache.files, self.path(PARTITION_METADATA), partition_metadata_text(self.topic_id).encode())
         self.files_exist = self.unsynced_directory = self.unsynced_names = True
+
+    def read_topic_id(self, events: list[str]) -> Uuid | None:
+        """The id in partition.metadata. None where a power loss left the file unfinished: it becomes durable with the
+        first flush. `events` gets what is wrong with the file."""
+        try:
+            return read_partition_metadata(self.cache.files, self.path(PARTITION_METADATA))
+        except CorruptData as problem:
+            events.append(str(problem))
+            return None
 
     # Growing
 

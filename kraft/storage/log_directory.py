@@ -34,6 +34,8 @@ from kraft.storage.log_files import (
     parse_directory_name,
 )
 from kraft.storage.meta_properties import meta_properties_path
+from kraft.storage.offset_table import OffsetTable
+from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FileSystem, LockHeld, LockHolder
@@ -42,6 +44,8 @@ NO_BROKER_EPOCH = -1
 GONE_MAX = 10_000
 """Names of logs remembered because checkpoints may still tell of them; beyond that any new log has the checkpoints
 written anew."""
+LOGS_PER_STEP = 500
+"""Logs that a checkpoint looks at before others have their turn."""
 PREPARED = ".prepared"  # Not the name that `replace_file` uses: both may be under way.
 
 
@@ -133,8 +137,11 @@ class LogDirectory:
         "_clean_newest",
         "_files",
         "_gone",
+        "_high_watermarks",
         "_jobs",
         "_points",
+        "_recovery_points",
+        "_starts",
         "_written",
         "absent",
         "clean_offsets",
@@ -143,6 +150,7 @@ class LogDirectory:
         "failure",
         "futures",
         "logs",
+        "moved_high_watermarks",
         "path",
         "was_clean",
     )
@@ -166,6 +174,9 @@ class LogDirectory:
         """How far the logs here are clean. The disk never has more of a log, unless that is gone."""
         self._clean_newest: dict[str, bytes] = {}
         self._jobs = 0
+        self._recovery_points, self._starts, self._high_watermarks = OffsetTable(), OffsetTable(), OffsetTable()
+        self.moved_high_watermarks: dict[TopicPartition, None] = {}
+        """Logs whose high watermark `_high_watermarks` may not have. Each log here adds itself."""
 
     @property
     def is_online(self) -> bool:
@@ -186,6 +197,12 @@ class LogDirectory:
             raise ConfigurationError([f"{self.path}: {_in_use(held.holders)}"]) from None
 
     # Logs come and go
+
+    def adopt(self, log: UnifiedLog) -> None:
+        """A log lives here from now on."""
+        self.logs[log.topic_partition] = log
+        log.moved_high_watermarks = self.moved_high_watermarks
+        self.moved_high_watermarks[log.topic_partition] = None
 
     def find_logs(self) -> tuple[list[TopicPartition], list[str]]:
         """The logs on the disk, by name, and the directories of those that were to be deleted. Raises OSError."""
@@ -215,6 +232,8 @@ class LogDirectory:
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """What checkpoints on the disk tell of a log that is here no more is not to count for another of its name."""
+        for table in (self._recovery_points, self._starts, self._high_watermarks):
+            table.drop(topic_partition)
         self._points.pop(topic_partition, None)
         self.clean_offsets.pop(topic_partition, None)
         if len(self._gone) < GONE_MAX:
@@ -259,15 +278,32 @@ class LogDirectory:
 
     def recovery_checkpoints(self) -> CheckpointJob:
         """Recovery points and log starts, those of copies too; only files whose content has changed."""
-        points, starts = {}, {}
-        for topic_partition, log in (*self.futures.items(), *self.logs.items()):
-            if log.local.files_exist:
-                point = points[topic_partition] = log.flush_state.recovery_point_to_keep(log.log_end_offset)
-                if topic_partition in self._points:
-                    self._points[topic_partition] = max(point, self._points[topic_partition])
-                if log.log_start_offset > log.segments[0].base_offset:
-                    starts[topic_partition] = log.log_start_offset
-        return self._job({RECOVERY_POINT_CHECKPOINT: points, LOG_START_OFFSET_CHECKPOINT: starts})
+        return run_here(self.gather_recovery_points())
+
+    def gather_recovery_points(self) -> Steps[CheckpointJob]:
+        """Likewise, in steps. A log may change after it was looked at, as after a job was made:
+        `no_recovery_point_beyond` goes by what was taken from it."""
+        for done, log in enumerate((*self.futures.values(), *self.logs.values())):
+            if self._holds(log) and log.local.files_exist:
+                self._take_recovery_point(log)
+            if done % LOGS_PER_STEP == LOGS_PER_STEP - 1:
+                yield None
+        return self._job({RECOVERY_POINT_CHECKPOINT: self._recovery_points, LOG_START_OFFSET_CHECKPOINT: self._starts})
+
+    def _holds(self, log: UnifiedLog) -> bool:
+        topic_partition = log.topic_partition
+        return self.logs.get(topic_partition) is log or self.futures.get(topic_partition) is log
+
+    def _take_recovery_point(self, log: UnifiedLog) -> None:
+        topic_partition = log.topic_partition
+        point = log.flush_state.recovery_point_to_keep(log.log_end_offset)
+        self._recovery_points.put(topic_partition, point)
+        if topic_partition in self._points:
+            self._points[topic_partition] = max(point, self._points[topic_partition])
+        if log.log_start_offset > log.segments[0].base_offset:
+            self._starts.put(topic_partition, log.log_start_offset)
+        else:
+            self._starts.drop(topic_partition)
 
     def no_recovery_point_beyond(
         self, topic_partition: TopicPartition, offset: int, *, start_falls: bool = False
@@ -288,22 +324,35 @@ class LogDirectory:
         self._lower_clean_offsets({topic_partition: offset})
 
     def high_watermark_checkpoint(self) -> CheckpointJob:
-        return self._job(
-            {
-                HIGH_WATERMARK_CHECKPOINT: {
-                    topic_partition: log.high_watermark for topic_partition, log in self.logs.items()
-                }
-            }
-        )
+        return run_here(self.gather_high_watermarks())
+
+    def gather_high_watermarks(self) -> Steps[CheckpointJob]:
+        """Likewise, in steps. The job has every high watermark as it is when the job is made: those that moved
+        meanwhile come with the last step."""
+        moved = self.moved_high_watermarks
+        for done in range(len(moved)):
+            if not moved:  # Another job took them.
+                break
+            self._take_high_watermark(moved.popitem()[0])
+            if done % LOGS_PER_STEP == LOGS_PER_STEP - 1:
+                yield None
+        while moved:
+            self._take_high_watermark(moved.popitem()[0])
+        return self._job({HIGH_WATERMARK_CHECKPOINT: self._high_watermarks})
+
+    def _take_high_watermark(self, topic_partition: TopicPartition) -> None:
+        log = self.logs.get(topic_partition)
+        if log is not None:
+            self._high_watermarks.put(topic_partition, log.high_watermark)
 
     def checkpoint_missed(self) -> None:
         """A job did not do its work, or may not have done it yet: the next one writes every file, changed or not."""
         self._written.clear()
 
-    def _job(self, checkpoints: dict[str, dict[TopicPartition, int]]) -> CheckpointJob:
+    def _job(self, checkpoints: Mapping[str, OffsetTable]) -> CheckpointJob:
         contents = []
-        for name, offsets in checkpoints.items():
-            content = offset_checkpoint_text(offsets).encode()
+        for name, table in checkpoints.items():
+            content = table.content()
             path = self.file(name)
             if self._written.get(path) != content:
                 self._written[path] = content

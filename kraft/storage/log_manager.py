@@ -257,7 +257,8 @@ class LogManager:
         return min(online, key=lambda directory: len(directory.logs))
 
     def _adopt(self, directory: LogDirectory, log: UnifiedLog) -> UnifiedLog:
-        directory.logs[log.topic_partition] = self._logs[log.topic_partition] = log
+        self._logs[log.topic_partition] = log
+        directory.adopt(log)
         return log
 
     def reconfigure(self, topic: str) -> None:

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kraft.common.errors import ApiError, CorruptData, StorageError
+from kraft.common.errors import ApiError, StorageError
 from kraft.common.ids import OffsetAndEpoch, TopicPartition, Uuid
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import marker_of
 from kraft.protocol.records.record_batch import CONTROL_FLAG, HEADER_SIZE, Buffer, with_offset_and_epoch
-from kraft.storage.checkpoints import read_partition_metadata
 from kraft.storage.damaged_log import DamageReport, settle_damage
 from kraft.storage.file_cache import FileCache
 from kraft.storage.flush_state import NOT_CLOSED, FlushJob, FlushState
@@ -25,7 +24,6 @@ from kraft.storage.leader_epoch_cache import LeaderEpochCache
 from kraft.storage.local_log import LocalLog
 from kraft.storage.log_append import AppendedBatch, LogAppendInfo, PendingAppend, replicated_batches
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_files import PARTITION_METADATA
 from kraft.storage.log_loader import LoadedLog, LoadReport, LogLoader
 from kraft.storage.log_reader import EMPTY, FetchData
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
@@ -65,6 +63,7 @@ class UnifiedLog:
         "local",
         "log_end_offset",
         "log_start_offset",
+        "moved_high_watermarks",
         "producer_expiration_ms",
         "topic_partition",
         "truncations",
@@ -88,6 +87,8 @@ class UnifiedLog:
         self.flush_state = FlushState(self.local, now_ms)
         self.log_start_offset = 0
         self.high_watermark = 0
+        self.moved_high_watermarks: dict[TopicPartition, None] = {}
+        """Where the log notes that its high watermark moved: its directory's, once that has adopted it."""
         self.log_end_offset = 0
         self.load_report: LoadReport | None = None
         self.damage: DamageReport | None = None
@@ -138,21 +139,12 @@ class UnifiedLog:
                 sync_directory=sync_directory,
                 doubts_transaction_indexes=doubts_transaction_indexes,
             )
-            log._adopt((yield from loader.load()))
-            on_disk = log._read_topic_id()
+            loaded = yield from loader.load()
+            log._adopt(loaded)
+            on_disk = log.local.read_topic_id(loaded.report.events)
             log.local.topic_id = on_disk or topic_id
             log.local.files_exist = on_disk is not None or topic_id is None
         return log
-
-    def _read_topic_id(self) -> Uuid | None:
-        """The id in partition.metadata. None where a power loss left the file unfinished: it becomes durable with the
-        first flush."""
-        try:
-            return read_partition_metadata(self.local.cache.files, self.local.path(PARTITION_METADATA))
-        except CorruptData as problem:
-            if self.load_report is not None:
-                self.load_report.events.append(str(problem))
-            return None
 
     def _adopt(self, loaded: LoadedLog) -> None:
         assert loaded.log_start_offset <= loaded.log_end_offset
@@ -461,10 +453,15 @@ class UnifiedLog:
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark, bounded by the log; returns its new value. It may fall only on a follower, to what
         the leader says."""
-        self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
+        self._move_high_watermark(min(max(offset, self.log_start_offset), self.log_end_offset))
         if self._producers is not None:
             self._producers.high_watermark_updated(self.high_watermark)
         return self.high_watermark
+
+    def _move_high_watermark(self, offset: int) -> None:
+        if offset != self.high_watermark:
+            self.high_watermark = offset
+            self.moved_high_watermarks[self.topic_partition] = None
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
         """Where the largest epoch not beyond `epoch` ends; (-1, -1) when unknown (KIP-101)."""
@@ -502,7 +499,7 @@ class UnifiedLog:
         assert offset <= self.log_end_offset
         self.log_start_offset = offset
         self.flush_state.closed_at = NOT_CLOSED
-        self.high_watermark = max(self.high_watermark, offset)
+        self._move_high_watermark(max(self.high_watermark, offset))
         self.leader_epoch_cache.truncate_from_start(offset)
         if self._producers is not None:
             self._producers.log_start_incremented(offset)
@@ -568,7 +565,7 @@ class UnifiedLog:
         self.local.truncate_to(offset)
         self.leader_epoch_cache.truncate_from_end(offset)
         self.log_end_offset = offset
-        self.high_watermark = min(self.high_watermark, offset)
+        self._move_high_watermark(min(self.high_watermark, offset))
         self.flush_state.truncated_to(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         if self._producers is not None:
@@ -588,7 +585,8 @@ class UnifiedLog:
         if self._producers is not None:
             self._producers.reset(offset)
         self.log_end_offset = offset
-        self.log_start_offset = self.high_watermark = offset if log_start_offset is None else log_start_offset
+        self.log_start_offset = offset if log_start_offset is None else log_start_offset
+        self._move_high_watermark(self.log_start_offset)
         self.flush_state.truncated_to(offset)
         self.flush_state.write_epochs(self.leader_epoch_cache)
 

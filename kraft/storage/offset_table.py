@@ -1,0 +1,42 @@
+"""The content of an offset checkpoint that is written again and again, kept as lines.
+
+A partition costs work when its offset changes. What stays as it was is joined, never formatted again: of ten thousand
+partitions that takes some tenths of a millisecond.
+"""
+
+from __future__ import annotations
+
+from kraft.common.ids import TopicPartition
+from kraft.storage.checkpoints import CHECKPOINT_VERSION
+
+
+class OffsetTable:
+    """Offsets by partition, in the order in which partitions were first told (Kafka keeps to none)."""
+
+    __slots__ = ("_content", "_lines", "_offsets")
+
+    def __init__(self) -> None:
+        self._offsets: dict[TopicPartition, int] = {}
+        self._lines: dict[TopicPartition, bytes] = {}
+        self._content: bytes | None = None
+
+    def put(self, topic_partition: TopicPartition, offset: int) -> None:
+        if self._offsets.get(topic_partition) != offset:
+            self._offsets[topic_partition] = offset
+            self._lines[topic_partition] = b"%b %d %d\n" % (
+                topic_partition.topic.encode(),
+                topic_partition.partition,
+                offset,
+            )
+            self._content = None
+
+    def drop(self, topic_partition: TopicPartition) -> None:
+        if self._offsets.pop(topic_partition, None) is not None:
+            del self._lines[topic_partition]
+            self._content = None
+
+    def content(self) -> bytes:
+        """The file; the same object until something changes."""
+        if self._content is None:
+            self._content = b"%d\n%d\n" % (CHECKPOINT_VERSION, len(self._lines)) + b"".join(self._lines.values())
+        return self._content
