@@ -50,8 +50,6 @@ def collected(*arguments: str) -> list[str]:
         "--collect-only",
         "-p",
         "no:cacheprovider",
-        "-p",
-        "no:schemathesis",
         "tests/unit/common",
         *arguments,
     ]
