@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
+from kraft.protocol.messages.metadata_response import MetadataResponseTopic
+from kraft.protocol.records.record import Record
 from kraft_http.deps import ClusterContext
 from kraft_http.kafka.offsets import EARLIEST, LATEST, Partition, leaders_of, list_offsets
-from kraft_http.kafka.records import fetch
+from kraft_http.kafka.outcomes import Outcome
+from kraft_http.kafka.records import Fetched, FetchedRecord, fetch, size_of
 from kraft_http.kafka.topics import describe_topic, partition_of
 from kraft_http.models.common import CollectionMetadata
-from kraft_http.models.records import ConsumedRecord, ConsumedRecords, DataType
+from kraft_http.models.records import ConsumedRecord, ConsumedRecords, DataType, UnreadPartition
 from kraft_http.record_codec import show_record
 
 ANSWER_BYTES_MAX: Final = 64 << 20
 """Of all partitions together: an answer is made in the node's memory. Partitions that have no part in it are read by
 the next request."""
+
+
+FETCHES_MAX: Final = 64
+"""Of one partition, to find its newest records behind markers, aborted records and what was compacted away."""
+READ_AT_ONCE_MAX: Final = 10_000
+FIRST_WINDOW: Final = 16
+"""Offsets before the end that are looked at first for the newest records. Each further look takes twice as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +36,8 @@ class Consumption:
 
     partition: int | None
     offset: int | None
+    positions: Mapping[int, int] | None
+    """Where to begin in each of several partitions, which are read in this order."""
     timestamp: int | None
     tail: int | None
     limit: int
@@ -33,28 +47,45 @@ class Consumption:
     committed: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bounds:
+    """Where to begin in each partition, where each ends, and why nothing of some is read."""
+
+    starts: dict[Partition, int]
+    ends: dict[Partition, int]
+    unread: dict[Partition, str] = field(default_factory=dict)
+
+
 async def consume(cluster: ClusterContext, topic_name: str, wanted: Consumption) -> ConsumedRecords:
-    """Records in order of partition and offset. Raises KafkaProblem, also for an offset outside the log."""
+    """Records in order of partition and offset. Raises KafkaProblem, also where the only partition that is asked for
+    lacks the offset."""
     topic = await describe_topic(cluster.kafka, topic_name)
-    leaders = leaders_of(topic)
-    if wanted.partition is not None:
-        chosen = (topic_name, partition_of(topic, wanted.partition).partition_index)
-        leaders = {chosen: leaders[chosen]}
-    starts, ends = await _bounds(cluster, leaders, wanted)
-    waiting_ms = wanted.timeout_ms if all(starts[partition] >= ends[partition] for partition in leaders) else 0
+    leaders = _chosen(topic, wanted)
+    alive = {partition: leader for partition, leader in leaders.items() if leader >= 0 or len(leaders) == 1}
+    bounds = await _bounds(cluster, alive or leaders, wanted)
+    starts, ends = bounds.starts, bounds.ends
+    unread = {partition: "It has no leader." for partition in leaders if partition not in alive} | bounds.unread
+    readable = [partition for partition in leaders if partition not in unread]
+    waiting_ms = wanted.timeout_ms if all(starts[partition] >= ends[partition] for partition in readable) else 0
+    if waiting_ms == 0 and (wanted.offset is None or wanted.partition is None):
+        readable = [partition for partition in readable if starts[partition] < ends[partition]]
     records: list[ConsumedRecord] = []
     positions = dict(starts)
+    if wanted.tail is not None:
+        positions = {partition: max(start, ends[partition] - wanted.tail) for partition, start in starts.items()}
     room = ANSWER_BYTES_MAX
-    for index, (partition, leader) in enumerate(leaders.items()):
-        if starts[partition] >= ends[partition] and waiting_ms == 0 and wanted.offset is None:
-            continue
+    for index, partition in enumerate(readable):
         # What is left, divided among the partitions that are left.
-        share = -(-(wanted.limit - len(records)) // (len(leaders) - index))
-        source = _Source(cluster, partition, leader, wanted)
-        found, positions[partition], size = await source.read(starts[partition], ends[partition], share, waiting_ms)
-        records += found
+        share = -(-(wanted.limit - len(records)) // (len(readable) - index))
+        source = _Source(cluster, partition, leaders[partition], wanted)
+        if wanted.tail is None:
+            found = await source.read(starts[partition], ends[partition], share, waiting_ms)
+        else:
+            found = await source.newest(starts[partition], ends[partition], min(share, wanted.tail))
+        records += found.records
+        positions[partition] = found.next_offset
         waiting_ms = 0
-        room -= size
+        room -= found.size
         if room <= 0:
             break
     return ConsumedRecords(
@@ -65,23 +96,59 @@ async def consume(cluster: ClusterContext, topic_name: str, wanted: Consumption)
         data=records,
         next_offsets={str(partition[1]): position for partition, position in positions.items()},
         end_offsets={str(partition[1]): end for partition, end in ends.items()},
+        unread_partitions=[
+            UnreadPartition(partition_id=partition, detail=detail) for (_, partition), detail in sorted(unread.items())
+        ],
     )
 
 
-async def _bounds(
-    cluster: ClusterContext, leaders: dict[Partition, int], wanted: Consumption
-) -> tuple[dict[Partition, int], dict[Partition, int]]:
-    """Where to begin in each partition, and where each ends."""
+def _chosen(topic: MetadataResponseTopic, wanted: Consumption) -> dict[Partition, int]:
+    """The partitions that are asked for, and who leads them. Raises KafkaProblem."""
+    leaders = leaders_of(topic)
+    if wanted.partition is None and wanted.positions is None:
+        return leaders
+    indexes = wanted.positions if wanted.partition is None else [wanted.partition]
+    chosen = [(topic.name or "", partition_of(topic, index).partition_index) for index in indexes or ()]
+    return {partition: leaders[partition] for partition in chosen}
+
+
+async def _bounds(cluster: ClusterContext, leaders: Mapping[Partition, int], wanted: Consumption) -> _Bounds:
+    """Raises KafkaProblem."""
     ends = await list_offsets(cluster.kafka, leaders, LATEST, committed=wanted.committed)
-    if wanted.offset is not None:
-        return dict.fromkeys(leaders, wanted.offset), ends
+    if wanted.offset is not None and wanted.partition is not None:
+        return _Bounds(starts=dict.fromkeys(leaders, wanted.offset), ends=ends)
     if wanted.timestamp is not None:
-        found = await list_offsets(cluster.kafka, leaders, wanted.timestamp)
-        return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}, ends
+        young = await list_offsets(cluster.kafka, leaders, wanted.timestamp)
+        starts = {partition: offset if offset >= 0 else ends[partition] for partition, offset in young.items()}
+        return _Bounds(starts=starts, ends=ends)
     earliest = await list_offsets(cluster.kafka, leaders, EARLIEST)
-    if wanted.tail is None:
-        return earliest, ends
-    return {partition: max(earliest[partition], ends[partition] - wanted.tail) for partition in leaders}, ends
+    if wanted.offset is None and wanted.positions is None:
+        return _Bounds(starts={partition: earliest[partition] for partition in leaders}, ends=ends)
+    latest = await list_offsets(cluster.kafka, leaders, LATEST) if wanted.committed else ends
+    asked = {partition: _asked(partition[1], wanted) for partition in leaders}
+    starts = {partition: min(max(asked[partition], earliest[partition]), latest[partition]) for partition in leaders}
+    unread = {
+        partition: f"No record has offset {asked[partition]}: the first is {earliest[partition]}, "
+        f"the next will be {latest[partition]}."
+        for partition in leaders
+        if starts[partition] != asked[partition] or (wanted.positions is None and asked[partition] == latest[partition])
+    }
+    return _Bounds(starts=starts, ends=ends, unread=unread)
+
+
+def _asked(index: int, wanted: Consumption) -> int:
+    if wanted.positions is not None:
+        return wanted.positions[index]
+    assert wanted.offset is not None
+    return wanted.offset
+
+
+class _Read(NamedTuple):
+    """Records, where to go on, and their bytes."""
+
+    records: list[ConsumedRecord]
+    next_offset: int
+    size: int = 0
 
 
 class _Source:
@@ -93,29 +160,67 @@ class _Source:
         self._leader = leader
         self._wanted = wanted
 
-    async def read(self, position: int, end: int, count: int, wait_ms: int) -> tuple[list[ConsumedRecord], int, int]:
-        """At most `count` records from `position` on, where to go on, and their bytes. What was compacted away or is
-        a marker is skipped."""
-        topic_name, index = self._partition
+    async def read(self, position: int, end: int, count: int, wait_ms: int) -> _Read:
+        """At most `count` records from `position` on. What was compacted away or is a marker is skipped. Raises
+        KafkaProblem."""
         while count > 0:
-            fetched = await fetch(
-                self._cluster.kafka,
-                topic_name,
-                index,
-                self._leader,
-                position,
-                count=count,
-                max_bytes=self._wanted.max_bytes,
-                max_wait_ms=wait_ms,
-                committed=self._wanted.committed,
-            )
+            fetched = await self._fetch(position, count, wait_ms)
             if fetched.records:
-                return (
-                    [show_record(record, index, self._wanted.data_format) for record in fetched.records],
-                    fetched.next_offset,
-                    fetched.size,
-                )
+                shown = [self._show(record, outcome) for record, outcome in fetched.records]
+                return _Read(shown, fetched.next_offset, fetched.size)
             if fetched.next_offset >= end or fetched.next_offset == position:
-                return [], fetched.next_offset, 0
+                return _Read([], fetched.next_offset)
             position = fetched.next_offset
-        return [], position, 0
+        return _Read([], position)
+
+    async def newest(self, start: int, end: int, count: int) -> _Read:
+        """The last `count` records before `end`, of about `max_bytes` together, one at least if there is any. Raises
+        KafkaProblem."""
+        found: list[FetchedRecord] = []
+        upper, width, room, fetches = end, FIRST_WINDOW, self._wanted.max_bytes, FETCHES_MAX
+        is_cut = False
+        while upper > start and len(found) < count and not is_cut:
+            lower = max(start, upper - width)
+            window: deque[FetchedRecord] = deque(maxlen=count - len(found))
+            position = lower
+            while position < upper and fetches > 0:
+                fetches -= 1
+                fetched = await self._fetch(position, min(upper - position, READ_AT_ONCE_MAX), 0)
+                window.extend(each for each in fetched.records if each.record.offset < upper)
+                is_cut |= _cut(window, room, least=0 if found else 1)
+                if fetched.next_offset == position:
+                    break
+                position = fetched.next_offset
+            if position < upper:
+                break  # What lies between its records and those that were found is not known.
+            room -= sum(size_of(record) for record, _ in window)
+            found[:0] = window
+            upper, width = lower, 2 * width
+        shown = [self._show(record, outcome) for record, outcome in found]
+        return _Read(shown, end, self._wanted.max_bytes - room)
+
+    async def _fetch(self, position: int, count: int, wait_ms: int) -> Fetched:
+        topic_name, index = self._partition
+        return await fetch(
+            self._cluster.kafka,
+            topic_name,
+            index,
+            self._leader,
+            position,
+            count=count,
+            max_bytes=self._wanted.max_bytes,
+            max_wait_ms=wait_ms,
+            committed=self._wanted.committed,
+        )
+
+    def _show(self, record: Record, outcome: Outcome | None) -> ConsumedRecord:
+        return show_record(record, self._partition[1], self._wanted.data_format, outcome)
+
+
+def _cut(window: deque[FetchedRecord], room: int, least: int) -> bool:
+    """Take out the oldest until the rest has at most `room` bytes, or is `least` records. Whether any was taken out."""
+    held = sum(size_of(record) for record, _ in window)
+    count = len(window)
+    while held > room and len(window) > least:
+        held -= size_of(window.popleft().record)
+    return len(window) < count

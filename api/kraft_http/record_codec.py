@@ -13,6 +13,7 @@ from typing import Any
 
 from kraft.protocol.records.record import HEADER_KEY_ERRORS, Record
 from kraft_http.errors import ApiProblem
+from kraft_http.kafka.outcomes import Outcome
 from kraft_http.models.records import (
     ConsumedData,
     ConsumedHeader,
@@ -97,7 +98,9 @@ def format_timestamp(timestamp_ms: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def show_record(record: Record, partition_id: int, data_format: DataType | None) -> ConsumedRecord:
+def show_record(
+    record: Record, partition_id: int, data_format: DataType | None, transaction: Outcome | None
+) -> ConsumedRecord:
     """`data_format` None: JSON where it is JSON, else text where it is UTF-8, else base64."""
     headers = [_show_header(name, value) for name, value in record.headers]
     return ConsumedRecord(
@@ -107,6 +110,7 @@ def show_record(record: Record, partition_id: int, data_format: DataType | None)
         key=show_data(record.key, data_format),
         value=show_data(record.value, data_format),
         headers=headers,
+        transaction=transaction,
     )
 
 

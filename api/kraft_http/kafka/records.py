@@ -15,8 +15,10 @@ from kraft.protocol.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from kraft.protocol.messages.delete_records_response import DeleteRecordsResponse
+from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kraft.protocol.messages.fetch_response import AbortedTransaction, FetchResponse
+from kraft.protocol.messages.fetch_response import AbortedTransaction, FetchResponse, PartitionData
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.protocol.records.builder import build_batch
@@ -25,6 +27,7 @@ from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.protocol.schema import Bytes
 from kraft_http.kafka.client import Kafka, KafkaProblem, raise_for
+from kraft_http.kafka.outcomes import Outcome, TransactionalBatch, Transactions
 
 TIMEOUT_MS = 30_000
 ALL_IN_SYNC = -1
@@ -39,8 +42,14 @@ class Appended(NamedTuple):
     """-1 when the topic keeps the producers' times."""
 
 
+class FetchedRecord(NamedTuple):
+    record: Record
+    outcome: Outcome | None
+    """Of its transaction; None where it has none."""
+
+
 class Fetched(NamedTuple):
-    records: list[Record]
+    records: list[FetchedRecord]
     next_offset: int
     """Where to go on: after the last record read, or after what a compacted or control batch skipped."""
     size: int
@@ -74,29 +83,87 @@ async def fetch(
 ) -> Fetched:
     """At most `count` records from `offset` on, one at least if there is any. Raises KafkaProblem, also if the first
     batch is damaged or too large."""
-    asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
-    request = FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=1,
-        max_bytes=max_bytes,
-        isolation_level=int(committed),
-        session_epoch=-1,
-        topics=[FetchTopic(topic=topic, partitions=[asked])],
-    )
-    response = await kafka.ask(ApiKey.FETCH, 12, request, FetchResponse, leader)
-    raise_for(response.error_code)
-    answer = response.responses[0].partitions[0]
-    raise_for(answer.error_code, subject=f"{topic}-{partition} at offset {offset}")
+    where = _Place(kafka, topic, partition, leader)
+    answer = await where.read(offset, max_bytes, max_wait_ms, committed=committed)
+    data = answer.records or b""
     reading = _Reading(offset, count)
     try:
-        reading.take(answer.records or b"", answer.aborted_transactions if committed else None)
+        reading.take(data, answer.aborted_transactions if committed else None)
     except ProtocolError as problem:
         if reading.next_offset == offset:  # Else what comes before it is the answer, and the next read meets it first.
             code = (
                 ErrorCode.MESSAGE_TOO_LARGE if isinstance(problem, DecompressedTooLarge) else ErrorCode.CORRUPT_MESSAGE
             )
             raise KafkaProblem(code, str(problem), f"{topic}-{partition} at offset {offset}") from problem
-    return Fetched(reading.found, reading.next_offset, DECODED_BYTES_MAX - reading.room)
+    transactions = Transactions()
+    if committed:
+        transactions.settled_end = reading.next_offset
+    elif any(reading.origins):
+        await _learn(transactions, where, data, offset, max_bytes, reading.origins)
+    found = [
+        FetchedRecord(record, None if batch is None else transactions.outcome(batch))
+        for record, batch in zip(reading.found, reading.origins, strict=True)
+    ]
+    return Fetched(found, reading.next_offset, DECODED_BYTES_MAX - reading.room)
+
+
+class _Place(NamedTuple):
+    """A partition and who leads it."""
+
+    kafka: Kafka
+    topic: str
+    partition: int
+    leader: int
+
+    async def read(self, offset: int, max_bytes: int, max_wait_ms: int, *, committed: bool) -> PartitionData:
+        """Raises KafkaProblem."""
+        asked = FetchPartition(partition=self.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+        request = FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=1,
+            max_bytes=max_bytes,
+            isolation_level=int(committed),
+            session_epoch=-1,
+            topics=[FetchTopic(topic=self.topic, partitions=[asked])],
+        )
+        response = await self.kafka.ask(ApiKey.FETCH, 12, request, FetchResponse, self.leader)
+        raise_for(response.error_code)
+        answer = response.responses[0].partitions[0]
+        raise_for(answer.error_code, subject=f"{self.topic}-{self.partition} at offset {offset}")
+        return answer
+
+    async def open_transactions(self) -> dict[int, int]:
+        """The first offset of each producer's open transaction. Raises KafkaProblem."""
+        asked = TopicRequest(name=self.topic, partition_indexes=[self.partition])
+        request = DescribeProducersRequest(topics=[asked])
+        response = await self.kafka.ask(ApiKey.DESCRIBE_PRODUCERS, 0, request, DescribeProducersResponse, self.leader)
+        answer = response.topics[0].partitions[0]
+        raise_for(answer.error_code, answer.error_message, f"{self.topic}-{self.partition}")
+        return {
+            producer.producer_id: producer.current_txn_start_offset
+            for producer in answer.active_producers
+            if producer.current_txn_start_offset >= 0
+        }
+
+
+async def _learn(
+    transactions: Transactions,
+    where: _Place,
+    data: Bytes,
+    offset: int,
+    max_bytes: int,
+    read: Sequence[TransactionalBatch | None],
+) -> None:
+    """What became of the transactions of the batches in `read`: first from what was read with them, then from
+    questions that cost something. Raises KafkaProblem."""
+    transactions.learn_markers(data)
+    if transactions.is_told(read):
+        return
+    transactions.open_from = await where.open_transactions()
+    if transactions.is_told(read):
+        return
+    answer = await where.read(offset, max_bytes, 0, committed=True)
+    transactions.learn_settled(answer.records or b"", answer.aborted_transactions or ())
 
 
 class _Reading:
@@ -106,6 +173,8 @@ class _Reading:
         self._offset = offset
         self._count = count
         self.found: list[Record] = []
+        self.origins: list[TransactionalBatch | None] = []
+        """Of each record its batch, where that is part of a transaction."""
         self.next_offset = offset
         self.room = DECODED_BYTES_MAX
 
@@ -121,17 +190,19 @@ class _Reading:
 
     def _take_batch(self, batch: RecordBatch) -> bool:
         """Whether more may be taken."""
+        origin = TransactionalBatch(batch.base_offset, batch.producer_id) if batch.is_transactional else None
         for record in batch.iterate_records(self.room):
             if record.offset >= self._offset:
                 self.found.append(record)
+                self.origins.append(origin)
                 self.next_offset = record.offset + 1
-                self.room -= _size(record)
+                self.room -= size_of(record)
                 if len(self.found) == self._count:
                     return False
         return True
 
 
-def _size(record: Record) -> int:
+def size_of(record: Record) -> int:
     return (
         len(record.key or b"")
         + len(record.value or b"")

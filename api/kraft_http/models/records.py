@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from kraft_http.kafka.outcomes import Outcome
 from kraft_http.models.common import INT32_MAX, Body, Collection
 
 
@@ -101,6 +102,18 @@ class ConsumedRecord(BaseModel):
     key: ConsumedData | None
     value: ConsumedData | None
     headers: list[ConsumedHeader]
+    transaction: Outcome | None = Field(
+        description=(
+            "What became of the transaction that wrote it; null for a record without one. `undecided`: it has ended "
+            "behind what was read, and behind one that is still open."
+        )
+    )
+
+
+class UnreadPartition(BaseModel):
+    partition_id: int
+    detail: str
+    """Why nothing of it was read."""
 
 
 class ConsumedRecords(Collection):
@@ -109,3 +122,6 @@ class ConsumedRecords(Collection):
     data: list[ConsumedRecord]
     next_offsets: dict[str, int] = Field(description="For each partition that was read, the offset to go on from.")
     end_offsets: dict[str, int] = Field(description="For each partition that was read, its end when it was read.")
+    unread_partitions: list[UnreadPartition] = Field(
+        description="Partitions of which nothing was read, since they lack the offset or a leader."
+    )

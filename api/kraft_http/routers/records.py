@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 from starlette.requests import ClientDisconnect
@@ -28,6 +28,7 @@ from kraft_http.producing import ACKNOWLEDGED, Producer
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics/{topic_name}", tags=["Records"])
 
+POSITIONS_LENGTH_MAX: Final = 8192
 _PRODUCE_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -149,7 +150,15 @@ async def consume_records(
         int | None, Query(ge=0, le=INT64_MAX, description="Begin with the first record at or after this time in ms.")
     ] = None,
     tail: Annotated[
-        int | None, Query(ge=1, le=10_000, description="Begin so many offsets before the end of each partition.")
+        int | None, Query(ge=1, le=10_000, description="The newest records of each partition, so many at most.")
+    ] = None,
+    positions: Annotated[
+        str | None,
+        Query(
+            pattern=r"^\d{1,10}:\d{1,19}(,\d{1,10}:\d{1,19})*$",
+            max_length=POSITIONS_LENGTH_MAX,
+            description="Where to begin in each partition, as `next_offsets` told: `0:17,3:4`. Read in this order.",
+        ),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=10_000, description="The most records of the answer.")] = 100,
     max_bytes: Annotated[
@@ -168,12 +177,15 @@ async def consume_records(
     ] = False,
 ) -> ConsumedRecords:
     """Begins at the first record unless told otherwise. `next_offsets` says where to go on: the server keeps
-    nothing."""
-    if sum(choice is not None for choice in (offset, timestamp, tail)) > 1:
-        raise ApiProblem(400, "offset, timestamp and tail exclude one another.")
+    nothing. What an `offset` means for partitions that lack it, `unread_partitions` says."""
+    if sum(choice is not None for choice in (offset, timestamp, tail, positions)) > 1:
+        raise ApiProblem(400, "offset, timestamp, tail and positions exclude one another.")
+    if partition is not None and positions is not None:
+        raise ApiProblem(400, "positions names the partitions itself.")
     wanted = Consumption(
         partition=partition,
         offset=offset,
+        positions=None if positions is None else _positions(positions),
         timestamp=timestamp,
         tail=tail,
         limit=limit,
@@ -183,3 +195,11 @@ async def consume_records(
         committed=committed,
     )
     return await consume(cluster, topic_name, wanted)
+
+
+def _positions(text: str) -> dict[int, int]:
+    pairs = (pair.split(":") for pair in text.split(","))
+    positions = {int(partition): int(offset) for partition, offset in pairs}
+    if max(positions) > INT32_MAX or max(positions.values()) > INT64_MAX:
+        raise ApiProblem(400, "positions holds a number that is too large.")
+    return positions

@@ -83,9 +83,9 @@ def read(data: bytes, offset: int = 0, count: int = 1000) -> Any:
 def test_no_more_is_decoded_than_is_wanted() -> None:
     data = batch(0, [b"a", b"b"]) + damaged(2)
     found = read(data, count=2)
-    assert ([record.value for record in found.records], found.next_offset) == ([b"a", b"b"], 2)
+    assert ([each.record.value for each in found.records], found.next_offset) == ([b"a", b"b"], 2)
     found = read(data, offset=1, count=1)
-    assert ([record.value for record in found.records], found.next_offset) == ([b"b"], 2)
+    assert ([each.record.value for each in found.records], found.next_offset) == ([b"b"], 2)
 
 
 def test_batches_that_decompress_to_more_than_there_is_room_for_are_left_for_the_next_read(
@@ -94,7 +94,7 @@ def test_batches_that_decompress_to_more_than_there_is_room_for_are_left_for_the
     monkeypatch.setattr(records, "DECODED_BYTES_MAX", 3000)
     bomb = [bytes(1000), bytes(1000)]
     found = read(batch(0, bomb, ZSTD) + batch(2, bomb, ZSTD) + batch(4, bomb, ZSTD))
-    assert ([record.offset for record in found.records], found.next_offset) == ([0, 1], 2)
+    assert ([each.record.offset for each in found.records], found.next_offset) == ([0, 1], 2)
 
 
 def test_a_batch_that_alone_decompresses_to_too_much_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_a_batch_that_alone_decompresses_to_too_much_is_refused_by_name(monkeypa
 
 def test_records_that_are_damaged_are_told_with_their_offset_and_those_before_them_are_shown() -> None:
     found = read(batch(0, [b"a"]) + damaged(1))
-    assert ([record.value for record in found.records], found.next_offset) == ([b"a"], 1)
+    assert ([each.record.value for each in found.records], found.next_offset) == ([b"a"], 1)
     with pytest.raises(KafkaProblem, match="t-0 at offset 1: CRC") as told:
         read(damaged(1), offset=1)
     assert told.value.code == ErrorCode.CORRUPT_MESSAGE
@@ -145,6 +145,7 @@ def test_one_answer_reads_so_many_bytes_of_all_partitions_together(monkeypatch: 
     wanted = Consumption(
         partition=None,
         offset=None,
+        positions=None,
         timestamp=None,
         tail=None,
         limit=10,

@@ -75,7 +75,9 @@ def test_data_that_has_no_bytes_is_refused(data: RecordData, complaint: str) -> 
 
 @pytest.mark.parametrize("name", ["\udcff", "caf\udce9"])
 def test_the_name_of_a_header_that_is_not_utf_8_is_shown_as_base64(name: str) -> None:
-    shown = json.loads(show_record(Record(0, 0, None, None, (("h", b"1"), (name, b"2"))), 0, None).model_dump_json())
+    shown = json.loads(
+        show_record(Record(0, 0, None, None, (("h", b"1"), (name, b"2"))), 0, None, None).model_dump_json()
+    )
     plain, other = shown["headers"]
     assert (plain["name"], plain["name_type"]) == ("h", "STRING")
     assert (base64.b64decode(other["name"]), other["name_type"]) == (name.encode("utf-8", "surrogateescape"), "BINARY")

@@ -1,0 +1,81 @@
+"""What became of the transactions whose records are shown to a reader of uncommitted records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from kraft.client.fetched import visible_batches
+from kraft.common.errors import ProtocolError
+from kraft.protocol.messages.fetch_response import AbortedTransaction
+from kraft.protocol.records.control_record import ControlRecordType, marker_of
+from kraft.protocol.records.record_batch import batches
+from kraft.protocol.schema import Bytes
+
+
+class Outcome(StrEnum):
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    OPEN = "open"
+    UNDECIDED = "undecided"
+    """It has ended, behind what was read and behind another one that is open: nobody has said how."""
+
+
+class TransactionalBatch(NamedTuple):
+    """Where a batch of a transaction stands, and whose it is."""
+
+    base_offset: int
+    producer_id: int
+
+
+@dataclass(slots=True)
+class Transactions:
+    """What is known of a partition's transactions. It is learned from one read at a time."""
+
+    markers: dict[int, list[tuple[int, Outcome]]] = field(default_factory=dict)
+    """The ends of each producer's transactions in what was read, by offset."""
+    open_from: Mapping[int, int] = field(default_factory=dict)
+    """The first offset of each producer's open transaction."""
+    aborted: set[int] = field(default_factory=set)
+    """Base offsets of the aborted batches before `settled_end`."""
+    settled_end: int = -1
+
+    def outcome(self, batch: TransactionalBatch) -> Outcome:
+        """Its producer's next marker decides. Where none was read, the committed read does, or the open ones do."""
+        for offset, outcome in self.markers.get(batch.producer_id, ()):
+            if offset > batch.base_offset:
+                return outcome
+        if batch.base_offset < self.settled_end:
+            return Outcome.ABORTED if batch.base_offset in self.aborted else Outcome.COMMITTED
+        first = self.open_from.get(batch.producer_id)
+        return Outcome.UNDECIDED if first is None or first > batch.base_offset else Outcome.OPEN
+
+    def is_told(self, read: Sequence[TransactionalBatch | None]) -> bool:
+        """Whether the outcome of every batch is known."""
+        return all(batch is None or self.outcome(batch) is not Outcome.UNDECIDED for batch in read)
+
+    def learn_markers(self, data: Bytes) -> None:
+        """From all that was read, up to a damaged batch: whoever reads its records is told."""
+        try:
+            for batch in batches(data, partial_tail=True):
+                if not batch.is_control:
+                    continue
+                batch.verify_crc()
+                if (marker := marker_of(batch)) is not None:
+                    is_abort = marker.control_type == ControlRecordType.ABORT
+                    outcome = Outcome.ABORTED if is_abort else Outcome.COMMITTED
+                    self.markers.setdefault(batch.producer_id, []).append((batch.base_offset, outcome))
+        except ProtocolError:
+            return
+
+    def learn_settled(self, data: Bytes, aborted: Sequence[AbortedTransaction]) -> None:
+        """From a read of committed records, up to a damaged batch."""
+        try:
+            for batch, is_visible in visible_batches(data, aborted):
+                self.settled_end = batch.next_offset
+                if not is_visible and not batch.is_control:
+                    self.aborted.add(batch.base_offset)
+        except ProtocolError:
+            return
