@@ -200,6 +200,9 @@ class AdminPort(Protocol):
         """Events that this node saw after `after_id` (-1: all that it keeps), oldest first; waits so long for one if
         there is none."""
 
+    async def newest_events(self, count: int) -> EventPage:
+        """The last `count` events that this node keeps, oldest first."""
+
     async def liveness(self) -> Sequence[Check]:
         """Whether the process works at all: its loop answers, its fault handler has not fired."""
 

@@ -22,6 +22,7 @@ from kraft.server.admin_requests import LocalRequests
 from kraft.server.asyncio_bridge import AsyncioBridge
 from kraft.server.broker_lifecycle_manager import BrokerState
 from kraft.server.cluster_facts import gather_facts
+from kraft.server.event_journal import Events
 from kraft.server.loss_facts import gather_unclean_elections
 from kraft.server.node_metrics import NodeMetrics
 
@@ -117,6 +118,13 @@ class AdminService:
     async def events(self, after_id: int, wait_seconds: float) -> EventPage:
         return await self._run(self._events, after_id, wait_seconds)
 
+    async def newest_events(self, count: int) -> EventPage:
+        return await self._run(self._newest_events, count)
+
+    async def _newest_events(self, count: int) -> EventPage:
+        self._check_describe()
+        return _event_page(self._node.events.newest(count), self._node.events.last_id)
+
     async def _events(self, after_id: int, wait_seconds: float) -> EventPage:
         self._check_describe()
         journal, clock = self._node.events, self._node.world.clock
@@ -125,11 +133,7 @@ class AdminService:
             with clock.move_on_at(clock.now() + wait_seconds):
                 await journal.wait(journal.last_id)
             found = journal.since(after_id)
-        events = tuple(
-            EventFacts(id=event.id, time_ms=event.time_ms, kind=event.kind, fields=event.fields)
-            for event in found.events
-        )
-        return EventPage(events=events, missed=found.missed, last_id=events[-1].id if events else journal.last_id)
+        return _event_page(found, journal.last_id)
 
     async def liveness(self) -> Sequence[Check]:
         return await self._run(self._liveness)
@@ -172,3 +176,10 @@ class AdminService:
 
     async def _run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         return await self._bridge.run(function, *arguments)
+
+
+def _event_page(found: Events, last_id: int) -> EventPage:
+    events = tuple(
+        EventFacts(id=event.id, time_ms=event.time_ms, kind=event.kind, fields=event.fields) for event in found.events
+    )
+    return EventPage(events=events, missed=found.missed, last_id=events[-1].id if events else last_id)

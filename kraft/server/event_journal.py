@@ -117,6 +117,10 @@ class EventJournal:
         start = after_id + 1 - first if known and after_id != -1 else 0
         return Events(tuple(islice(self._events, start, start + events_max)), not known)
 
+    def newest(self, count: int) -> Events:
+        """The last `count` events, oldest first."""
+        return Events(tuple(islice(self._events, max(0, len(self._events) - count), None)), False)
+
     async def wait(self, after_id: int) -> None:
         """Return once there is an event after `after_id`, at once if there is, or if that id is none of ours."""
         while after_id == self.last_id:

@@ -25,6 +25,7 @@ SSE: Final = "text/event-stream"
 HEARTBEAT_SECONDS: Final = 10.0
 """How often a silent stream says that it lives: proxies end connections on which nothing comes."""
 STREAMS_MAX: Final = 64
+NEWEST_MAX: Final = 1000
 
 
 @router.get(
@@ -41,6 +42,9 @@ async def get_events(
         int | None,
         Query(ge=-1, le=INT64_MAX, description="Only later ones than this id. Left out: all that the node keeps."),
     ] = None,
+    newest: Annotated[
+        int | None, Query(ge=1, le=NEWEST_MAX, description="Only so many, the last ones. It excludes `after`.")
+    ] = None,
     last_event_id: Annotated[
         str | None, Header(description="As `after`; browsers send it when they connect again.")
     ] = None,
@@ -48,9 +52,11 @@ async def get_events(
     """With `Accept: text/event-stream` the answer goes on as events happen; each has an id from which to go on. Ids
     are this node's own: another node numbers its events otherwise. A stream begins with an event `missed` when there
     were some that the node does not know any more."""
+    if newest is not None and after is not None:
+        raise ApiProblem(400, "after and newest exclude one another.")
     start = _start(after, last_event_id)
     if SSE not in request.headers.get("accept", ""):
-        page = await port.events(start, 0)
+        page = await (port.events(start, 0) if newest is None else port.newest_events(newest))
         shown = EventList(data=[event_data(event) for event in page.events], missed=page.missed, last_id=page.last_id)
         return JSONResponse(shown.model_dump(), headers={"Cache-Control": "no-store"})
     streams: list[int] = request.app.state.event_streams

@@ -1,5 +1,5 @@
 // Chooses the page by the address, draws it again while it is looked at, and keeps the menu.
-import { address, cluster, el, note, request, segment } from "/assets/lib.js";
+import { address, cluster, el, note, patch, request, segment } from "/assets/lib.js";
 import { overview } from "/assets/overview.js";
 import { topic, topics } from "/assets/topics.js";
 import { messages } from "/assets/messages.js";
@@ -7,9 +7,9 @@ import { group, groups } from "/assets/groups.js";
 import { broker, brokers, quorum, tasks } from "/assets/nodes.js";
 import { config, quotas, transactions, users } from "/assets/settings.js";
 
-const PAGES = { overview, topics, topic, messages, groups, group, brokers, broker, quorum, tasks, config, transactions, users, quotas };
+const PAGES = new Map(Object.entries({ overview, topics, topic, messages, groups, group, brokers, broker, quorum, tasks, config, transactions, users, quotas }));
 const MENU = ["overview", "topics", "groups", "brokers", "quorum", "tasks", "config", "transactions", "users", "quotas"];
-const PARENT = { topic: "topics", messages: "topics", group: "groups", broker: "brokers" };
+const PARENT = new Map([["topic", "topics"], ["messages", "topics"], ["group", "groups"], ["broker", "brokers"]]);
 const REFRESH_MS = 3000, HIDDEN_MS = 15000;
 const main = document.getElementById("main");
 let visit = 0;
@@ -20,7 +20,7 @@ async function connect() {
   document.getElementById("who").textContent = "node " + cluster.node.node_id + " · " + cluster.node.roles.join(" + ") + " · cluster " + cluster.node.cluster_id;
 }
 function menu(name) {
-  const here = PARENT[name] || name;
+  const here = PARENT.get(name) || name;
   document.getElementById("menu").replaceChildren(...MENU.map(page => {
     const made = el("a", { href: address(page) }, page[0].toUpperCase() + page.slice(1));
     if (page === here) made.setAttribute("aria-current", "page");
@@ -29,23 +29,24 @@ function menu(name) {
 }
 async function show() {
   const mine = ++visit, name = location.pathname === "/" ? "overview" : location.pathname.replace(/^\/ui\/?/, "") || "overview";
-  const page = PAGES[name], parameters = Object.fromEntries(new URLSearchParams(location.search));
+  const page = PAGES.get(name), parameters = Object.fromEntries(new URLSearchParams(location.search));
   menu(name);
-  document.title = "kraft · " + (parameters.name || parameters.id || name);
+  document.title = "kraft · " + (page ? parameters.name || parameters.id || name : "no such page");
   const trouble = el("div"), place = el("div", { id: "page" });
   main.replaceChildren(trouble, place);
-  if (!page) { place.append(note("There is no such page.", "bad")); return; }
+  if (!page) { place.append(note("There is no such page.", "bad")); place.dataset.ready = "none"; return; }
   const current = () => mine === visit;
   const guarded = async deed => {
     try { await deed(); if (current()) trouble.replaceChildren(); return true; } catch (problem) {
-      if (current() && problem.name !== "AbortError") trouble.replaceChildren(note(problem.message, "bad"));
+      if (current() && problem.name !== "AbortError") patch(trouble, note(problem.message, "bad"));
       return false;
     }
   };
   let refresh = null;
   while (current()) {
-    if (refresh === null) await guarded(async () => { if (!cluster.node) await connect(); refresh = (await page(place, parameters, { current, guarded })) || (() => {}); place.dataset.ready = name; });
-    else if (!document.querySelector("dialog")) await guarded(refresh);
+    // A page draws its frame once, and gives what fills it. That is called until it succeeds, and again from then on.
+    if (refresh === null) await guarded(async () => { if (!cluster.node) await connect(); place.replaceChildren(); refresh = await page(place, parameters, { current, guarded }); });
+    if (refresh !== null && !document.querySelector("dialog") && await guarded(refresh)) place.dataset.ready = name;
     await new Promise(resolve => setTimeout(resolve, document.hidden ? HIDDEN_MS : REFRESH_MS));
   }
 }

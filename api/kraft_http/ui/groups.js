@@ -1,5 +1,5 @@
 // Consumer groups with their lag; one group with members, lag by partition, reset of offsets.
-import { address, ask, button, confirmByName, el, field, link, note, number, pages, pill, request, section, select, table, unanswered, v3, words } from "/assets/lib.js";
+import { address, ask, button, confirmByName, el, field, link, note, number, pages, patch, pill, request, section, select, table, unanswered, v3, words } from "/assets/lib.js";
 
 const PAGE_SIZE = 50;
 const statePill = state => pill(words(state), state === "STABLE" ? "good" : state === "EMPTY" ? "" : "warn");
@@ -10,7 +10,7 @@ export async function groups(place, parameters) {
     const query = new URLSearchParams({ page_size: PAGE_SIZE });
     for (const [key, value] of [["q", filter.input.value], ["state", state.input.value], ["topic", parameters.topic || ""], ["page_token", token]]) if (value) query.set(key, value);
     const answer = await request(v3("consumer-groups") + "/-/lag-summary?" + query);
-    shown.replaceChildren(unanswered(answer), table([["group", "mono"], ["state"], ["type"], ["members", "num"], ["topics", "num"], ["lag", "num"], ["furthest behind", "mono"]], answer.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), statePill(each.state), words(each.type), number(each.members_count), number(each.topics_count), number(each.total_lag),
+    patch(shown, unanswered(answer), table([["group", "mono"], ["state"], ["type"], ["members", "num"], ["topics", "num"], ["lag", "num"], ["furthest behind", "mono"]], answer.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), statePill(each.state), words(each.type), number(each.members_count), number(each.topics_count), number(each.total_lag),
       each.max_lag ? link("topic", { name: each.max_lag_topic_name }, each.max_lag_topic_name + "-" + each.max_lag_partition_id) : ""]), "No consumer group matches, or none has connected yet."));
     return { next: answer.metadata.next, text: number(answer.data.length) + " groups on this page" };
   });
@@ -19,23 +19,22 @@ export async function groups(place, parameters) {
   filter.input.oninput = () => { clearTimeout(waiting); waiting = setTimeout(again, 200); };
   state.input.onchange = again;
   place.append(el("h1", { className: "page" }, "Consumer groups", parameters.topic ? el("span", { className: "crumb" }, " of " + parameters.topic) : null), el("div", { className: "bar-row" }, filter.row, state.row), shown, list.row);
-  await list.go();
   return list.go;
 }
 export async function group(place, { id }) {
   const shown = el("div"), here = v3("consumer-groups", id);
-  place.append(el("h1", { className: "page" }, link("groups", {}, "Groups"), el("span", { className: "crumb" }, " / "), id),
-    el("div", { className: "bar-row" }, button("Reset offsets", () => reset(id, refresh)), button("Delete", async () => { if (await confirmByName("Delete group " + id + "?", id, "Its committed offsets are deleted. Consumers that come back begin anew.", () => request(here, { method: "DELETE" }))) { history.pushState(null, "", address("groups")); dispatchEvent(new Event("console:reload")); } }, "danger")), shown);
+  const bar = el("div", { className: "bar-row", hidden: true }, button("Reset offsets", () => reset(id, refresh)), button("Delete", async () => { if (await confirmByName("Delete group " + id + "?", id, "Its committed offsets are deleted. Consumers that come back begin anew.", () => request(here, { method: "DELETE" }))) { history.pushState(null, "", address("groups")); dispatchEvent(new Event("console:reload")); } }, "danger"));
+  place.append(el("h1", { className: "page" }, link("groups", {}, "Groups"), el("span", { className: "crumb" }, " / "), id), bar, shown);
   const refresh = async () => {
     const [described, members, lags] = await Promise.all([request(here), request(here + "/consumers"), request(here + "/lags")]);
     const most = Math.max(1, ...lags.data.map(lag => lag.lag)), total = lags.data.reduce((sum, lag) => sum + lag.lag, 0);
     const assigned = new Map();
     for (const lag of lags.data) if (lag.consumer_id) assigned.set(lag.consumer_id, [...(assigned.get(lag.consumer_id) || []), lag.topic_name + "-" + lag.partition_id]);
-    shown.replaceChildren(el("div", { className: "tiles" }, [[words(described.state), "state"], [words(described.type), "type"], [described.partition_assignor || "–", "assignor"], [number(members.data.length), "members"], [number(total), "records behind"]].map(([value, label]) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)))),
+    bar.hidden = false;
+    patch(shown, el("div", { className: "tiles" }, [[words(described.state), "state"], [words(described.type), "type"], [described.partition_assignor || "–", "assignor"], [number(members.data.length), "members"], [number(total), "records behind"]].map(([value, label]) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)))),
       section("Lag by partition", table([["partition", "mono"], ["committed", "num"], ["next offset", "num"], ["lag", "num"], [""], ["member", "mono"]], lags.data.map(lag => [link("topic", { name: lag.topic_name }, lag.topic_name + "-" + lag.partition_id), number(lag.current_offset), number(lag.log_end_offset), number(lag.lag), el("meter", { value: lag.lag / most, title: number(lag.lag) + " records" }), lag.client_id ? lag.client_id + " " + (lag.instance_id || "") : ""]), "Nothing is committed.")),
       section("Members", table([["client", "mono"], ["host", "mono"], ["instance", "mono"], ["member id", "mono"], ["partitions with commits", "wide mono"]], members.data.map(member => [member.client_id, member.host, member.instance_id || "", member.consumer_id, (assigned.get(member.consumer_id) || []).join(", ")]), "No consumer is a member now.")));
   };
-  await refresh();
   return refresh;
 }
 async function reset(id, reload) {

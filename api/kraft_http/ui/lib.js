@@ -1,6 +1,10 @@
 // What the pages share: elements, requests, tables, dialogs. Text goes into the page as text nodes only.
+import { patch } from "/assets/patch.js";
+
+export { patch };
 export const el = (tag, props = {}, ...children) => {
-  const { aria, ...plain } = props, made = Object.assign(document.createElement(tag), plain);
+  const { aria, data, ...plain } = props, made = Object.assign(document.createElement(tag), plain);
+  Object.assign(made.dataset, data);
   for (const [name, value] of Object.entries(aria || {})) made.setAttribute("aria-" + name, value);
   made.append(...children.flat().filter(child => child !== null && child !== undefined));
   return made;
@@ -46,15 +50,17 @@ export const v3 = (...segments) => cluster.base + "/" + segments.map(part => seg
 
 export function table(heads, rows, none) {
   if (!rows.length) return el("div", { className: "empty" }, none || "Nothing.");
-  const kinds = heads.map(head => head[1] || "");
+  const kinds = heads.map(head => head[1] || ""), keys = new Map();
+  // Rows are known by their first cell. Several with the same one are counted.
+  const key = row => { const text = row[0] instanceof Node ? row[0].textContent : String(row[0]), seen = (keys.get(text) || 0) + 1; keys.set(text, seen); return text + "#" + seen; };
   return el("div", { className: "scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, heads.map(([text], i) => el("th", { className: kinds[i] === "num" ? "num" : "", scope: "col" }, text)))),
-    el("tbody", {}, rows.map(row => el("tr", {}, row.map((value, i) => el("td", { className: kinds[i] }, value)))))));
+    el("tbody", {}, rows.map(row => el("tr", { data: { key: key(row) } }, row.map((value, i) => el("td", { className: kinds[i], data: { label: heads[i][0] } }, value)))))));
 }
 export const section = (title, ...children) => el("section", {}, el("h2", {}, title), ...children);
 export const button = (text, action, kind = "") => {
   const made = el("button", { type: "button", className: kind }, text);
-  made.onclick = () => action(made);
+  made.onclick = event => action(event.currentTarget);
   return made;
 };
 export function field(label, props = {}, tag = "input") {
@@ -65,6 +71,8 @@ export function select(label, choices, value) {
   const input = el("select", {}, choices.map(([key, text]) => el("option", { value: key, selected: key === value }, text)));
   return { input, row: el("label", {}, label, input) };
 }
+// For what is loaded when its page is opened, and not again while it is looked at.
+export const once = load => { let isLoaded = false; return async () => { if (!isLoaded) { await load(); isLoaded = true; } }; };
 // A form over the page. `send` may throw: what it says is shown and the form stays. Resolves to whether it was sent.
 export function ask(title, rows, send, { action = "Save", danger = false, ready = () => true } = {}) {
   return new Promise(resolve => {

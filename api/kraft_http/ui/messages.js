@@ -1,7 +1,9 @@
 // Records of a topic: seek, tail, filter, show in several ways, produce. What records hold is shown as text only.
-import { address, ask, button, el, field, link, note, number, pill, request, select, v3, when } from "/assets/lib.js";
+import { address, ask, button, el, field, link, note, number, once, patch, pill, request, select, table, v3, when } from "/assets/lib.js";
 
-const KEPT_MAX = 500, LIMIT = 100, TAIL_MS = 1000, BYTES_MAX = 262144;
+const KEPT_MAX = 500, LIMIT = 100, LIMIT_MAX = 10000, TAIL_MS = 1000, BYTES_MAX = 262144, NEWEST_BYTES_MAX = 4194304, FOLLOWED_AT_ONCE = 200, NAMED_MAX = 10;
+const MARKS = new Map([["aborted", ["aborted", "bad", "Its transaction was aborted. Consumers with read_committed do not see it."]], ["open", ["open", "warn", "Its transaction was open when it was read. Consumers with read_committed do not see it yet."]],
+  ["undecided", ["undecided", "warn", "Its transaction has ended behind what was read. Consumers with read_committed do not see it yet, since an earlier one is open."]]]);
 const bytesOf = text => Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
 export const toBase64 = text => btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 export function shownAs(data, format) {
@@ -12,48 +14,70 @@ export function shownAs(data, format) {
   if (format === "json" && !/\d{16}/.test(text)) try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; } // Numbers of JavaScript end at 2^53.
   return text;
 }
+function mark(record) {
+  if (!MARKS.has(record.transaction)) return "";
+  const [text, kind, title] = MARKS.get(record.transaction), made = pill(text, kind);
+  made.title = title;
+  return made;
+}
+function unread(partitions) {
+  if (!partitions.length) return "";
+  const told = partitions.slice(0, NAMED_MAX).map(each => "partition " + each.partition_id + " (" + each.detail + ")").join(", ");
+  return note("Nothing was read of " + told + (partitions.length > NAMED_MAX ? ", and of " + number(partitions.length - NAMED_MAX) + " more" : "") + ".", "warn");
+}
 export async function messages(place, parameters, { current, guarded }) {
   const name = parameters.topic, described = await request(v3("topics", name));
   const partition = select("Partition", [["", "all"], ...Array.from({ length: Math.min(described.partitions_count, 1000) }, (_, id) => [String(id), String(id)])], parameters.partition || "");
   const from = select("From", [["tail", "the newest"], ["earliest", "the first"], ["offset", "offset"], ["time", "time"]], parameters.from || "tail");
   const at = field("Offset", { type: "number", min: 0, value: parameters.offset || "0", name: "offset" }), time = field("Time", { type: "datetime-local", step: 1, value: parameters.time || "", name: "time" });
   const format = select("Show as", [["json", "JSON"], ["text", "UTF-8"], ["hex", "hex"]], parameters.format || "json"), filter = field("Filter (key, value, headers)", { type: "search", value: parameters.q || "", name: "filter" });
-  const said = el("span"), shown = el("section"), problem = el("div");
-  let kept = [], positions = null, live = false;
+  const isolation = select("Isolation", [["all", "read uncommitted"], ["committed", "read committed"]], parameters.isolation || "all");
+  const said = el("span"), shown = el("section"), problem = el("div"), lacking = el("div");
+  let kept = [], positions = null, live = false, turn = 0, reads = 0;
   const fits = record => { const wanted = filter.input.value.toLowerCase(); return !wanted || [shownAs(record.key, "text"), shownAs(record.value, "text"), ...record.headers.map(header => header.name + " " + (header.value ? shownAs({ data: header.value }, "text") : ""))].some(text => text.toLowerCase().includes(wanted)); };
   const draw = () => {
     const found = kept.filter(fits);
     said.textContent = number(found.length) + " of " + number(kept.length) + " records read";
-    shown.replaceChildren(found.length ? el("div", { className: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["time", "partition", "offset", "key", "value", "headers", ""].map(text => el("th", { scope: "col" }, text)))),
-      el("tbody", {}, found.slice().reverse().map(record => el("tr", {}, [when(record.timestamp), String(record.partition_id), String(record.offset), cell(record.key, format.input.value), cell(record.value, format.input.value),
-        el("span", { className: "value" }, record.headers.map(header => header.name + " = " + (header.value === null ? "(null)" : shownAs({ data: header.value }, format.input.value === "hex" ? "hex" : "text"))).join("\n")),
-        button("Resend", () => produce(name, read, record), "small")].map(value => el("td", {}, value))))))) : el("div", { className: "empty" }, kept.length ? "No record that was read matches." : "No records there."));
+    patch(shown, table([["record", "mono"], ["time"], ["key", "wide"], ["value", "wide"], ["headers", "wide"], [""]], found.slice().reverse().map(record => [el("span", {}, record.partition_id + ":" + record.offset, " ", mark(record)), when(record.timestamp), cell(record.key, format.input.value), cell(record.value, format.input.value),
+      el("span", { className: "value" }, record.headers.map(header => header.name + " = " + (header.value === null ? "(null)" : shownAs({ data: header.value }, format.input.value === "hex" ? "hex" : "text"))).join("\n")), button("Resend", () => produce(name, read, record), "small")]), kept.length ? "No record that was read matches." : "No records there."));
   };
   const cell = (data, how) => el("span", { className: "value" }, data === null ? pill("null") : shownAs(data, how));
-  async function fetchFrom(query) {
-    const answer = await request(v3("topics", name, "records") + "?" + new URLSearchParams({ format: "BINARY", limit: LIMIT, max_bytes: BYTES_MAX, ...(partition.input.value !== "" ? { partition: partition.input.value } : {}), ...query }));
-    return answer;
-  }
-  const take = answer => { kept = [...kept, ...answer.data].sort((a, b) => a.timestamp < b.timestamp ? -1 : a.timestamp > b.timestamp ? 1 : a.partition_id - b.partition_id || a.offset - b.offset).slice(-KEPT_MAX); positions = { ...(positions || {}), ...answer.next_offsets }; draw(); };
+  const fetchFrom = query => request(v3("topics", name, "records") + "?" + new URLSearchParams({ format: "BINARY", limit: LIMIT, max_bytes: BYTES_MAX, committed: isolation.input.value === "committed", ...query }));
+  const take = answer => {
+    kept = [...kept, ...answer.data].sort((a, b) => a.timestamp < b.timestamp ? -1 : a.timestamp > b.timestamp ? 1 : a.partition_id - b.partition_id || a.offset - b.offset).slice(-KEPT_MAX);
+    positions = { ...(positions || {}), ...answer.next_offsets };
+    if (answer.unread_partitions.length) patch(lacking, unread(answer.unread_partitions));
+    draw();
+  };
   const read = async () => {
     kept = []; positions = null;
-    const query = { tail: { tail: Math.max(1, Math.ceil(LIMIT / (partition.input.value === "" ? described.partitions_count : 1))) }, earliest: {}, offset: { offset: at.input.value || "0" }, time: { timestamp: time.input.value ? new Date(time.input.value).getTime() : Date.now() } }[from.input.value];
-    history.replaceState(null, "", address("messages", { topic: name, partition: partition.input.value, from: from.input.value === "tail" ? "" : from.input.value, offset: from.input.value === "offset" ? at.input.value : "", time: from.input.value === "time" ? time.input.value : "", format: format.input.value === "json" ? "" : format.input.value, q: filter.input.value }));
+    const asked = ++reads, only = partition.input.value, count = only === "" ? described.partitions_count : 1;
+    const query = { tail: { tail: LIMIT, limit: Math.min(Math.max(LIMIT, count), LIMIT_MAX), max_bytes: Math.max(NEWEST_BYTES_MAX / 4, Math.floor(NEWEST_BYTES_MAX / count)) }, earliest: {}, offset: { offset: at.input.value || "0" }, time: { timestamp: time.input.value ? new Date(time.input.value).getTime() : Date.now() } }[from.input.value];
+    history.replaceState(null, "", address("messages", { topic: name, partition: only, from: from.input.value === "tail" ? "" : from.input.value, offset: from.input.value === "offset" ? at.input.value : "", time: from.input.value === "time" ? time.input.value : "", isolation: isolation.input.value === "all" ? "" : isolation.input.value, format: format.input.value === "json" ? "" : format.input.value, q: filter.input.value }));
     at.row.hidden = from.input.value !== "offset"; time.row.hidden = from.input.value !== "time";
-    try { take(await fetchFrom(query)); problem.replaceChildren(); } catch (failure) { problem.replaceChildren(note(failure.message, "bad")); shown.replaceChildren(); }
+    try {
+      const answer = await fetchFrom({ ...query, ...(only === "" ? {} : { partition: only }) });
+      if (asked === reads) { lacking.replaceChildren(); take(answer); problem.replaceChildren(); }
+    } catch (failure) { if (asked === reads) { patch(problem, note(failure.message, "bad")); lacking.replaceChildren(); shown.replaceChildren(); } }
   };
-  const onward = async () => { // Each partition goes on where it was left; those at their end cost one request together.
-    const ids = Object.keys(positions || {}).slice(0, 16);
-    for (const answer of await Promise.all(ids.map(id => request(v3("topics", name, "records") + "?" + new URLSearchParams({ format: "BINARY", limit: LIMIT, max_bytes: BYTES_MAX, partition: id, offset: positions[id] }))))) if (answer.data.length || JSON.stringify(answer.next_offsets) !== "{}") { if (answer.data.length) take(answer); else Object.assign(positions, answer.next_offsets); }
+  // Each partition goes on where it was left. A round asks for so many, and the next round begins behind those that gave records.
+  const onward = async () => {
+    const ids = Object.keys(positions || {}), asked = reads;
+    if (!ids.length) return;
+    const chosen = [...ids.slice(turn), ...ids.slice(0, turn)].slice(0, FOLLOWED_AT_ONCE);
+    const answer = await fetchFrom({ positions: chosen.map(id => id + ":" + positions[id]).join(",") });
+    if (asked !== reads) return;
+    const last = answer.data.length < LIMIT ? chosen.length - 1 : chosen.indexOf(String(answer.data.at(-1).partition_id));
+    turn = (turn + last + 1) % ids.length;
+    take(answer);
   };
   const follow = button("Follow", () => { live = !live; follow.textContent = live ? "Pause" : "Follow"; follow.setAttribute("aria-pressed", String(live)); });
   (async () => { while (current()) { if (live && !document.hidden) await guarded(onward); await new Promise(resolve => setTimeout(resolve, TAIL_MS)); } })();
-  for (const each of [partition, from, at, time]) each.input.onchange = read;
+  for (const each of [partition, from, at, time, isolation]) each.input.onchange = read;
   format.input.onchange = draw; filter.input.oninput = draw;
   place.append(el("h1", { className: "page" }, link("topics", {}, "Topics"), el("span", { className: "crumb" }, " / "), link("topic", { name }, name), el("span", { className: "crumb" }, " / messages")),
-    el("div", { className: "bar-row" }, partition.row, from.row, at.row, time.row, format.row, filter.row, button("Read", read, "main"), button("Read on", () => guarded(onward)), follow, button("Produce", () => produce(name, read))), problem, shown, el("div", { className: "pager" }, said));
-  await read();
-  return null;
+    el("div", { className: "bar-row" }, partition.row, from.row, at.row, time.row, isolation.row, format.row, filter.row, button("Read", read, "main"), button("Read on", () => guarded(onward)), follow, button("Produce", () => produce(name, read))), problem, lacking, shown, el("div", { className: "pager" }, said, el("span", {}, "Records of open and aborted transactions are marked. With read committed they are left out, as a consumer with read_committed does.")));
+  return once(read);
 }
 async function produce(name, reload, record) {
   const partition = field("Partition (empty: by the key)", { type: "number", min: 0, name: "partition", value: record ? String(record.partition_id) : "" }), key = field("Key (empty: none)", { name: "key", value: record && record.key ? shownAs(record.key, "text") : "" });

@@ -1,5 +1,5 @@
 // Brokers, the quorum, moves of partitions.
-import { ask, button, configTable, el, link, number, pill, request, section, size, table, v3, when } from "/assets/lib.js";
+import { ask, button, configTable, el, link, number, once, patch, pill, request, section, size, table, v3, when } from "/assets/lib.js";
 import { brokerPill } from "/assets/overview.js";
 
 const ago = ms => ms < 0 ? "–" : when(ms);
@@ -9,9 +9,8 @@ export async function brokers(place) {
   place.append(el("h1", { className: "page" }, "Brokers"), shown);
   const refresh = async () => {
     const listed = await request("/v1/brokers");
-    shown.replaceChildren(table([["id", "num"], ["address", "mono"], ["rack"], ["state"], ["wanted"], ["leads", "num"], ["replicas", "num"], ["epoch", "num"]], listed.data.map(each => [link("broker", { id: each.broker_id }, String(each.broker_id)), each.host + ":" + each.port, each.rack || "", brokerPill(each), each.desired_state, number(each.leaders_count), number(each.replicas_count), String(each.epoch)])));
+    patch(shown, table([["id", "num"], ["address", "mono"], ["rack"], ["state"], ["wanted"], ["leads", "num"], ["replicas", "num"], ["epoch", "num"]], listed.data.map(each => [link("broker", { id: each.broker_id }, String(each.broker_id)), each.host + ":" + each.port, each.rack || "", brokerPill(each), each.desired_state, number(each.leaders_count), number(each.replicas_count), String(each.epoch)])));
   };
-  await refresh();
   return refresh;
 }
 export async function broker(place, { id }) {
@@ -22,15 +21,14 @@ export async function broker(place, { id }) {
     const each = await request(here), dirs = each.state === "running" ? await request(here + "/log-dirs?replicas=false").catch(() => ({ data: [] })) : { data: [] };
     const duty = each.desired_state === "maintenance" ? [change("End maintenance", "It may lead partitions again.", "DELETE", "maintenance")] : each.desired_state === "decommission" ? [change("Stop decommissioning", "It keeps the replicas that it still has.", "DELETE", "decommission")]
       : each.desired_state === "fenced" ? [change("Unfence", "It may serve again.", "DELETE", "fence")] : [change("Maintenance", "Its leaders move to other brokers. Its replicas stay.", "PUT", "maintenance"), change("Decommission", "All its replicas move to other brokers. Then it is to be stopped.", "PUT", "decommission")];
-    shown.replaceChildren(el("div", { className: "bar-row" }, brokerPill(each), pill("wanted " + each.desired_state), el("span", {}, each.host + ":" + each.port + (each.rack ? " · rack " + each.rack : "")), duty),
+    patch(shown, el("div", { className: "bar-row" }, brokerPill(each), pill("wanted " + each.desired_state), el("span", {}, each.host + ":" + each.port + (each.rack ? " · rack " + each.rack : "")), duty),
       each.decommission ? section("Decommissioning", el("div", { className: "empty" }, each.decommission.phase.replaceAll("_", " ") + " · " + number(each.decommission.replicas_left) + " replicas left, " + number(each.decommission.moving) + " moving, " + number(each.decommission.blocked_count) + " blocked")) : el("span"),
       section("Log directories", table([["path", "mono"], ["records", "num"], ["free", "num"], ["of", "num"], [""]], dirs.data.map(dir => [dir.path, size(dir.size_bytes), size(dir.usable_bytes), size(dir.total_bytes), dir.error ? pill(dir.error, "bad") : pill("online", "good")]), "The broker does not answer.")));
     return each;
   };
   const loadConfigs = async () => { const listed = await request(v3("brokers", id, "configs")); settings.replaceChildren(el("h3", { className: "over" }, "Configuration"), configTable(listed.data, alteration => request(v3("brokers", id) + "/configs:alter", { method: "POST", body: { data: [alteration] } }), loadConfigs)); };
-  const found = await refresh();
-  if (found.state === "running") await loadConfigs();
-  return refresh;
+  const loadedConfigs = once(loadConfigs);
+  return async () => { if ((await refresh()).state === "running") await loadedConfigs(); };
 }
 export async function quorum(place) {
   const shown = el("div");
@@ -39,10 +37,9 @@ export async function quorum(place) {
   const heads = [["node", "num"], [""], ["next offset", "num"], ["lag", "num"], ["last fetch"], ["caught up"], ["directory", "mono"], ["address", "mono"]];
   const refresh = async () => {
     const found = await request(v3("quorum"));
-    shown.replaceChildren(el("div", { className: "tiles" }, [[found.leader_id < 0 ? "none" : String(found.leader_id), "active controller"], [number(found.leader_epoch), "epoch"], [number(found.high_watermark), "high watermark"], [number(found.voters.length), "voters"]].map(([value, label]) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)))),
+    patch(shown, el("div", { className: "tiles" }, [[found.leader_id < 0 ? "none" : String(found.leader_id), "active controller"], [number(found.leader_epoch), "epoch"], [number(found.high_watermark), "high watermark"], [number(found.voters.length), "voters"]].map(([value, label]) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)))),
       section("Voters", table(heads, found.voters.map(row))), section("Observers", table(heads, found.observers.map(row), "None.")));
   };
-  await refresh();
   return refresh;
 }
 export async function tasks(place) {
@@ -51,9 +48,8 @@ export async function tasks(place) {
   const cancel = move => button("Cancel", async () => { if (await ask("Cancel the move of " + move.topic_name + "-" + move.partition_id + "?", [el("p", {}, "The partition keeps the replicas that it had before.")], () => request("/v1/reassignments/cancel", { method: "POST", body: { partitions: [{ topic: move.topic_name, partition: move.partition_id }] } }), { action: "Cancel the move", danger: true })) await refresh(); }, "small");
   const refresh = async () => {
     const [moves, listed] = await Promise.all([request("/v1/reassignments"), request("/v1/brokers")]), leaving = listed.data.filter(each => each.decommission);
-    shown.replaceChildren(section("Partitions on the move", table([["partition", "mono"], ["to"], ["from"], ["records to copy", "num"], [""]], moves.data.map(move => [link("topic", { name: move.topic_name }, move.topic_name + "-" + move.partition_id), move.adding.map(each => each.broker_id).join(", ") || "–", move.removing.join(", ") || "–", move.adding.some(each => each.lag === null) ? "?" : number(Math.max(0, ...move.adding.map(each => each.lag))), cancel(move)]), "No partition is being moved."), moves.count > moves.data.length ? el("div", { className: "empty" }, number(moves.count) + " in all, " + number(moves.data.length) + " are shown.") : null),
+    patch(shown, section("Partitions on the move", table([["partition", "mono"], ["to"], ["from"], ["records to copy", "num"], [""]], moves.data.map(move => [link("topic", { name: move.topic_name }, move.topic_name + "-" + move.partition_id), move.adding.map(each => each.broker_id).join(", ") || "–", move.removing.join(", ") || "–", move.adding.some(each => each.lag === null) ? "?" : number(Math.max(0, ...move.adding.map(each => each.lag))), cancel(move)]), "No partition is being moved."), moves.count > moves.data.length ? el("div", { className: "empty" }, number(moves.count) + " in all, " + number(moves.data.length) + " are shown.") : null),
       section("Brokers being decommissioned", table([["broker", "num"], ["phase"], ["replicas left", "num"], ["moving", "num"], ["blocked", "num"]], leaving.map(each => [link("broker", { id: each.broker_id }, String(each.broker_id)), each.decommission.phase.replaceAll("_", " "), number(each.decommission.replicas_left), number(each.decommission.moving), number(each.decommission.blocked_count)]), "None.")));
   };
-  await refresh();
   return refresh;
 }

@@ -1,20 +1,27 @@
 // Health with its remedies, the nodes, and what happened.
-import { cluster, el, link, number, pill, replicas, request, section, size, table, when } from "/assets/lib.js";
+import { cluster, el, link, number, patch, pill, replicas, request, section, size, table, when } from "/assets/lib.js";
 
 const MILD = ["lagging_voters", "under_replicated_partitions", "disk_almost_full", "decommission_blocked", "brokers_down"];
 const TOLD = { "isr.shrunk": "warn", "isr.expanded": "good", "broker.fenced": "bad", "broker.unfenced": "good", "directory.offline": "bad", "election.unclean": "bad", "election.loss": "bad" };
+const EVENTS_SHOWN = 60;
 const tile = (value, label, share) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label), share === undefined ? null : el("meter", { value: share, max: 1, high: 0.85, title: Math.round(share * 100) + " % used" }));
 
 export async function overview(place) {
   const shown = el("div");
+  let events = [], last = null;
+  // The newest at first, then what is new. After a restart of the node its ids begin anew.
+  const readEvents = async () => {
+    let answer = await request("/v1/events?" + (last === null ? "newest=" + EVENTS_SHOWN : "after=" + last));
+    if (last !== null && answer.missed) { events = []; answer = await request("/v1/events?newest=" + EVENTS_SHOWN); }
+    events = [...events, ...answer.data].slice(-EVENTS_SHOWN); last = answer.last_id;
+  };
   place.append(shown);
   const refresh = async () => {
-    const [health, brokers, events] = await Promise.all([request("/v1/cluster/health"), request("/v1/brokers"), request("/v1/events")]);
-    shown.replaceChildren(...verdict(health), el("h3", { className: "over" }, "Nodes ", el("small", {}, quorumLine(health))), nodes(health, brokers.data), ...trouble(health),
-      section("What happened", happened(events.data)), el("footer", {}, "kraft " + cluster.node.version + " · refreshed " + new Date().toLocaleTimeString()));
+    const [health, brokers] = await Promise.all([request("/v1/cluster/health"), request("/v1/brokers"), readEvents()]);
+    patch(shown, ...verdict(health), el("h3", { className: "over" }, "Nodes ", el("small", {}, quorumLine(health))), nodes(health, brokers.data), trouble(health),
+      section("What happened", happened(events)), el("footer", {}, "kraft " + cluster.node.version + " · refreshed " + new Date().toLocaleTimeString()));
     document.title = (health.is_healthy ? "" : "⚠ ") + "kraft · node " + cluster.node.node_id;
   };
-  await refresh();
   return refresh;
 }
 function verdict(health) {
@@ -48,11 +55,11 @@ function trouble(health) {
   const rows = new Map();
   for (const [found, kind, text] of [[health.leaderless, "bad", "no leader"], [health.under_min_isr, "bad", "writes refused"], [health.under_replicated, "warn", "under-replicated"]])
     for (const partition of found.partitions) { const key = partition.topic + "-" + partition.partition; rows.set(key, rows.get(key) || [partition, kind, text]); }
-  if (!rows.size) return [];
-  return [section("Partitions in trouble", table([["partition", "mono"], ["leader", "num"], ["replicas, those in sync green"], ["needs in sync", "num"], [""]], [...rows.values()].map(([p, kind, text]) =>
-    [link("topic", { name: p.topic }, p.topic + "-" + p.partition), p.leader < 0 ? "none" : String(p.leader), replicas(p.replicas, p.in_sync, p.leader), String(p.min_in_sync), pill(text, kind)])))];
+  if (!rows.size) return "";
+  return section("Partitions in trouble", table([["partition", "mono"], ["leader", "num"], ["replicas, those in sync green"], ["needs in sync", "num"], [""]], [...rows.values()].map(([p, kind, text]) =>
+    [link("topic", { name: p.topic }, p.topic + "-" + p.partition), p.leader < 0 ? "none" : String(p.leader), replicas(p.replicas, p.in_sync, p.leader), String(p.min_in_sync), pill(text, kind)])));
 }
 function happened(events) {
   const told = fields => Object.entries(fields).map(([name, value]) => name.replaceAll("_", " ") + " " + (Array.isArray(value) ? value.join(",") || "none" : value)).join(" · ");
-  return table([["time"], [""], ["what", "mono"]], events.slice(-60).reverse().map(event => [when(event.time), pill(event.kind.replaceAll(".", " ").replaceAll("_", " "), TOLD[event.kind]), told(event.fields)]), "Nothing since this node started.");
+  return table([["time"], [""], ["what", "mono"]], events.slice().reverse().map(event => [when(event.time), pill(event.kind.replaceAll(".", " ").replaceAll("_", " "), TOLD[event.kind]), told(event.fields)]), "Nothing since this node started.");
 }

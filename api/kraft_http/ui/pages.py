@@ -33,6 +33,7 @@ ASSETS: Final = (
     "messages.js",
     "nodes.js",
     "overview.js",
+    "patch.js",
     "settings.js",
     "topics.js",
 )

@@ -1,5 +1,5 @@
 // Cluster-wide configuration, transactions, users, quotas.
-import { address, ask, button, configTable, el, field, number, pages, pill, request, section, select, table, unanswered, v3, when } from "/assets/lib.js";
+import { address, ask, button, configTable, el, field, number, once, pages, patch, pill, request, section, select, table, unanswered, v3, when } from "/assets/lib.js";
 
 export async function config(place) {
   const shown = el("div");
@@ -9,27 +9,24 @@ export async function config(place) {
   }, "main")), shown);
   const alter = change => request(v3("broker-configs:alter").replace("%3A", ":"), { method: "POST", body: { data: [change] } });
   const load = async () => { const listed = await request(v3("broker-configs")); shown.replaceChildren(listed.data.length ? configTable(listed.data, alter, load) : el("section", {}, el("div", { className: "empty" }, "Nothing is set for all brokers. Each broker's page shows what holds there."))); };
-  await load();
-  return null;
+  return once(load);
 }
 export async function transactions(place, parameters) {
   const filter = field("Filter", { type: "search", value: parameters.q || "", name: "filter" }), shown = el("section");
   const list = pages(async token => {
     const answer = await request("/v1/transactions?" + new URLSearchParams({ page_size: 50, ...(filter.input.value ? { q: filter.input.value } : {}), ...(token ? { page_token: token } : {}) }));
-    shown.replaceChildren(unanswered(answer), table([["transactional id", "mono"], ["state"], ["producer", "num"], ["epoch", "num"], ["began"], ["coordinator", "num"], ["partitions", "wide mono"]], answer.data.map(each => [each.transactional_id, pill(each.state, each.state === "Ongoing" ? "warn" : ""), String(each.producer_id), String(each.producer_epoch), each.start_time_ms < 0 ? "–" : when(each.start_time_ms), String(each.coordinator_id), each.topics.map(topic => topic.topic_name + "-" + topic.partitions.join(",")).join(" ")]), "No transactional producer is known."));
+    patch(shown, unanswered(answer), table([["transactional id", "mono"], ["state"], ["producer", "num"], ["epoch", "num"], ["began"], ["coordinator", "num"], ["partitions", "wide mono"]], answer.data.map(each => [each.transactional_id, pill(each.state, each.state === "Ongoing" ? "warn" : ""), String(each.producer_id), String(each.producer_epoch), each.start_time_ms < 0 ? "–" : when(each.start_time_ms), String(each.coordinator_id), each.topics.map(topic => topic.topic_name + "-" + topic.partitions.join(",")).join(" ")]), "No transactional producer is known."));
     return { next: answer.metadata.next, text: number(answer.data.length) + " on this page" };
   });
   let waiting;
   filter.input.oninput = () => { clearTimeout(waiting); waiting = setTimeout(() => { history.replaceState(null, "", address("transactions", { q: filter.input.value })); list.reset(); }, 200); };
   place.append(el("h1", { className: "page" }, "Transactions"), el("div", { className: "bar-row" }, filter.row), shown, list.row);
-  await list.go();
   return list.go;
 }
 export async function users(place) {
   const shown = el("div");
   place.append(el("h1", { className: "page" }, "Users"), shown);
-  const refresh = async () => { const listed = await request("/v1/users"); shown.replaceChildren(section("SCRAM users", table([["user", "mono"], ["mechanisms and iterations"]], listed.data.map(each => [each.user, Object.entries(each.mechanisms).map(([name, count]) => name + " " + number(count)).join(", ")]), "No user has SCRAM credentials. kafka-configs --alter --add-config creates them."))); };
-  await refresh();
+  const refresh = async () => { const listed = await request("/v1/users"); patch(shown, section("SCRAM users", table([["user", "mono"], ["mechanisms and iterations"]], listed.data.map(each => [each.user, Object.entries(each.mechanisms).map(([name, count]) => name + " " + number(count)).join(", ")]), "No user has SCRAM credentials. kafka-configs --alter --add-config creates them."))); };
   return refresh;
 }
 export async function quotas(place) {
@@ -40,7 +37,6 @@ export async function quotas(place) {
     if (await ask(entity ? "Quota of " + told(entity) : "Set a quota", [...(entity ? [] : [kind.row, name.row]), what.row, value.row], () => request("/v1/quotas", { method: "POST", body: { entity: entity || { [kind.input.value]: name.input.value || null }, ...(value.input.value === "" ? { delete: [what.input.value] } : { set: { [what.input.value]: Number(value.input.value) } }) } }))) await refresh();
   };
   place.append(el("h1", { className: "page" }, "Quotas"), el("div", { className: "bar-row" }, button("Set a quota", () => edit(null), "main")), shown);
-  const refresh = async () => { const listed = await request("/v1/quotas"); shown.replaceChildren(section("Limits of a broker", table([["who", "mono"], ["limit"], ["value", "num"], [""]], listed.data.flatMap(each => Object.entries(each.limits).map(([key, limit]) => [told(each.entity), key.replaceAll("_", " "), number(limit), button("Edit", () => edit(each.entity, key, limit), "small")])), "Nobody is limited."))); };
-  await refresh();
+  const refresh = async () => { const listed = await request("/v1/quotas"); patch(shown, section("Limits of a broker", table([["who", "mono"], ["limit"], ["value", "num"], [""]], listed.data.flatMap(each => Object.entries(each.limits).map(([key, limit]) => [told(each.entity), key.replaceAll("_", " "), number(limit), button("Edit", () => edit(each.entity, key, limit), "small")])), "Nobody is limited."))); };
   return refresh;
 }

@@ -1,5 +1,5 @@
 // The list of topics, and one topic: partitions, configuration, consumers.
-import { address, ask, button, configTable, confirmByName, el, field, link, number, pages, pill, replicas, request, section, select, size, table, unanswered, v3 } from "/assets/lib.js";
+import { address, ask, button, configTable, confirmByName, el, field, link, number, once, pages, patch, pill, replicas, request, section, select, size, table, unanswered, v3 } from "/assets/lib.js";
 
 const PAGE_SIZE = 50;
 
@@ -12,7 +12,7 @@ export async function topics(place, parameters) {
     if (filter.input.value) query.set("q", filter.input.value);
     if (token) query.set("page_token", token);
     const { answer, headers } = await request(v3("topics") + "?" + query, { full: true });
-    shown.replaceChildren(table([["name", "mono"], ["partitions", "num"], ["replicas", "num"], [""]], answer.data.map(each => [link("topic", { name: each.topic_name }, each.topic_name), number(each.partitions_count), number(each.replication_factor),
+    patch(shown, table([["name", "mono"], ["partitions", "num"], ["replicas", "num"], [""]], answer.data.map(each => [link("topic", { name: each.topic_name }, each.topic_name), number(each.partitions_count), number(each.replication_factor),
       el("span", {}, each.is_internal ? pill("internal") : "", " ", link("messages", { topic: each.topic_name }, "messages"))]), filter.input.value ? "No topic is called that." : "There are no topics yet."));
     return { next: answer.metadata.next, text: number(Number(headers.get("x-total-count"))) + " topics" };
   });
@@ -21,7 +21,6 @@ export async function topics(place, parameters) {
   filter.input.oninput = () => { clearTimeout(waiting); waiting = setTimeout(again, 200); };
   sort.input.onchange = again; inside.input.onchange = again;
   place.append(el("h1", { className: "page" }, "Topics"), el("div", { className: "bar-row" }, filter.row, sort.row, inside.row, button("Create a topic", () => create(list.go), "main")), shown, list.row);
-  await list.go();
   return list.go;
 }
 async function create(reload) {
@@ -38,9 +37,8 @@ export async function topic(place, { name, tab = "partitions" }) {
   const tabs = ["partitions", "configuration", "consumers"].map(each => { const made = link("topic", { name, tab: each }, each[0].toUpperCase() + each.slice(1)); if (each === tab) made.setAttribute("aria-current", "page"); return made; });
   place.append(el("h1", { className: "page" }, link("topics", {}, "Topics"), el("span", { className: "crumb" }, " / "), name),
     el("div", { className: "tabs" }, tabs, link("messages", { topic: name }, "Messages"), button("Add partitions", () => grow(name)), button("Delete", () => remove(name), "danger")), shown);
-  const refresh = { partitions: () => partitions(shown, name), configuration: () => configuration(shown, name), consumers: () => consumers(shown, name) }[tab] || (() => partitions(shown, name));
-  await refresh();
-  return tab === "configuration" ? null : refresh;
+  if (tab === "configuration") return once(() => configuration(shown, name));
+  return tab === "consumers" ? () => consumers(shown, name) : () => partitions(shown, name);
 }
 async function remove(name) {
   if (await confirmByName("Delete topic " + name + "?", name, "All its records are deleted on every broker. This cannot be undone.", () => request(v3("topics", name), { method: "DELETE" }))) {
@@ -54,13 +52,13 @@ async function grow(name) {
 async function partitions(shown, name) {
   const [listed, status] = await Promise.all([request(v3("topics", name, "partitions")), request(v3("topics", name, "partitions") + "/-/replica-status")]);
   const known = new Map(status.data.filter(each => each.is_leader).map(each => [each.partition_id, each]));
-  const leaders = [...new Set(status.data.filter(each => each.is_leader).map(each => each.broker_id))].slice(0, 16);
+  const leaders = [...new Set(status.data.filter(each => each.is_leader).map(each => each.broker_id))];
   const told = await Promise.all(leaders.map(id => request("/v1/brokers/" + id + "/log-dirs?topic=" + encodeURIComponent(name)).catch(() => ({ data: [] }))));
   const sizes = new Map();
   told.forEach((answer, at) => { for (const dir of answer.data) for (const each of dir.replicas) if (!each.is_future && known.get(each.partition_id)?.broker_id === leaders[at]) sizes.set(each.partition_id, each.size_bytes); });
   const leader = id => known.has(id) ? known.get(id).broker_id : -1;
   const span = known.size ? [...known.values()].reduce((sum, each) => sum + (each.log_end_offset ?? 0) - (each.log_start_offset ?? 0), 0) : null;
-  shown.replaceChildren(el("div", { className: "tiles" }, [[number(listed.data.length), "partitions"], [number(span), "offsets in use"], [size([...sizes.values()].reduce((a, b) => a + b, 0)), "at the leaders"], [number(listed.data.filter(each => each.is_under_replicated).length), "under-replicated"]]
+  patch(shown, el("div", { className: "tiles" }, [[number(listed.data.length), "partitions"], [number(span), "offsets in use"], [size([...sizes.values()].reduce((a, b) => a + b, 0)), "at the leaders"], [number(listed.data.filter(each => each.is_under_replicated).length), "under-replicated"]]
     .map(([value, label]) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)))),
     unanswered(status), section("Partitions", table([["partition", "num"], ["leader", "num"], ["epoch", "num"], ["replicas, those in sync green"], ["first offset", "num"], ["next offset", "num"], ["size", "num"], [""]], listed.data.map(each => {
       const id = each.partition_id, found = known.get(id);
@@ -73,6 +71,6 @@ async function configuration(shown, name) {
 }
 async function consumers(shown, name) {
   const listed = await request(v3("consumer-groups") + "/-/lag-summary?page_size=200&topic=" + encodeURIComponent(name));
-  shown.replaceChildren(unanswered(listed), section("Groups with a commit for this topic", table([["group", "mono"], ["state"], ["members", "num"], ["lag on all its topics", "num"]], listed.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), pill(each.state.toLowerCase(), each.state === "STABLE" ? "good" : ""), number(each.members_count), number(each.total_lag)]), "No group has committed offsets for this topic."),
+  patch(shown, unanswered(listed), section("Groups with a commit for this topic", table([["group", "mono"], ["state"], ["members", "num"], ["lag on all its topics", "num"]], listed.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), pill(each.state.toLowerCase(), each.state === "STABLE" ? "good" : ""), number(each.members_count), number(each.total_lag)]), "No group has committed offsets for this topic."),
     listed.metadata.next ? el("div", { className: "empty" }, "Only the first 200 groups were looked at. ", link("groups", { topic: name }, "Look at all")) : ""));
 }

@@ -75,3 +75,13 @@ async def _wait_for_an_event() -> None:
         events.append(EventKind.BROKER_FENCED, broker=5, epoch=1)
     assert seen == [5]
     await events.wait(events.last_id - 1)
+
+
+def test_the_newest_are_as_many_of_the_last_as_are_kept() -> None:
+    kept = journal(events_max=4)
+    assert kept.newest(2).events == ()
+    for name in "abcdef":
+        kept.append(EventKind.BROKER_FENCED, broker=name)
+    assert [event.id for event in kept.newest(2).events] == [kept.last_id - 1, kept.last_id]
+    assert [event.id for event in kept.newest(9).events] == [event.id for event in kept.since(-1).events]
+    assert not kept.newest(9).missed

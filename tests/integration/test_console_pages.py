@@ -1,0 +1,200 @@
+"""What the console's pages keep and show while they are looked at, in a real browser, on one node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from confluent_kafka import Producer
+
+from tests.capabilities import require_capability
+from tests.integration.browser import Browser, browser
+from tests.integration.rest_node import RunningNode, running_node
+
+PARTITIONS = 20
+ABORTED, OPEN = "aborted-value", "open-value"
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
+    require_capability("chromium")
+    arguments = ("--set", "transaction.state.log.num.partitions=1")
+    with running_node(tmp_path_factory.mktemp("pages"), *arguments) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def tab(node: RunningNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as started:
+        started.look(width=1280, height=900, dark=False)
+        yield started
+
+
+def make_topic(node: RunningNode, name: str, partitions: int) -> None:
+    body = {"topic_name": name, "partitions_count": partitions}
+    assert httpx.post(f"{node.admin}/v3/clusters/{node.cluster_id}/topics", json=body, timeout=30).status_code == 201
+
+
+def produce(node: RunningNode, topic: str, values: list[bytes], partition: int = 0) -> None:
+    producer = Producer({"bootstrap.servers": node.kafka, "linger.ms": 0})
+    for value in values:
+        producer.produce(topic, value, partition=partition)
+    assert producer.flush(30) == 0
+
+
+def show(tab: Browser, node: RunningNode, page: str) -> None:
+    tab.open(f"{node.admin}/ui/{page}")
+    tab.until(f"document.querySelector('#page[data-ready={page.partition('?')[0]}]')")
+
+
+def asked(path: str) -> str:
+    """How often a page has asked for a path."""
+    return f"performance.getEntriesByType('resource').filter(e => e.name.includes({json.dumps(path)})).length"
+
+
+def until_asked_again(tab: Browser, path: str) -> None:
+    seen = int(tab.run(asked(path)))
+    tab.until(f"{asked(path)} > {seen + 1}")  # The one before it has been answered and drawn by then.
+
+
+def records(tab: Browser) -> list[str]:
+    found: list[str] = tab.run("[...document.querySelectorAll('td[data-label=record]')].map(d => d.innerText.trim())")
+    return found
+
+
+def choose(tab: Browser, label: str, value: str) -> None:
+    wanted = f"[...document.querySelectorAll('label')].find(l => l.firstChild.data === {json.dumps(label)})"
+    tab.run(f"(s => {{ s.value = {json.dumps(value)}; s.onchange(); }})({wanted}.querySelector('select'))")
+
+
+def press(tab: Browser, text: str) -> None:
+    tab.run(f"[...document.querySelectorAll('button')].find(b => b.innerText === {json.dumps(text)}).click()")
+
+
+def test_the_newest_records_are_shown_however_large(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "large", 1)
+    produce(node, "large", [bytes([97]) * 20_000] * 201)
+    show(tab, node, "messages?topic=large")
+    assert records(tab) == [f"0:{offset}" for offset in range(200, 100, -1)]
+
+
+def test_every_partition_is_followed_and_an_offset_is_sought_in_each(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "many", PARTITIONS)
+    show(tab, node, "messages?topic=many")
+    press(tab, "Follow")
+    for partition in range(PARTITIONS):
+        produce(node, "many", [b"first"] + ([b"second"] if partition == 3 else []), partition)
+    shown = "document.querySelectorAll('td[data-label=record]').length"
+    tab.until(f"{shown} === {PARTITIONS + 1}")
+    assert {record.partition(":")[0] for record in records(tab)} == {str(index) for index in range(PARTITIONS)}
+    show(tab, node, "messages?topic=many&from=offset&offset=1")
+    assert records(tab) == ["3:1"]
+    assert "partition 0 (No record has offset 1" in tab.text()
+    assert tab.complaints == []
+
+
+def test_records_of_aborted_and_open_transactions_are_marked_and_may_be_left_out(
+    node: RunningNode, tab: Browser
+) -> None:
+    make_topic(node, "transactions", 1)
+    producer = Producer({"bootstrap.servers": node.kafka, "transactional.id": "pages"})
+    producer.init_transactions(30)
+    for value in (ABORTED, "committed-value", OPEN):
+        producer.begin_transaction()
+        producer.produce("transactions", value)
+        assert producer.flush(30) == 0
+        if value == ABORTED:
+            producer.abort_transaction(30)
+        elif value != OPEN:
+            producer.commit_transaction(30)
+    show(tab, node, "messages?topic=transactions")
+    assert records(tab) == ["0:4 open", "0:2", "0:0 aborted"]
+    choose(tab, "Isolation", "committed")
+    tab.until("document.querySelectorAll('td[data-label=record]').length === 1")
+    assert records(tab) == ["0:2"]
+    assert "isolation=committed" in tab.run("location.search")
+    producer.abort_transaction(30)
+
+
+def test_a_refresh_keeps_scroll_focus_and_selection(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "wide", 40)
+    show(tab, node, "topic?name=wide")
+    tab.run(
+        "(() => { const box = document.querySelector('.scroll'); box.scrollTop = 300;"
+        " window.kept = [...box.querySelectorAll('tbody tr')][20]; window.kept.querySelector('a').focus();"
+        " box.scrollTop = 300; getSelection().selectAllChildren(window.kept.cells[0]); })()"
+    )
+    produce(node, "wide", [b"new"] * 3, 20)
+    until_asked_again(tab, "replica-status")
+    tab.until("window.kept.cells[5].innerText === '3'")
+    assert tab.run("document.querySelector('.scroll').scrollTop") == 300
+    assert tab.run("window.kept.isConnected && window.kept.contains(document.activeElement)")
+    assert tab.run("getSelection().toString()") == "20"
+    assert tab.complaints == []
+
+
+def test_rows_do_not_move_away_from_the_focus(node: RunningNode, tab: Browser) -> None:
+    show(tab, node, "quotas")
+    script = """(async () => {
+        const { patch, table, el } = await import('/assets/lib.js'), place = el('div');
+        const draw = names => patch(place, table([['name']], names.map(name => [el('a', { href: '#' }, name)])));
+        const names = () => [...place.querySelectorAll('td')].map(cell => cell.innerText).join('');
+        const seen = [];
+        document.body.append(place);
+        draw(['a', 'b', 'c']); place.querySelectorAll('a')[1].focus();
+        draw(['c', 'x', 'a', 'b']); seen.push(names(), document.activeElement.innerText);
+        document.activeElement.blur();
+        draw(['c', 'x', 'a']); seen.push(names());
+        draw([]); draw(['z']); seen.push(names());
+        return seen;
+    })()"""
+    assert tab.run(script) == ["abcx", "b", "cxa", "z"]
+
+
+def test_a_group_that_is_missing_is_said_to_be_once(node: RunningNode, tab: Browser) -> None:
+    tab.open(f"{node.admin}/ui/group?id=nobody")
+    tab.until("document.querySelector('.note.bad')")
+    until_asked_again(tab, "consumer-groups/nobody/lags")
+    assert tab.run("document.querySelectorAll('h1').length") == 1
+    assert tab.run("[...document.querySelectorAll('main button')].filter(b => b.checkVisibility()).length") == 0
+    assert "there is no consumer group nobody" in tab.text()
+
+
+@pytest.mark.parametrize("name", ["constructor", "toString", "__proto__", "nothing"])
+def test_an_address_without_a_page_says_so(node: RunningNode, tab: Browser, name: str) -> None:
+    tab.open(f"{node.admin}/ui/{name}")
+    tab.until("document.querySelector('#page[data-ready=none]')")
+    assert "There is no such page." in tab.text()
+    assert tab.complaints == []
+
+
+def test_the_overview_asks_only_for_what_is_new(node: RunningNode, tab: Browser) -> None:
+    tab.open(f"{node.admin}/")
+    tab.until("document.querySelector('#page[data-ready=overview]')")
+    until_asked_again(tab, "/v1/events")
+    sizes = (
+        "performance.getEntriesByType('resource').filter(e => e.name.includes('/v1/events'))"
+        ".map(e => [new URL(e.name).search.split('=')[0], e.decodedBodySize])"
+    )
+    first, *following = tab.run(sizes)
+    assert first[0] == "?newest"
+    assert all(name == "?after" and size < 100 for name, size in following), following
+
+
+def test_nothing_lies_off_the_screen_of_a_phone(node: RunningNode, tab: Browser) -> None:
+    tab.look(width=390, height=844, dark=False)
+    try:
+        for page in ("topics", "messages?topic=large", "topic?name=large&tab=configuration", "broker?id=1", "quorum"):
+            show(tab, node, page)
+            tab.until("document.querySelector('main td')")
+            outside = (
+                "[...document.querySelectorAll('main td, main td *, main button, main input')]"
+                ".filter(e => e.checkVisibility() && e.getBoundingClientRect().right > 390.5)"
+                ".map(e => e.outerHTML.slice(0, 90))"
+            )
+            assert tab.run(outside) == [], page
+            assert tab.run("document.documentElement.scrollWidth") <= 390, page
+    finally:
+        tab.look(width=1280, height=900, dark=False)
