@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -31,5 +32,7 @@ def test_lives_come_by_groups_of_every_kind() -> None:
     assert kinds == {"classic", "mixed", "consumer"}
 
 
-def test_a_seed_of_the_mutants_hunt_breaks_no_law() -> None:
-    assert broken_law(1) == ""
+@pytest.mark.parametrize("seed", [1, 22471])
+def test_seeds_of_the_mutants_hunt_and_of_found_defects_break_no_law(seed: int) -> None:
+    """In 22471 a client that the group had forgotten joined with partitions that others had."""
+    assert broken_law(seed) == ""

@@ -58,6 +58,9 @@ def join_as_classic(
     if is_unknown and request.group_instance_id is None and caller.api_version >= MEMBER_ID_REQUIRED_VERSION:
         return join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id)
     subscription = _subscription(protocols)
+    if not is_unknown and member_id not in group.members and subscription.owned_partitions:
+        # It lost its place, and others may have what it still reads. Kafka takes it in, with all that.
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
     holder = _holder(group, request, member_id)
     # Only the place of the last member of the consumer protocol may be the one that is taken.
     last = holder is not None and holder.classic is None and may_downgrade(draft, group, {holder.member_id}, joining=1)

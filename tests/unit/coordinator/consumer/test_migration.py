@@ -346,6 +346,27 @@ def test_classic_member_is_told_to_join_when_a_target_or_a_partition_is_there_fo
     assert numbers(late) == {2, 3}
 
 
+def test_classic_member_that_lost_its_place_is_told_so_before_it_has_what_others_read() -> None:
+    host = make_host()
+    gone = ClassicConsumer(host, "gone", "t", cooperative=True).join()
+    first = Consumer(host, "a", "t").join()
+    run(first, gone)
+    lost = numbers(gone)
+    assert lost
+    for _ in range(6):
+        host.advance(10_000)  # It is silent, and its session ends.
+        first.beat()
+    assert first.has == {0, 1, 2, 3}
+    member_id = gone.member_id
+    gone.prompt = False
+    gone.join().hear()
+    assert (gone.error, numbers(gone), gone.generation) == (ErrorCode.UNKNOWN_MEMBER_ID, set(), -1)
+    assert member_id not in host.group.members
+    gone.prompt = True
+    run(first, gone)
+    assert sorted([*numbers(gone), *first.has]) == [0, 1, 2, 3]
+
+
 def test_classic_member_that_does_not_join_or_sync_in_time_is_removed() -> None:
     host = make_host()
     first = Consumer(host, "a", "t").join()
