@@ -15,6 +15,7 @@ from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.describe import describe_consumer_group
+from kraft.coordinator.group.consumer.expressions import MayDescribe
 from kraft.coordinator.group.consumer.heartbeat import check_request, consumer_heartbeat
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.runtime import CoordinatorRuntime
@@ -49,11 +50,20 @@ class ConsumerGroupService:
         self._partition_for = partition_for
         self._random = random
 
-    async def heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> ConsumerGroupHeartbeatResponse:
+    async def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, may_describe: MayDescribe
+    ) -> ConsumerGroupHeartbeatResponse:
+        """`may_describe` tells which topics a pattern may match for this caller, now and a little later."""
         try:
             check_request(request, caller.api_version, self._config.group_consumer_assignors)
             new_member_id = "" if request.member_id else uuid_to_text(self._random.uuid("group-member"))
-            operation = partial(consumer_heartbeat, request=request, caller=caller, new_member_id=new_member_id)
+            operation = partial(
+                consumer_heartbeat,
+                request=request,
+                caller=caller,
+                new_member_id=new_member_id,
+                may_describe=may_describe,
+            )
             response: ConsumerGroupHeartbeatResponse = await self._runtime.write(
                 self._partition_for(request.group_id), operation
             )

@@ -17,6 +17,7 @@ import trio
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator import offset_requests
+from kraft.coordinator.consumer_group_jobs import ConsumerGroupJobs
 from kraft.coordinator.consumer_group_service import ConsumerGroupService
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import append_error
@@ -39,7 +40,7 @@ from kraft.coordinator.group.sync import abandon_assignment, sync
 from kraft.coordinator.group.txn_offset_commit import TxnOffsetCommitAnswers, commit_transactional_offsets
 from kraft.coordinator.partitioner import partition_for
 from kraft.coordinator.runtime import CoordinatorRuntime
-from kraft.coordinator.shard import Marker, Producer
+from kraft.coordinator.shard import Marker, Operation, Producer
 from kraft.coordinator.topic_directory import TopicDirectory
 from kraft.coordinator.transaction_partitions import TransactionPartitions, TransactionSupport
 from kraft.protocol.error_codes import ErrorCode
@@ -111,12 +112,14 @@ class GroupCoordinator:
         self._topics = topics
         self._partition_count = partition_count
         self._world = world
+        self._jobs = ConsumerGroupJobs(topics, world, self._write_to, lambda: self.runtime.set_aside)
         self.runtime: CoordinatorRuntime[GroupShardState] = CoordinatorRuntime(
             OFFSETS_TOPIC,
             GroupShard(config, topics, consumer_configs),
             log=log,
             world=world,
             write_timeout_ms=config.offsets_commit_timeout_ms,
+            perform=self._jobs.perform,
         )
         self.consumer = ConsumerGroupService(config, topics, self.runtime, self.partition_for, world.random)
 
@@ -124,6 +127,7 @@ class GroupCoordinator:
         """Serve until cancelled."""
         async with trio.open_nursery() as expiry_nursery:
             expiry_nursery.start_soon(self._expire)
+            await expiry_nursery.start(self._jobs.run)
             await self.runtime.run(task_status)
 
     async def _expire(self) -> None:
@@ -456,6 +460,9 @@ class GroupCoordinator:
                 for group_id, group in groups.items()
             )
         )
+
+    async def _write_to(self, partition: int, operation: Operation) -> None:
+        await self.runtime.write(partition, operation)
 
     async def _write(self, group_id: str, operation: Callable[[GroupDraft], object]):  # type: ignore[no-untyped-def]
         return await self.runtime.write(self.partition_for(group_id), operation)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+
+class TopicNames(NamedTuple):
+    """The names of all topics, in order, as of a metadata offset. A value."""
+
+    names: Sequence[str]
+    version: int
 
 
 class TopicDirectory(Protocol):
@@ -13,3 +21,7 @@ class TopicDirectory(Protocol):
 
     def version(self) -> object:
         """Something that is another object whenever any topic has come, gone, grown or been made anew."""
+
+    def all_names(self) -> TopicNames: ...
+    def names_version(self) -> int:
+        """The metadata offset as of which a topic has come or gone for the last time."""

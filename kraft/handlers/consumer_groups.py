@@ -66,7 +66,12 @@ async def heartbeat(
     request: ConsumerGroupHeartbeatRequest, context: RequestContext, broker: BrokerServices
 ) -> ConsumerGroupHeartbeatResponse:
     _require_protocol(broker)
-    return await broker.groups.consumer.heartbeat(request, context)
+    access = access_of(context, broker)
+
+    def may_describe(topic: str) -> bool:
+        return access is None or access.may(Operation.DESCRIBE, ResourceKind.TOPIC, topic)
+
+    return await broker.groups.consumer.heartbeat(request, context, may_describe)
 
 
 DESCRIBE = Handler(

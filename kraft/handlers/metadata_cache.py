@@ -52,10 +52,13 @@ class MetadataCache:
         self._encoded_bytes = 0
         self.image = image
         self.offset = -1
+        self.names_offset = -1
+        """The offset of the image in which a topic has come or gone for the last time."""
         self.epoch = -1
 
-    def set(self, image: MetadataImage, offset: int, epoch: int) -> None:
-        """Take over the image as of `offset` (the last record's); wakes those who wait for it."""
+    def set(self, image: MetadataImage, offset: int, epoch: int, *, names_changed: bool = True) -> None:
+        """Take over the image as of `offset` (the last record's); wakes those who wait for it. `names_changed`:
+        topics may have come or gone since the one before."""
         if image.cluster is not self.image.cluster:
             self._note_deaths(image)
             self._nodes.clear()
@@ -64,6 +67,8 @@ class MetadataCache:
             self._forget_encoded()
         self.image = image
         self.offset = offset
+        if names_changed:
+            self.names_offset = offset
         self.epoch = epoch
         if self._changed.statistics().tasks_waiting:
             self._changed.set()

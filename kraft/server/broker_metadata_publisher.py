@@ -50,17 +50,17 @@ class BrokerMetadataPublisher:
 
     def publish(self, update: MetadataUpdate) -> Iterator[None]:
         """See `kraft.metadata.publisher.MetadataPublisher`."""
+        topics = update.changes.topics
+        names_changed = self._first or bool(topics.created or topics.deleted)
         if self._first:
             self._first = False
             yield from self._set_strays_aside(update.image)
         yield from self._replicas.apply(update.image, update.changes)
-        self._metadata.set(update.image, update.offset, update.epoch)
+        self._metadata.set(update.image, update.offset, update.epoch, names_changed=names_changed)
         for leadership in self._leaderships:
             leadership.tell()
-        if update.changes.topics.deleted:
-            self._groups.on_topics_deleted(
-                [(topic.name, topic_id) for topic_id, topic in update.changes.topics.deleted.items()]
-            )
+        if topics.deleted:
+            self._groups.on_topics_deleted([(topic.name, topic_id) for topic_id, topic in topics.deleted.items()])
         if update.changes.brokers:
             self._transactions.brokers_changed(update.changes.brokers)
             yield from self._replicas.brokers_changed(update.changes.brokers)

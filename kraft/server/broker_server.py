@@ -17,6 +17,7 @@ from kraft.common.errors import StorageError
 from kraft.common.logging import Loggers
 from kraft.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from kraft.coordinator.topic_directory import TopicNames
 from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
@@ -81,6 +82,12 @@ class TopicLookup:
 
     def version(self) -> object:
         return self._metadata.image.topics
+
+    def all_names(self) -> TopicNames:
+        return TopicNames(self._metadata.image.topics.id_by_name.keys(), self._metadata.offset)
+
+    def names_version(self) -> int:
+        return self._metadata.names_offset
 
     def _topic(self, name: str) -> TopicImage | None:
         return self._metadata.image.topics.by_name(name)
@@ -311,6 +318,7 @@ def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         group_consumer_max_size=config.integer("group.consumer.max.size"),
         group_consumer_assignors=config.texts("group.consumer.assignors"),
         group_consumer_migration_policy=MigrationPolicy[config.text("group.consumer.migration.policy").upper()],
+        group_consumer_regex_refresh_interval_ms=config.integer("group.consumer.regex.refresh.interval.ms"),
         offset_metadata_max_bytes=config.integer("offset.metadata.max.bytes"),
         offsets_retention_minutes=config.integer("offsets.retention.minutes"),
         offsets_retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),

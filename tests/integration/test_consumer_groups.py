@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupState, ConsumerGroupType
+from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError
 from confluent_kafka.admin import NewPartitions
 
 from jepsen.java.kafka import TOOLS, java
@@ -19,6 +20,7 @@ from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
 from tests.integration.test_client_groups import PARTITIONS, SECONDS_MAX, Reader, create, member, produce
 
+GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
 SETTINGS = (
     "--set",
     "group.consumer.min.heartbeat.interval.ms=100",
@@ -130,6 +132,35 @@ def test_topic_grows_while_it_is_consumed(node: NodeProcess) -> None:
     _add_partitions(node, topic, 5)
     reader.until(reader.balanced(5), "it has the new partitions")
     reader.members[0].close()
+
+
+def test_a_pattern_follows_topics_that_come_and_go(node: NodeProcess) -> None:
+    """librdkafka leaves a pattern to the coordinator."""
+    first, second, *_ = (create(node, name, 2) for name in ("pattern-1", "pattern-2", "no-pattern-3"))
+    group = "of-a-pattern"
+    one, two = consumer(node, group, "^pattern-[0-9]$"), consumer(node, group, "^pattern-[0-9]$")
+    admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
+
+    def until_assigned(*topics: str) -> None:
+        wanted = sorted((topic, partition) for topic in topics for partition in range(2))
+        deadline = time.monotonic() + SECONDS_MAX
+        has: list[tuple[str, int]] = []
+        counts: list[int] = []
+        while has != wanted or counts != [len(topics)] * 2:
+            assert time.monotonic() < deadline, f"{has} ({counts}) instead of {wanted}"
+            for each in (one, two):
+                message = each.poll(0.05)
+                assert message is None or message.error().code() in GONE, message
+            has = sorted((each.topic, each.partition) for member in (one, two) for each in member.assignment())
+            counts = [len(member.assignment()) for member in (one, two)]
+
+    until_assigned(first, second)
+    third = create(node, "pattern-3", 2)
+    until_assigned(first, second, third)
+    admin.delete_topics([first])[first].result(SECONDS_MAX)
+    until_assigned(second, third)
+    for each in (one, two):
+        each.close()
 
 
 def _add_partitions(node: NodeProcess, topic: str, count: int) -> None:

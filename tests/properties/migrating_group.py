@@ -5,6 +5,7 @@
 - Offsets that were committed stay, whichever way the group goes.
 - A static member keeps its place: its instance id belongs to whoever joined with it last.
 - The log tells what the coordinator believes, whole or compacted.
+- Nobody gets a topic that a pattern matches and that the member may not describe.
 - Once everybody has settled, each partition of a subscribed topic has exactly one owner.
 - A group that members of another protocol type are in is never taken over.
 
@@ -31,6 +32,8 @@ STEPS = 80
 TOPICS = ("t", "u", "v")
 FENCED = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.FENCED_INSTANCE_ID)
 INSTANCE = "i"
+HIDDEN = "hidden"
+PATTERNS = ("", "", "t|u", "[uv]", ".*")
 
 AnyConsumer = ClassicConsumer | Consumer
 
@@ -42,7 +45,8 @@ class MigratingLife:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.host = ConsumerHost(GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0))
-        self.host.topics.names = list(TOPICS)
+        self.host.topics.names = [*TOPICS, HIDDEN]
+        self.host.hidden = {HIDDEN}
         self.host.topics.counts = {"t": 3, "u": 1, "v": 4}
         self.clients: list[AnyConsumer] = []
         self.made = 0
@@ -52,6 +56,7 @@ class MigratingLife:
     def step(self) -> None:
         deeds = [self.beat] * 10 + [self.join] * 3 + [self.advance] * 3 + [self.commit] * 2 + [self.restart] * 2
         deeds += [self.join_foreign, self.lose_answer, self.leave, self.crash, self.subscribe, self.grow, self.reload]
+        deeds += [self.host.do_jobs]
         self.random.choice(deeds)()
         self.check()
 
@@ -63,7 +68,9 @@ class MigratingLife:
         # Nobody rebalances for a static member that comes back to a classic group with another subscription (KIP-345).
         names = list(TOPICS) if instance_id else self.random.sample(TOPICS, self.random.randint(1, 3))
         if self.random.random() < 0.5:
-            return Consumer(self.host, f"member-{self.made}", *names, instance_id=instance_id)
+            made = Consumer(self.host, f"member-{self.made}", *names, instance_id=instance_id)
+            made.pattern = "" if instance_id else self.random.choice(PATTERNS)
+            return made
         cooperative = self.random.random() < 0.5
         name = f"classic-{self.made}"
         return ClassicConsumer(
@@ -155,6 +162,7 @@ class MigratingLife:
             return
         client.topics = self.random.sample(TOPICS, self.random.randint(1, 3))
         if isinstance(client, Consumer):
+            client.pattern = self.random.choice(PATTERNS)
             self.take(client, client.send(full=True))
         elif client.waits_for is None:
             client.join()
@@ -220,6 +228,7 @@ class MigratingLife:
             if self.is_member(client):
                 for topic, partition in client.owned:
                     name = topic if isinstance(topic, str) else self.host.topics.topic_name(topic)
+                    assert name != HIDDEN, "a hidden topic is shown"
                     owner = owners.setdefault((name, partition), client.member_id)
                     assert owner == client.member_id, f"{name}-{partition} belongs to {owner} and {client.member_id}"
 
@@ -234,6 +243,7 @@ class MigratingLife:
 
     def settle(self) -> None:
         for _ in range(120):
+            self.host.do_jobs()
             self.host.advance(1_000)
             for client in list(self.clients):
                 if isinstance(client, ClassicConsumer):
@@ -250,7 +260,7 @@ class MigratingLife:
         topics = self.host.topics
         wanted = [
             (name, partition)
-            for name in sorted({name for client in self.clients for name in client.topics})
+            for name in sorted({name for client in self.clients for name in subscribed(client)})
             for partition in range(topics.partition_count(name))
         ]
         has = sorted(
@@ -262,6 +272,10 @@ class MigratingLife:
         group = self.host.state.group(GROUP) or self.host.state.consumer_group(GROUP)
         assert group is not None
         assert group.state.value == "Stable"
+
+
+def subscribed(client: AnyConsumer) -> set[str]:
+    return client.wants() if isinstance(client, Consumer) else set(client.topics)
 
 
 def run_life(seed: int, policy: MigrationPolicy) -> MigratingLife:

@@ -35,7 +35,7 @@ TOPIC = "w"
 PARTITIONS = 12
 METHODS = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda coordinator, request, caller: coordinator.consumer.heartbeat(
-        request, caller
+        request, caller, lambda topic: True
     ),
     ApiKey.CONSUMER_GROUP_DESCRIBE: lambda coordinator, request, caller: coordinator.consumer.describe(request),
     ApiKey.LIST_GROUPS: lambda coordinator, request, caller: coordinator.list_groups(request, caller),

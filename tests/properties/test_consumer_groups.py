@@ -2,6 +2,7 @@
 
 - No partition has two owners: what two members believe to have, in epochs that are not fenced, is disjoint.
 - Once everybody has settled, each partition of a subscribed topic has exactly one owner.
+- Nobody gets a topic that a pattern matches and that the member may not describe.
 - The log tells what the coordinator believes: replayed from the start, whole or compacted, it gives the same state.
 
 And of the assignors: every partition goes to one of its subscribers, `uniform` balances and moves no more than that
@@ -25,6 +26,8 @@ from tests.unit.coordinator.group_host import rebuild
 EXAMPLES = 2000 if os.environ.get("KRAFT_SOAK") else 60
 STEPS = 80
 TOPICS = ("t", "u", "v")
+HIDDEN = "hidden"
+PATTERNS = ("", "", "t|u", "[uv]", ".*")
 FENCED = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.FENCED_INSTANCE_ID)
 
 relaxed = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -37,13 +40,14 @@ class ConsumerLife:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.host = ConsumerHost()
-        self.host.topics.names = list(TOPICS)
+        self.host.topics.names = [*TOPICS, HIDDEN]
         self.host.topics.counts = {"t": 3, "u": 1, "v": 4}
+        self.host.hidden = {HIDDEN}
         self.clients: list[Consumer] = []
         self.made = 0
 
     def step(self) -> None:
-        deeds = [self.beat] * 8 + [self.join] * 2 + [self.advance] * 3
+        deeds = [self.beat] * 8 + [self.join] * 2 + [self.advance] * 3 + [self.host.do_jobs] * 2
         deeds += [self.lose_answer, self.leave, self.crash, self.subscribe, self.change_topics, self.reload, self.away]
         self.random.choice(deeds)()
         self.check()
@@ -57,6 +61,7 @@ class ConsumerLife:
             names = self.random.sample(TOPICS, self.random.randint(1, 3))
             assignor = self.random.choice([{}, {"server_assignor": "range"}])
             client = Consumer(self.host, f"member-{self.made}", *names, **assignor)
+            client.pattern = self.random.choice(PATTERNS)
             self.clients.append(client)
             client.join()
 
@@ -103,7 +108,8 @@ class ConsumerLife:
     def subscribe(self) -> None:
         client = self.pick()
         if client is not None:
-            client.topics = self.random.sample(TOPICS, self.random.randint(1, 3))
+            client.topics = self.random.sample(TOPICS, self.random.randint(0, 3))
+            client.pattern = self.random.choice(PATTERNS)
             self.take(client, client.send(full=True))
 
     def change_topics(self) -> None:
@@ -133,6 +139,7 @@ class ConsumerLife:
             if member is None or client.epoch not in (member.member_epoch, member.previous_epoch):
                 continue  # It is fenced: its session is over at its own place as well.
             for key in client.owned:
+                assert self.host.topics.topic_name(key[0]) != HIDDEN, "a hidden topic is shown"
                 assert owners.setdefault(key, client.member_id) == client.member_id, f"{key} has two owners"
         if group is not None:
             held: dict[tuple[bytes, int], str] = {}
@@ -149,6 +156,7 @@ class ConsumerLife:
 
     def settle(self) -> None:
         for _ in range(60):
+            self.host.do_jobs()
             self.host.advance(1_000)
             for client in list(self.clients):
                 self.take(client, client.send())
@@ -162,7 +170,7 @@ class ConsumerLife:
         wanted = {
             (topics.topic_id(name), partition)
             for client in self.clients
-            for name in client.topics
+            for name in client.wants()
             if topics.topic_id(name) is not None
             for partition in range(topics.partition_count(name))
         }

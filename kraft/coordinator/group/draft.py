@@ -69,7 +69,7 @@ class GroupDraft:
         self.topics = topics
         self.consumer_configs = consumer_configs
         self.token = token
-        self.effects: tuple[()] = ()
+        self.effects: list[Any] = []
         self.now_ms = moment.now_ms
         self.wall_ms = moment.wall_ms
         self.records: list[LogRecord] = []

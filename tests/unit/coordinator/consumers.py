@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from kraft.common.errors import ApiError
@@ -24,12 +25,19 @@ class ConsumerHost(GroupHost):
     def __init__(self, config: GroupCoordinatorConfig | None = None, topics: Topics | None = None) -> None:
         super().__init__(config, topics)
         self.ids_made = 0
+        self.hidden: set[str] = set()
+        """Topics that no member may describe."""
+
+    def may_describe(self, topic: str) -> bool:
+        return topic not in self.hidden
 
     def heartbeat(self, request: ConsumerGroupHeartbeatRequest, api_version: int = 1) -> Any:
         """The response; its error code and message where the request is refused."""
         try:
             check_request(request, api_version, self.shard.config.group_consumer_assignors)
-            _, response = self.run(lambda draft: consumer_heartbeat(draft, request, CALLER, "made-here"))
+            _, response = self.run(
+                lambda draft: consumer_heartbeat(draft, request, CALLER, "made-here", self.may_describe)
+            )
         except ApiError as refused:
             return ConsumerGroupHeartbeatResponse(error_code=refused.code, error_message=refused.message)
         return response
@@ -51,6 +59,7 @@ class Consumer:
         self.host = host
         self.member_id = member_id
         self.topics = list(topics)
+        self.pattern: str | None = None
         self.instance_id = instance_id
         self.more = more
         self.epoch = 0
@@ -109,6 +118,7 @@ class Consumer:
             instance_id=self.instance_id,
             rebalance_timeout_ms=60_000 if full else -1,
             subscribed_topic_names=self.topics if full else None,
+            subscribed_topic_regex=self.pattern if full else None,
             topic_partitions=self.reported(),
             **self.more,
         )
@@ -118,6 +128,11 @@ class Consumer:
         for topic_id, partition in sorted(self.owned):
             by_topic.setdefault(topic_id, []).append(partition)
         return [TopicPartitions(topic_id=topic_id, partitions=parts) for topic_id, parts in by_topic.items()]
+
+    def wants(self) -> set[str]:
+        """The topics that it subscribes to, by name or pattern, as far as it may know of them."""
+        shown = [name for name in self.host.topics.names if name not in self.host.hidden]
+        return {*self.topics, *(name for name in shown if self.pattern and re.fullmatch(self.pattern, name))}
 
     @property
     def has(self) -> set[int]:

@@ -17,6 +17,7 @@ from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kraft.coordinator.shard import LogRecord, Marker, Producer
+from kraft.coordinator.topic_directory import TopicNames
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import control_key
 from kraft.protocol.records.record import append_record
@@ -58,12 +59,21 @@ class SeededRandomness:
         return self._random.randbytes(16)
 
 
+class ThreadsAtOnce:
+    """`world.ports.Threads` that does everything between two steps of the loop."""
+
+    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        return function(*args)
+
+
 class MemoryWorld:
     """As much of a world as coordinators use."""
 
     def __init__(self, seed: int = 1) -> None:
         self.clock = TrioClock()
         self.random = SeededRandomness(seed)
+        self.threads = ThreadsAtOnce()
         self.notes: list[dict[str, Any]] = []
 
     def log_sink(self, line: Any) -> None:
@@ -230,6 +240,8 @@ class Topics:
         self.names = list(names)
         self.padding = b"."
         self.counts: dict[str, int] = {}
+        self.changes = 0
+        self.seen: list[str] = []
 
     def delete_and_make_anew(self) -> None:
         """All topics get other ids, without a word to the coordinator."""
@@ -243,6 +255,15 @@ class Topics:
 
     def partition_count(self, name: str) -> int:
         return self.counts.get(name, 2) if name in self.names else 0
+
+    def all_names(self) -> TopicNames:
+        return TopicNames(tuple(sorted(self.names)), self.names_version())
+
+    def names_version(self) -> int:
+        if self.seen != sorted(self.names):
+            self.seen = sorted(self.names)
+            self.changes += 1
+        return self.changes
 
     def version(self) -> object:
         """A new one each time: whoever remembers one looks again, which must change nothing."""

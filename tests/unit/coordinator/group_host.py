@@ -3,13 +3,17 @@ of the pure part share."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeVar
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.consumer.consumer_group import ResolvedRegex
+from kraft.coordinator.group.consumer.expressions import adopt_expressions, describable, matching
 from kraft.coordinator.group.deletion import expiring
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
+from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.shard import PARKED, LogRecord, Moment, Token
 from kraft.coordinator.walks import Walk
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -22,6 +26,7 @@ from kraft.protocol.messages.offset_commit_request import (
 )
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kraft.protocol.schema import Turns
+from kraft.world.turns import at_once
 from tests.unit.coordinator.fakes import PlainConsumerConfigs, Topics
 
 T = TypeVar("T")
@@ -61,6 +66,8 @@ class GroupHost:
         self.now_ms = 0
         self.answers: dict[Token, Any] = {}
         self.expires_at_ms = 0
+        self.jobs: dict[str, Any] = {}
+        """By group, what an operation asked for that no job has done yet."""
         self._token = 0
         self.load()
 
@@ -92,6 +99,8 @@ class GroupHost:
     def _adopt(self, draft: Any) -> None:
         self.state = draft.finish()
         self.log += draft.records
+        for job in draft.effects:
+            self.jobs.setdefault(job.group_id, job)
         for token, response in draft.completions:
             assert token not in self.answers, "answered twice"
             self.answers[token] = response
@@ -119,6 +128,22 @@ class GroupHost:
             left = self.shard.deadline_of(self.state, due[1])
             assert left is None or left > self.now_ms or due[1][0] == "join", "an expired deadline stays"
         self.now_ms = until
+
+    def do_jobs(self) -> None:
+        """Do all that was asked for, as `ConsumerGroupJobs` does."""
+        jobs, self.jobs = self.jobs, {}
+        for job in jobs.values():
+            self.run(self.outcome_of(job))
+
+    def outcome_of(self, job: Any) -> Any:
+        """The operation that hands to the group what the job found."""
+        topics = self.topics.all_names()
+        matched = {text: matching(RegularExpression(text), topics.names) for text in job.expressions}
+        found = at_once(describable(matched, job.may_describe))
+        resolved = {
+            text: ResolvedRegex(names, topics.version, WALL_START_MS + self.now_ms) for text, names in found.items()
+        }
+        return partial(adopt_expressions, group_id=job.group_id, resolved=resolved)
 
     def offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
         offsets = self.state.offsets_of(group_id)

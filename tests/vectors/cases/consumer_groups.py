@@ -1,6 +1,7 @@
 """Consumer groups (KIP-848): ConsumerGroupHeartbeat and ConsumerGroupDescribe, and what other APIs say of them."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from tests.vectors.case import Ask, Step, case, create
 from tests.vectors.cases.group_offsets import commit, fetch
@@ -49,8 +50,20 @@ def two() -> tuple[Step, ...]:
     return (*started(), quiet(join("m2")), quiet(beat(topic_partitions=owned(0, 1, 2, 3))))
 
 
+def pattern(text: str, member: str = "m1", **more: Any) -> Ask:
+    """As `join`, with a pattern instead of names. What it matches is assigned after the answer."""
+    return join(member, subscribed_topic_regex=text, **{"subscribed_topic_names": None, **more})
+
+
+def later(step: Ask) -> Ask:
+    """Once the pattern has been matched, of which nothing tells."""
+    return replace(step, pause_s=0.5)
+
+
 DESCRIBE = Ask({"group_ids": ["$group"]}, api="ConsumerGroupDescribe", version=1)
 CLASSIC_MEMBER = joined()
+V1: Final[dict[str, Any]] = {"versions": (1, 1)}
+"""Version 0 has no patterns."""
 
 CASES = (
     case("consumer-join", API, create(partitions=2), join(), DESCRIBE),
@@ -72,6 +85,75 @@ CASES = (
         "consumer-join-bad-pattern", API, join(subscribed_topic_regex="(", subscribed_topic_names=None), versions=(1, 1)
     ),
     case("consumer-join-empty-pattern", API, create(), join(subscribed_topic_regex=""), DESCRIBE, versions=(1, 1)),
+    case("consumer-join-pattern", API, create(partitions=2), pattern("$topic"), later(beat(epoch=1)), DESCRIBE, **V1),
+    case(
+        "consumer-join-pattern-and-names",
+        API,
+        create(partitions=2),
+        create("$topic2", partitions=1),
+        quiet(pattern("$topic", subscribed_topic_names=["$topic2"])),
+        later(quiet(beat())),  # The order of its topics is arbitrary.
+        DESCRIBE,
+        **V1,
+    ),
+    case(
+        "consumer-join-pattern-of-two-topics",
+        API,
+        create(partitions=2),
+        create("$topic2", partitions=1),
+        pattern("consumer-join-pattern-of-two-top[a-z]*-topic2?-1"),
+        later(quiet(beat(epoch=1))),
+        DESCRIBE,
+        **V1,
+    ),
+    case("consumer-join-pattern-part", API, create(), pattern("consumer-join-pattern-part"), later(DESCRIBE), **V1),
+    case("consumer-join-pattern-matches-nothing", API, pattern("$nothing"), later(beat(epoch=1)), DESCRIBE, **V1),
+    case(
+        "consumer-join-pattern-of-another",
+        API,
+        create(partitions=2),
+        quiet(pattern("$topic")),
+        later(quiet(beat(epoch=1))),
+        pattern("$topic", "m2"),
+        beat(topic_partitions=owned(0, 1)),
+        DESCRIBE,
+        **V1,
+    ),
+    case(
+        "consumer-pattern-replaced-by-names",
+        API,
+        create(partitions=2),
+        create("$topic2", partitions=1),
+        quiet(pattern("$topic")),
+        later(quiet(beat(epoch=1))),
+        beat(subscribed_topic_regex="", subscribed_topic_names=["$topic2"], topic_partitions=owned(0, 1)),
+        DESCRIBE,
+        beat(topic_partitions=[]),
+        DESCRIBE,
+        **V1,
+    ),
+    case(
+        "consumer-pattern-of-who-leaves",
+        API,
+        create(partitions=2),
+        quiet(pattern("$topic")),
+        later(quiet(beat(epoch=1))),
+        beat(epoch=-1),
+        DESCRIBE,
+        pattern("$topic", "m2"),
+        later(beat("m2", epoch=3)),
+        DESCRIBE,
+        **V1,
+    ),
+    case(
+        "consumer-pattern-bad-later",
+        API,
+        started(),
+        beat(subscribed_topic_regex="(", topic_partitions=owned(0, 1, 2, 3)),
+        beat("who", subscribed_topic_regex="("),
+        beat(),
+        **V1,
+    ),
     case("consumer-join-live-classic", API, create(), joined(protocol_type="connect"), join()),
     case(
         "consumer-join-empty-classic",

@@ -231,7 +231,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "600000",
         MEDIUM,
         READ_ONLY,
-        ACCEPTED,
+        ENFORCED,
         at_least(10_000),
         "How often regular expressions of subscriptions are matched against the topics again.",
         internal=True,

@@ -23,7 +23,7 @@ from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, less
 from kraft.coordinator.group.consumer.deadlines import REJOIN, RESYNC
 from kraft.coordinator.group.consumer.downgrade import downgrade, may_downgrade
 from kraft.coordinator.group.consumer.member import ClassicMembership, ConsumerMember, MemberState, Partitions
-from kraft.coordinator.group.consumer.membership import replace_static, require_room
+from kraft.coordinator.group.consumer.membership import forget_expression, replace_static, require_room
 from kraft.coordinator.group.consumer.progress import assign, follow_topics, reconcile
 from kraft.coordinator.group.consumer_protocol import decode_subscription, encode_assignment, partitions_by_id
 from kraft.coordinator.group.draft import GroupDraft
@@ -71,6 +71,7 @@ def join_as_classic(
     if member != before or member_id not in draft.require_consumer_group(group.group_id).members:
         draft.write_consumer(group.group_id, records.member_metadata(group.group_id, member))
     changed = member.topics != before.topics or (member.regex or "") != (before.regex or "")
+    forget_expression(draft, group.group_id, before.regex)
     follow_topics(draft, group.group_id, subscription_changed=changed)
     if last:
         after = _join_last(draft, group, member_id, subscription)

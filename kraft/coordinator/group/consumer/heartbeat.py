@@ -13,6 +13,7 @@ from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.classic_group import EMPTY
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
+from kraft.coordinator.group.consumer.expressions import MayDescribe, check_expression, refresh_expressions
 from kraft.coordinator.group.consumer.member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
@@ -21,7 +22,13 @@ from kraft.coordinator.group.consumer.member import (
     ConsumerMember,
     Partitions,
 )
-from kraft.coordinator.group.consumer.membership import remove_members, replace_static, require_room, set_aside
+from kraft.coordinator.group.consumer.membership import (
+    forget_expression,
+    remove_members,
+    replace_static,
+    require_room,
+    set_aside,
+)
 from kraft.coordinator.group.consumer.progress import assign, follow_topics, reconcile
 from kraft.coordinator.group.consumer.upgrade import upgrade
 from kraft.coordinator.group.draft import GroupDraft
@@ -71,7 +78,9 @@ def _invalid(message: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, message)
 
 
-def consumer_heartbeat(draft: GroupDraft, request: Request, caller: Caller, new_member_id: str) -> Response:
+def consumer_heartbeat(
+    draft: GroupDraft, request: Request, caller: Caller, new_member_id: str, may_describe: MayDescribe
+) -> Response:
     """Answer a request that `check_request` has let pass. `new_member_id` is for a client that leaves the choice to
     us. Raises ApiError."""
     if request.member_epoch < JOINING_EPOCH:
@@ -83,14 +92,16 @@ def consumer_heartbeat(draft: GroupDraft, request: Request, caller: Caller, new_
     member = _updated(before, request, caller)
     names_changed = member.topics != before.topics
     regex_changed = (member.regex or "") != (before.regex or "")
-    if regex_changed and member.regex:
-        raise ApiError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex {member.regex}: patterns are not matched by this release; subscribe to names.",
-        )
+    if regex_changed:
+        check_expression(group, member)
     if member is not before or not _is_written(draft, request.group_id, member_id):
         draft.write_consumer(request.group_id, records.member_metadata(request.group_id, member))
-    follow_topics(draft, request.group_id, subscription_changed=names_changed or regex_changed)
+    if regex_changed:
+        forget_expression(draft, request.group_id, before.regex)
+    # A pattern that is yet to be matched changes nothing until it is.
+    rematched = regex_changed and (not member.regex or member.regex in group.regexes)
+    follow_topics(draft, request.group_id, subscription_changed=names_changed or rematched)
+    refresh_expressions(draft, request.group_id, may_describe)
     assign(draft, request.group_id)
     after = reconcile(draft, request.group_id, member_id, reported, names_changed or regex_changed)
     draft.start_consumer_session(request.group_id, member_id)

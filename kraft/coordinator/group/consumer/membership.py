@@ -48,11 +48,16 @@ def remove_members(draft: GroupDraft, group_id: str, members: Sequence[ConsumerM
         return
     for member in members:
         _write_removal(draft, group_id, member.member_id)
-    group = draft.require_consumer_group(group_id)
     for regex in sorted({member.regex for member in members if member.regex}):
-        if regex not in group.regex_subscribers and regex in group.regexes:
-            draft.write_consumer(group_id, records.regular_expression_tombstone(group_id, regex))
+        forget_expression(draft, group_id, regex)
     bump_epoch(draft, group_id)
+
+
+def forget_expression(draft: GroupDraft, group_id: str, regex: str | None) -> None:
+    """A member does without the pattern from now on. What it matched is forgotten with the last of its subscribers."""
+    group = draft.require_consumer_group(group_id)
+    if regex and regex not in group.regex_subscribers and regex in group.regexes:
+        draft.write_consumer(group_id, records.regular_expression_tombstone(group_id, regex))
 
 
 def expire_member(draft: GroupDraft, group_id: str, member_id: str, reason: str) -> None:

@@ -1,0 +1,113 @@
+"""What consumer groups need done that takes longer than a step of the loop may: patterns matched against all topics.
+
+A heartbeat asks for a job by an effect, and the job hands what it found to the group in an operation of its own. There
+is one job at a time for a group. Whatever becomes of it, the next heartbeat asks again if there is still something to
+do, so nothing is tried again here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, Protocol
+
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.common.set_aside import SetAside
+from kraft.coordinator.group.consumer.consumer_group import ResolvedRegex
+from kraft.coordinator.group.consumer.expressions import (
+    ResolveExpressions,
+    adopt_expressions,
+    describable,
+    matching,
+)
+from kraft.coordinator.regular_expression import RegularExpression
+from kraft.coordinator.shard import Operation
+from kraft.coordinator.topic_directory import TopicDirectory, TopicNames
+from kraft.world.ports import World
+from kraft.world.turns import TURN_ITEMS, in_turns
+
+JOBS_AT_ONCE: Final = 2
+"""Others wait their turn."""
+WORK: Final = "consumer group job"
+"""The work whose items are group ids."""
+NAMES_A_TURN: Final = 200
+"""Topics that the authorizer is asked about."""
+
+
+class GroupJob(Protocol):
+    """An effect that asks for a job."""
+
+    @property
+    def group_id(self) -> str: ...
+
+
+class ConsumerGroupJobs:
+    """See the module. `write` runs an operation on a partition of `__consumer_offsets`, and raises ApiError."""
+
+    def __init__(
+        self,
+        topics: TopicDirectory,
+        world: World,
+        write: Callable[[int, Operation], Awaitable[Any]],
+        set_aside: Callable[[], SetAside],
+    ) -> None:
+        self._topics = topics
+        self._world = world
+        self._write = write
+        self._set_aside = set_aside
+        self._nursery: trio.Nursery | None = None
+        self._room = trio.Semaphore(JOBS_AT_ONCE)
+        self._under_way: set[tuple[int, str]] = set()
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Do jobs until cancelled. None is done before."""
+        async with trio.open_nursery() as job_nursery:
+            self._nursery = job_nursery
+            task_status.started()
+            await trio.sleep_forever()
+
+    def perform(self, partition: int, leader_epoch: int, job: GroupJob) -> None:
+        """What asked for the job is committed. A group that has one under way gets no other meanwhile."""
+        key = (partition, job.group_id)
+        if self._nursery is not None and key not in self._under_way:
+            self._under_way.add(key)
+            self._nursery.start_soon(self._do, partition, job)
+
+    async def _do(self, partition: int, job: GroupJob) -> None:
+        try:
+            async with self._room:
+                with self._set_aside().guard(WORK, job.group_id):
+                    await self._try(partition, job)
+        finally:
+            self._under_way.discard((partition, job.group_id))
+
+    async def _try(self, partition: int, job: GroupJob) -> None:
+        assert isinstance(job, ResolveExpressions), f"a job that nobody does: {job}"
+        try:
+            await self._write(partition, await self._resolve(job))
+        except ApiError as refused:
+            self._world.log_sink(
+                {"event": "consumer_group_job_refused", "group": job.group_id, "error": str(refused)},
+            )
+
+    async def _resolve(self, job: ResolveExpressions) -> Operation:
+        topics, now_ms = self._topics.all_names(), self._world.clock.wall_ms()
+        matched = {text: await self._match(text, topics) for text in job.expressions}
+        found = await in_turns(describable(matched, job.may_describe), NAMES_A_TURN)
+        resolved = {text: ResolvedRegex(names, topics.version, now_ms) for text, names in found.items()}
+        return partial(adopt_expressions, group_id=job.group_id, resolved=resolved)
+
+    async def _match(self, text: str, topics: TopicNames) -> list[str]:
+        """What the pattern matches. One that cannot be read, in a log that another release wrote, matches nothing."""
+        try:
+            expression = RegularExpression(text)
+        except ApiError as unreadable:
+            self._world.log_sink({"event": "consumer_group_expression_unreadable", "error": str(unreadable)})
+            return []
+        found: list[str] = []
+        for start in range(0, len(topics.names), TURN_ITEMS):
+            names = topics.names[start : start + TURN_ITEMS]
+            found += await self._world.threads.run(matching, expression, names)
+        return found

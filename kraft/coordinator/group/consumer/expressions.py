@@ -1,0 +1,110 @@
+"""Patterns that members subscribe to (SubscribedTopicRegex): when they are matched, and what comes of it.
+
+A pattern is matched against the names of all topics by a job beside the heartbeats. A heartbeat asks for it
+(`ResolveExpressions`) as a member brings a new pattern, after topics came or went, and from time to time. What the
+patterns match is a record of the group (`adopt_expressions`); the next heartbeats compute a target with it. All of them
+are matched together, so that they cause one rebalance.
+
+The job matches what the member may describe whose heartbeat asked for it, as Kafka's does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kraft.coordinator.group.consumer import records
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, ResolvedRegex
+from kraft.coordinator.group.consumer.member import ConsumerMember
+from kraft.coordinator.group.consumer.membership import bump_epoch
+from kraft.coordinator.group.consumer.target import metadata_hash
+from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.regular_expression import RegularExpression
+from kraft.protocol.schema import Turns
+
+REFRESH_MS_MIN: Final = 10_000
+"""The shortest time between two matchings of a group's patterns. Not configurable in Kafka either."""
+
+MayDescribe = Callable[[str], bool]
+"""Whether the member that asks may describe the topic of this name. May raise ApiError."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveExpressions:
+    """An effect: have these patterns matched, and hand what they match to `adopt_expressions`."""
+
+    group_id: str
+    expressions: tuple[str, ...]
+    may_describe: MayDescribe
+
+
+# In a heartbeat.
+
+
+def check_expression(group: ConsumerGroup, member: ConsumerMember) -> None:
+    """Raises ApiError INVALID_REGULAR_EXPRESSION for a pattern that cannot be read. One that the group has can be."""
+    if member.regex and member.regex not in group.regex_subscribers:
+        RegularExpression(member.regex, "SubscribedTopicRegex")
+
+
+def refresh_expressions(draft: GroupDraft, group_id: str, may_describe: MayDescribe) -> None:
+    """Ask for the group's patterns to be matched, if that is due."""
+    group = draft.require_consumer_group(group_id)
+    if group.regex_subscribers and _is_due(draft, group):
+        draft.effects.append(ResolveExpressions(group_id, tuple(sorted(group.regex_subscribers)), may_describe))
+
+
+def _is_due(draft: GroupDraft, group: ConsumerGroup) -> bool:
+    """A time in the future comes of a clock that was set back."""
+    if not group.regexes:
+        return True
+    since_ms = draft.wall_ms - max(resolved.timestamp_ms for resolved in group.regexes.values())
+    if 0 <= since_ms <= REFRESH_MS_MIN:
+        return False
+    return (
+        not 0 <= since_ms <= draft.config.group_consumer_regex_refresh_interval_ms
+        or any(regex not in group.regexes for regex in group.regex_subscribers)
+        or min(resolved.version for resolved in group.regexes.values()) < draft.topics.names_version()
+    )
+
+
+# In the job.
+
+
+def matching(expression: RegularExpression, names: Sequence[str]) -> list[str]:
+    """The names that the pattern matches whole."""
+    return [name for name in names if expression.matches(name)]
+
+
+def describable(matched: Mapping[str, Sequence[str]], may_describe: MayDescribe) -> Turns[dict[str, frozenset[str]]]:
+    """What each pattern matched, less the topics that may not be described. Yields after each name. Raises what
+    `may_describe` raises."""
+    seen: set[str] = set()
+    for name in sorted(set().union(*matched.values())):
+        if may_describe(name):
+            seen.add(name)
+        yield
+    return {regex: frozenset(name for name in names if name in seen) for regex, names in matched.items()}
+
+
+# After the job.
+
+
+def adopt_expressions(draft: GroupDraft, group_id: str, resolved: Mapping[str, ResolvedRegex]) -> None:
+    """Write what the patterns match now, of those that somebody still subscribes to. The group epoch rises where a
+    topic that exists has come to a pattern, or has gone from it."""
+    group = draft.consumer_group(group_id)
+    if group is None:
+        return
+    has_changed = False
+    for regex in sorted(resolved):
+        before, after = group.regexes.get(regex), resolved[regex]
+        if regex not in group.regex_subscribers or (before is not None and before.version > after.version):
+            continue
+        other = after.topics if before is None else before.topics ^ after.topics
+        has_changed = has_changed or any(draft.topics.topic_id(name) is not None for name in other)
+        draft.write_consumer(group_id, records.regular_expression(group_id, regex, after))
+    group = draft.require_consumer_group(group_id)
+    if has_changed or metadata_hash(group.subscribed_topics(), draft.topics) != group.metadata_hash:
+        bump_epoch(draft, group_id)

@@ -1,0 +1,139 @@
+"""Jobs of consumer groups, done beside the heartbeats of a running coordinator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+import trio.testing
+
+from kraft.common.errors import ApiError
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
+from kraft.coordinator.group.consumer.expressions import MayDescribe, ResolveExpressions
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from tests.unit.coordinator.group_host import TestCaller
+from tests.unit.coordinator.service import Service, run, serving
+
+GROUP = "g"
+
+
+def everything(topic: str) -> bool:
+    return True
+
+
+async def join(
+    service: Service, pattern: str = "t.*", may_describe: MayDescribe = everything, group: str = GROUP
+) -> Any:
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_regex=pattern,
+        topic_partitions=[],
+    )
+    return await service.coordinator.consumer.heartbeat(request, TestCaller(1), may_describe)
+
+
+def group_of(service: Service, group: str = GROUP) -> ConsumerGroup:
+    found = service.coordinator.runtime.read(
+        service.coordinator.partition_for(group), lambda state: state.consumer_group(group)
+    )
+    assert found is not None
+    return found
+
+
+def events(service: Service) -> list[str]:
+    return [note["event"] for note in service.world.notes]
+
+
+def test_a_pattern_is_matched_after_the_answer() -> None:
+    async def test() -> None:
+        async with serving() as service:
+            service.topics.names = ["t", *(f"t{number}" for number in range(2_500)), "u"]
+            assert (await join(service)).member_epoch == 1
+            await trio.testing.wait_all_tasks_blocked()
+            group = group_of(service)
+            assert (group.group_epoch, len(group.regexes["t.*"].topics)) == (2, 2_501)
+
+    run(test)
+
+
+def test_a_group_has_one_job_at_a_time() -> None:
+    async def test() -> None:
+        async with serving() as service:
+            asked: list[str] = []
+            await join(service, may_describe=lambda topic: asked.append(topic) is None)
+            await join(service, may_describe=lambda topic: asked.append(topic) is None)
+            await trio.testing.wait_all_tasks_blocked()
+            assert asked == ["t"]
+
+    run(test)
+
+
+def test_a_job_that_is_refused_is_asked_for_again() -> None:
+    async def test() -> None:
+        def refuse(topic: str) -> bool:
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "not loaded")
+
+        async with serving() as service:
+            await join(service, may_describe=refuse)
+            await trio.testing.wait_all_tasks_blocked()
+            assert not group_of(service).regexes
+            assert "consumer_group_job_refused" in events(service)
+            await join(service)
+            await trio.testing.wait_all_tasks_blocked()
+            assert list(group_of(service).regexes) == ["t.*"]
+
+    run(test)
+
+
+def test_a_job_that_fails_is_set_aside_and_others_are_done() -> None:
+    async def test() -> None:
+        async with serving() as service:
+            await join(service, may_describe=lambda topic: bool(1 // 0))
+            await join(service, group="other")
+            await trio.testing.wait_all_tasks_blocked()
+            assert service.coordinator.runtime.set_aside.failures == {"consumer group job": 1}
+            assert list(group_of(service, "other").regexes) == ["t.*"]
+
+    run(test)
+
+
+def test_a_pattern_that_cannot_be_read_matches_nothing() -> None:
+    """It is of a log that another release wrote."""
+
+    async def test() -> None:
+        async with serving() as service:
+            await join(service)
+            await trio.testing.wait_all_tasks_blocked()
+            partition = service.coordinator.partition_for(GROUP)
+
+            def ask(draft: Any) -> None:
+                draft.effects.append(ResolveExpressions(GROUP, ("t.*", "("), everything))
+
+            await service.coordinator.runtime.write(partition, ask)
+            await trio.testing.wait_all_tasks_blocked()
+            assert "consumer_group_expression_unreadable" in events(service)
+            assert group_of(service).regexes["t.*"].topics == {"t"}
+
+    run(test)
+
+
+def test_what_a_job_finds_for_a_coordinator_that_is_gone_is_dropped() -> None:
+    async def test() -> None:
+        async with serving() as service:
+            partition = service.coordinator.partition_for(GROUP)
+
+            def resign(topic: str) -> bool:
+                service.coordinator.on_resignation(partition)
+                return True
+
+            await join(service, may_describe=resign)
+            await trio.testing.wait_all_tasks_blocked()
+            assert "consumer_group_job_refused" in events(service)
+            await service.lead(2)
+            assert not group_of(service).regexes
+
+    run(test)
