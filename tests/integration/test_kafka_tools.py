@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from jepsen.java.kafka import tool
+from jepsen.three_nodes import until
 from kraft.cli.admin.app import main
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
@@ -412,8 +413,10 @@ def test_what_formatting_wrote_is_read_by_kafkas_tools_and_served(tmp_path: Path
         admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
         for index in range(5):
             admin.create_topics([NewTopic(f"t-{index}", 3, 1)])[f"t-{index}"].result(30)
+        # The log grows without us, and its next snapshot has all that was there before.
+        until(lambda: b"t-4" in newest_snapshot(tmp_path).read_bytes(), "no snapshot has the last topic")
         assert node.stop() == 0
-    snapshot = max((tmp_path / "data" / "__cluster_metadata-0").glob("*.checkpoint"))
+    snapshot = newest_snapshot(tmp_path)
     assert snapshot.stat().st_mode & 0o777 == 0o400
     bootstrap, info, tree = printed(
         dump([tmp_path / name / "bootstrap.checkpoint" for name in ("data", "other")], "--cluster-metadata-decoder"),
@@ -427,6 +430,10 @@ def test_what_formatting_wrote_is_read_by_kafkas_tools_and_served(tmp_path: Path
     assert "cluster.id=MkU3OEVBNTcwNTJENDM2Qk" in info
     assert "Found problem" not in info
     assert {"/image/scram/SCRAM-SHA-256/alice", "/image/cluster/brokers/1"} <= set(tree.split())
+
+
+def newest_snapshot(directory: Path) -> Path:
+    return max((directory / "data" / "__cluster_metadata-0").glob("*.checkpoint"))
 
 
 def complaints(text: str) -> list[str]:
