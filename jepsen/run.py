@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -265,6 +266,9 @@ class Run:
 
 
 def version() -> str:
+    """What is checked out, empty where that is no repository or there is no git."""
+    if shutil.which("git") is None:
+        return ""
     done = subprocess.run(
         ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     )

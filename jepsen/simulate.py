@@ -12,6 +12,7 @@ import argparse
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -136,7 +137,9 @@ def kept_seeds() -> list[int]:
 
 
 def commit() -> str:
-    """What is checked out, empty where that is no repository."""
+    """What is checked out, empty where that is no repository or there is no git."""
+    if shutil.which("git") is None:
+        return ""
     done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     return done.stdout.strip()
 

@@ -47,7 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Whoever runs us in the background of a shell has SIGINT ignored, and with us every process that we start and
-    interrupt."""
+    interrupt. PYTEST_ADDOPTS, which is read by now, is not for the runs of pytest that tests start."""
+    os.environ.pop("PYTEST_ADDOPTS", None)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 SECONDS_MAX = 30
@@ -115,19 +115,22 @@ def find_compiler() -> Finding:
     return Finding(path is not None, path or "no gcc or cc on the PATH")
 
 
-def find_openssl() -> Finding:
-    path = shutil.which("openssl")
-    return Finding(path is not None, path or "no openssl on the PATH")
+def find_program(name: str) -> Finding:
+    path = shutil.which(name)
+    return Finding(path is not None, path or f"no {name} on the PATH")
 
 
-def find_kcat() -> Finding:
-    path = shutil.which("kcat")
-    return Finding(path is not None, path or "no kcat on the PATH")
-
-
-def find_chromium() -> Finding:
-    path = shutil.which("chromium")
-    return Finding(path is not None, path or "no chromium on the PATH")
+def find_debugger() -> Finding:
+    """gdb, and the right to look into another process of ours that is no child of it."""
+    if shutil.which("gdb") is None:
+        return Finding(False, "no gdb on the PATH")
+    with subprocess.Popen(["sleep", str(SECONDS_MAX)]) as sleeper:
+        try:
+            printed = output_of("gdb", "-p", str(sleeper.pid), "-batch", "-ex", "bt") or ""
+        finally:
+            sleeper.kill()
+    works = re.search(r"^#0 ", printed, re.MULTILINE) is not None
+    return Finding(works, "gdb" if works else "gdb may not look into other processes")
 
 
 def find_xfs() -> Finding:
@@ -145,8 +148,8 @@ CAPABILITIES = {
         find_java, "Kafka's own tools and Spark are not run against a node", "openjdk-17-jdk-headless"
     ),
     "mvn": Capability(find_maven, "Kafka's tools and Spark's connector cannot be fetched", "maven"),
-    "kcat": Capability(find_kcat, "kcat is not run against a node", "kcat"),
-    "chromium": Capability(find_chromium, "no page of the console is looked at", "chromium"),
+    "kcat": Capability(partial(find_program, "kcat"), "kcat is not run against a node", "kcat"),
+    "chromium": Capability(partial(find_program, "chromium"), "no page of the console is looked at", "chromium"),
     "root": Capability(find_root, "no real power loss, no network namespaces"),
     "loop mounts": Capability(
         find_loop_mounts,
@@ -158,7 +161,13 @@ CAPABILITIES = {
         find_namespaces, "real nodes are not cut off from each other by the kernel", "iproute2 util-linux"
     ),
     "cc": Capability(find_compiler, "no failing syncs of real files", "gcc libc6-dev"),
-    "openssl": Capability(find_openssl, "docs/security.md is not followed to the letter", "openssl"),
+    "openssl": Capability(partial(find_program, "openssl"), "docs/security.md is not followed literally", "openssl"),
+    "git": Capability(
+        partial(find_program, "git"), "no defect is planted in copies of the tree, no earlier commit is run", "git"
+    ),
+    "patch": Capability(partial(find_program, "patch"), "no defect is planted for real processes", "patch"),
+    "gdb": Capability(find_debugger, "no native stack of a test that hangs is shown", "gdb"),
+    "curl": Capability(partial(find_program, "curl"), "README and docs/operations are not followed literally", "curl"),
     "descriptors": Capability(find_descriptors, "a node is not tried with a thousand connections"),
     "nft": Capability(find_nft, "no one-way and partial cuts between real nodes", "nftables"),
 }

@@ -6,7 +6,7 @@ set -euo pipefail
 
 demo=(python3:python3 java:openjdk-17-jre-headless)
 tests=(
-  javac:openjdk-17-jdk-headless mvn:maven gcc:gcc kcat:kcat openssl:openssl git:git patch:patch tc:iproute2
+  javac:openjdk-17-jdk-headless mvn:maven gcc:gcc kcat:kcat curl:curl openssl:openssl git:git patch:patch tc:iproute2
   ip:iproute2 nft:nftables unshare:util-linux losetup:mount mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs
   chromium:chromium gdb:gdb
 )

@@ -18,6 +18,8 @@ from tests.docs.blocks import ROOT, Block, blocks_of, documents
 
 SECONDS_MAX = 540
 READY_SECONDS_MAX = 120
+PROGRAMS = ("curl", "kcat", "openssl")
+"""Names of programs and of the capabilities (`tests/preflight.py`) that stand for them."""
 PREAMBLE = "set -euo pipefail\nip link set lo up\n"
 
 
@@ -56,6 +58,12 @@ def steps_of(session: str) -> list[Step]:
             elif ours:
                 steps.append(Step(block, block.text))
     return steps
+
+
+def programs_of(session: str) -> list[str]:
+    """Which of the programs that not every machine has are run by blocks of the session."""
+    text = "\n".join(step.text for step in steps_of(session) if step.block.language == "bash")
+    return [program for program in PROGRAMS if re.search(rf"(^|[|($;])\s*{program}\s", text, re.MULTILINE)]
 
 
 def _is_program(block: Block) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.capabilities import require_capability
-from tests.docs.sessions import Session, missing_lines, names_of_sessions, run_session
+from tests.docs.sessions import Session, missing_lines, names_of_sessions, programs_of, run_session
 
 FIRST_NODE = Session(
     "first-node",
@@ -53,11 +53,15 @@ def test_the_blocks_of_a_session_run_as_they_are_pasted(name: str, tmp_path: Pat
     require_capability("netns")
     if name == FIRST_NODE.name:
         require_capability("java17")
-        require_capability("kcat")
-    if name == TLS.name:
-        require_capability("openssl")
+    for program in programs_of(name):
+        require_capability(program)
     assert sys.version_info >= (3, 11)
     run_session(SESSIONS[name], tmp_path)
+
+
+def test_programs_of_a_session_are_those_that_its_blocks_run() -> None:
+    assert programs_of(TLS.name) == ["openssl"]
+    assert {"curl", "kcat"} <= set(programs_of(FIRST_NODE.name))
 
 
 def test_documented_output_is_looked_for_in_its_order() -> None:

@@ -11,6 +11,7 @@ import textwrap
 from pathlib import Path
 
 from kraft.testing.foreign.stacks import native_stacks
+from tests.capabilities import require_capability
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 60
@@ -95,6 +96,7 @@ def runs(pid: int) -> bool:
 
 
 def test_a_test_that_waits_in_c_is_red_and_the_rest_goes_on(tmp_path: Path) -> None:
+    require_capability("gdb")
     done = run(tmp_path, passes=PASSES, hangs=HANGS, dies=DIES)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "2 failed, 6 passed" in done.stdout, done.stdout

@@ -26,6 +26,7 @@ from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.testing.node_process import NodeProcess
+from tests.capabilities import require_capability
 
 SECONDS_MAX = 60
 LIMIT = 800_000
@@ -210,6 +211,9 @@ def test_an_address_that_connects_too_often_is_held_back_and_let_in_later(node: 
 
 @pytest.mark.java
 def test_kafkas_tool_sets_shows_and_takes_away_quotas(node: NodeProcess) -> None:
+    require_capability("java17")
+    require_capability("mvn")
+
     def configs(*arguments: str) -> str:
         return tool("configs", "--bootstrap-server", node.bootstrap, *arguments).stdout
 

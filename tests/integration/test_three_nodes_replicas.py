@@ -17,6 +17,7 @@ from jepsen.three_nodes import NODES, ThreeNodes, until
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraft.testing.foreign.librdkafka import Consumer
 from kraft.testing.steady_writer import SteadyWriter
+from tests.capabilities import require_capability
 
 DISKS = ("one", "two")
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -64,6 +65,8 @@ def test_a_new_topic_is_spread_over_the_directories(cluster: ThreeNodes) -> None
 def test_kafkas_tool_moves_replicas_between_brokers_and_directories_under_a_throttle(
     cluster: ThreeNodes, tmp_path: Path
 ) -> None:
+    require_capability("java17")
+    require_capability("mvn")
     topic = cluster.create("reassigned", replicas=2)
     with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(100)
@@ -149,6 +152,8 @@ def test_consumers_read_from_the_replica_in_their_rack(cluster: ThreeNodes) -> N
 def test_kafkas_own_consumer_reads_from_the_replica_in_its_rack(cluster: ThreeNodes) -> None:
     """The leader names the replica, the Java consumer goes there and gets every record, none from the leader
     (KIP-392)."""
+    require_capability("java17")
+    require_capability("mvn")
     topic = cluster.create("java-racks")
     cluster.until_in_sync(topic)
     leader = cluster.leader(topic)

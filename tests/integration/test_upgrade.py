@@ -13,6 +13,7 @@ from jepsen.three_nodes import until
 from kraft.testing.foreign.librdkafka import AdminClient, Producer
 from kraft.testing.process_cluster import ProcessCluster
 from kraft.testing.steady_writer import SteadyWriter
+from tests.capabilities import require_capability
 from tests.integration.transactions_of_one_key import COMPACTED, SECONDS_MAX, read_all, write_transactions
 from tests.upgrade.earlier import FORGETS_ABORTED, NoEarlierCommit, check_out_earlier, describe, read_records
 from tests.upgrade.make_fixture import FIXTURES, GROUP, TOPICS
@@ -38,6 +39,7 @@ def test_data_of_an_earlier_commit_is_kept_and_written_on(tmp_path: Path, name: 
 
 
 def test_a_quorum_rolls_to_todays_code_and_back_under_a_writer(tmp_path: Path) -> None:
+    require_capability("git")
     try:
         earlier = check_out_earlier(tmp_path / "earlier")
     except NoEarlierCommit as missing:
@@ -68,6 +70,7 @@ def test_a_quorum_rolls_to_todays_code_and_back_under_a_writer(tmp_path: Path) -
 def test_what_was_aborted_stays_so_over_a_rolling_upgrade_and_back(tmp_path: Path) -> None:
     """The earlier commit loses it at each orderly stop. Today's code mends that, and leaves what the earlier one reads
     after the way back."""
+    require_capability("git")
     try:
         earlier = check_out_earlier(tmp_path / "earlier", FORGETS_ABORTED)
     except NoEarlierCommit as missing:

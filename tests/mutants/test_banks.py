@@ -20,6 +20,7 @@ MACHINE = ("root", "netns", "nft", "loop mounts", "xfs")
 @pytest.fixture(scope="module")
 def hunter(tmp_path_factory: pytest.TempPathFactory) -> Hunter:
     """It remembers what the product as it is shows with each seed."""
+    require_capability("git")
     baseline = tmp_path_factory.mktemp("baseline")
     make_tree(None, baseline)
     return Hunter(standard_seeds(SEEDS_MAX), baseline)
@@ -35,7 +36,7 @@ def test_simulated_clusters_catch_a_mutant(hunter: Hunter, mutant: Mutant) -> No
 @pytest.mark.soak
 @pytest.mark.parametrize("mutant", bank.BANK, ids=lambda mutant: mutant.name)
 def test_real_processes_catch_a_mutant(mutant: bank.Mutant) -> None:
-    for capability in MACHINE:
+    for capability in (*MACHINE, "patch"):
         require_capability(capability)
     assert bank.seeds_to_catch(mutant) is not None, f"{mutant.name}: {mutant.defect}"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jepsen.simulate import run_elsewhere
+from tests.capabilities import require_capability
 from tests.mutants.hunt import ROOT, Hunter, Mutant, changed_line, make_tree, read_mutants
 
 MUTANTS = read_mutants()
@@ -23,6 +24,7 @@ def test_there_are_enough() -> None:
 def test_a_mutant_applies_and_differs_from_the_product(
     mutant: Mutant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    require_capability("git")
     monkeypatch.setattr("tests.mutants.hunt.PACKAGES", ())
     copy = tmp_path / mutant.path
     copy.parent.mkdir(parents=True)
@@ -34,6 +36,7 @@ def test_a_mutant_applies_and_differs_from_the_product(
 
 
 def test_a_defect_of_the_raft_core_is_tried_on_the_quorums_own_simulation(tmp_path: Path) -> None:
+    require_capability("git")
     (mutant,) = (each for each in MUTANTS if each.name == "vote-not-persisted")
     make_tree(None, tmp_path)
     verdict = Hunter([], tmp_path).hunt(mutant)
@@ -43,6 +46,7 @@ def test_a_defect_of_the_raft_core_is_tried_on_the_quorums_own_simulation(tmp_pa
 
 @pytest.mark.parametrize("mutant", [each for each in MUTANTS if each.path.startswith("kraft/protocol/records/")])
 def test_a_defect_of_a_reader_of_records_is_shown_by_payloads_alone(mutant: Mutant, tmp_path: Path) -> None:
+    require_capability("git")
     make_tree(None, tmp_path)
     verdict = Hunter([], tmp_path).hunt(mutant)
     assert verdict.caught
@@ -51,6 +55,7 @@ def test_a_defect_of_a_reader_of_records_is_shown_by_payloads_alone(mutant: Muta
 
 def test_a_defect_of_the_authorizer_is_shown_by_its_decisions_alone(tmp_path: Path) -> None:
     """Two of them; the others are like these."""
+    require_capability("git")
     make_tree(None, tmp_path)
     hunter, names = Hunter([], tmp_path), ("access-denied-in-vain", "access-outlives-its-rules")
     for verdict in (hunter.hunt(each) for each in MUTANTS if each.name in names):
@@ -69,6 +74,7 @@ def test_a_defect_of_the_authorizer_is_shown_by_its_decisions_alone(tmp_path: Pa
     ],
 )
 def test_a_defect_of_a_part_is_shown_by_the_law_of_that_part(name: str, finding: str, tmp_path: Path) -> None:
+    require_capability("git")
     (mutant,) = (each for each in MUTANTS if each.name == name)
     make_tree(None, tmp_path)
     verdict = Hunter([], tmp_path).hunt(mutant)
@@ -77,6 +83,7 @@ def test_a_defect_of_a_part_is_shown_by_the_law_of_that_part(name: str, finding:
 
 
 def test_a_patch_that_does_not_apply_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_capability("git")
     monkeypatch.setattr("tests.mutants.hunt.PACKAGES", ())
     with pytest.raises(Exception, match="returned non-zero exit status"):
         make_tree(MUTANTS[0], tmp_path)

@@ -10,10 +10,12 @@ from jepsen.cli import parser
 from jepsen.mutants.bank import BANK, PATCHES, Mutant, copy_with
 from jepsen.nemesis.plans import FAULTS, NAMED
 from jepsen.workloads.workload import WORKLOADS
+from tests.capabilities import require_capability
 
 
 @pytest.mark.parametrize("mutant", BANK, ids=lambda mutant: mutant.name)
 def test_a_patch_fits_and_its_run_exists(mutant: Mutant, tmp_path: Path) -> None:
+    require_capability("patch")
     copy_with(mutant, tmp_path)
     changed = mutant.patch.read_text().splitlines()[1].removeprefix("+++ b/")
     compile((tmp_path / changed).read_text(), changed, "exec")

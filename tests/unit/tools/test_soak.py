@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import pytest_configure
 from tests.soak import ROOT, Group, counted, groups, run, share_done, summary
 
 REPORT = (
@@ -55,6 +57,14 @@ def collected(*arguments: str) -> list[str]:
     ]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120).stdout
     return [line for line in told.splitlines() if "::" in line]
+
+
+def test_options_of_a_run_do_not_reach_those_that_its_tests_start(
+    monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--part=1/40")
+    pytest_configure(pytestconfig)
+    assert "PYTEST_ADDOPTS" not in os.environ
 
 
 def test_parts_are_all_tests_each_once() -> None:
