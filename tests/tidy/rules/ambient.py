@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.names import imports, is_at_or_under, uses
+from tests.tidy.names import imports, is_at_or_under, nodes, uses
 from tests.tidy.source import Module, Violation
 
 # Standard library modules whose very import means reaching past the world's ports.
@@ -136,7 +136,7 @@ def ambient_modules(module: Module) -> Iterator[Violation]:
 def chance(module: Module) -> Iterator[Violation]:
     """`random.Random` is a type to annotate with; made, called for, or used any other way it is chance from nowhere."""
     advice = "take a stream of world.random as an argument"
-    called = {id(node.func) for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
+    called = {id(node.func) for node in nodes(module.tree) if isinstance(node, ast.Call)}
     for use in uses(module):
         if is_at_or_under(use.dotted, "random") and (use.dotted != "random.Random" or id(use.node) in called):
             yield Violation(module.path, use.node.lineno, "chance", use.dotted, advice)
@@ -152,7 +152,7 @@ def ambient_names(module: Module) -> Iterator[Violation]:
             if is_at_or_under(dotted, name) and (line, name) not in seen:
                 seen.add((line, name))
                 yield Violation(module.path, line, "ambient name", name, f"use {instead}")
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BUILTINS:
             yield Violation(module.path, node.lineno, "ambient name", node.func.id, f"use {BUILTINS[node.func.id]}")
 
@@ -164,7 +164,7 @@ def trio_deadlines(module: Module) -> Iterator[Violation]:
         call = _call_of(module, use.node) if use.dotted == "trio.CancelScope" else None
         if call and (call.args or any(word.arg in ("deadline", "relative_deadline") for word in call.keywords)):
             yield Violation(module.path, call.lineno, "trio deadline", "CancelScope", advice)
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         targets = (
             node.targets
             if isinstance(node, ast.Assign)
@@ -182,7 +182,7 @@ def trio_deadlines(module: Module) -> Iterator[Violation]:
 
 
 def _call_of(module: Module, function: ast.expr) -> ast.Call | None:
-    return next((node for node in ast.walk(module.tree) if isinstance(node, ast.Call) and node.func is function), None)
+    return next((node for node in nodes(module.tree) if isinstance(node, ast.Call) and node.func is function), None)
 
 
 def hidden_clocks(module: Module) -> Iterator[Violation]:

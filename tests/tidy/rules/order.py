@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
-from tests.tidy.names import parents
+from tests.tidy.names import nodes, parents
 from tests.tidy.source import Module, Violation
 
 SET_TYPES = re.compile(
@@ -108,7 +108,7 @@ def attribute_kinds(modules: Iterable[Module]) -> dict[str, str]:
     """Attributes that every annotation of that name in `modules` calls a set (or every one a map)."""
     found: dict[str, set[str]] = {}
     for module in modules:
-        for node in ast.walk(module.tree):
+        for node in nodes(module.tree):
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
                 found.setdefault(node.target.attr, set()).add(kind_of_annotation(node.annotation) or "other")
             elif isinstance(node, ast.ClassDef):
@@ -249,7 +249,7 @@ def identity_order(module: Module) -> Iterator[Violation]:
     """
     above = parents(module.tree)
     lines = module.text.splitlines()
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("id", "hash")):
             continue
         owner: ast.AST | None = node

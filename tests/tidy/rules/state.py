@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.names import uses
+from tests.tidy.names import nodes, uses
 from tests.tidy.source import Module, Violation
 
 MUTABLE_MAKERS = {
@@ -59,7 +59,7 @@ def module_state(module: Module) -> Iterator[Violation]:
                 name,
                 "a constant is UPPER_CASE and never changed; state belongs to an object that a node owns",
             )
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         if isinstance(node, ast.Global):
             yield Violation(
                 module.path,
@@ -130,7 +130,7 @@ def _changed(node: ast.AST) -> str | None:
 def async_generators(module: Module) -> Iterator[Violation]:
     """A bare async generator is finished by the collector, at a moment that no replay repeats; a context manager or
     a channel is finished by its user."""
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         if isinstance(node, ast.AsyncFunctionDef) and _yields(node):
             decorators = [ast.unparse(each).partition("(")[0] for each in node.decorator_list]
             if not any(each.endswith(("asynccontextmanager", "as_safe_channel")) for each in decorators):
@@ -157,7 +157,7 @@ def _yields(function: ast.AsyncFunctionDef) -> bool:
 
 
 def finalizers(module: Module) -> Iterator[Violation]:
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         if isinstance(node, ast.FunctionDef) and node.name == "__del__":
             yield Violation(
                 module.path, node.lineno, "finalizer", "__del__", "close explicitly: the collector runs when it pleases"
