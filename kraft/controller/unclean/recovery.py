@@ -22,7 +22,7 @@ When a recovery decides:
 
 - Default policy: once every registered member has answered, or `kraft.unclean.recovery.timeout.ms` after the
   partition opened if at least one member has answered. Replicas that are no members get `OTHERS_SECONDS` more, or
-  what is left of their sessions.
+  what is left of their sessions; those that are live get a whole session to answer.
 - balanced: once every member has answered, is dead or is unregistered, or after the same timeout.
 - aggressive: with the answers of one round.
 
@@ -57,7 +57,8 @@ DECISIONS_MAX: Final = 1_000
 TOLD_AFTER_SECONDS: Final = 5.0
 """How long a partition waits before that is told."""
 OTHERS_SECONDS: Final = 2.0
-"""How long the default policy waits for replicas that are no members, once it waits for no member any more."""
+"""How long the default policy waits for replicas that are no members and are not live, once it waits for no member any
+more."""
 RETRY_SECONDS: Final = 0.25
 RETRY_SECONDS_MAX: Final = 8.0
 RETRIES_BEFORE_BACKOFF: Final = 4
@@ -257,7 +258,7 @@ class UncleanRecoveries:
             answers = _answers(view, partition, recovery)
             is_unclear = not answers or any(epochs_to_compare(replica, answers) for replica in answers)
             if is_unclear or self._awaited(view, key, partition, recovery, answers, now):
-                self._due = min(self._due, self._next_deadline(recovery, now))
+                self._due = min(self._due, self._next_deadline(view, recovery, now))
                 continue
             leader = choose(partition, answers, _able(view, partition, answers))
             if leader == NO_LEADER:
@@ -286,10 +287,11 @@ class UncleanRecoveries:
         due, self._due = self._due, math.inf
         return due
 
-    def _next_deadline(self, recovery: _Leaderless, now: float) -> float:
+    def _next_deadline(self, view: ControllerView, recovery: _Leaderless, now: float) -> float:
         deadlines = [recovery.since + self._wait_seconds, recovery.since + TOLD_AFTER_SECONDS]
         if recovery.members_done is not None:
-            deadlines.append(recovery.members_done + OTHERS_SECONDS)
+            session = view.settings.broker_session_timeout_ms / 1000
+            deadlines += (recovery.members_done + OTHERS_SECONDS, recovery.members_done + session)
         return min((deadline for deadline in deadlines if deadline > now), default=math.inf)
 
     def candidate(self, view: ControllerView, key: TopicIdPartition) -> int | None:
@@ -367,12 +369,13 @@ class UncleanRecoveries:
             return members  # None of them is registered: only an operator can decide that their logs are gone.
         if recovery.members_done is None:
             recovery.members_done = now
+        waited = now - recovery.members_done
         others = (replica for replica in partition.replicas if replica not in answers and replica not in members)
-        is_round_over = now - recovery.members_done >= OTHERS_SECONDS
         return tuple(
             replica
             for replica in others
-            if view.broker(replica) is not None and (not is_round_over or replica in view.held_brokers)
+            if view.broker(replica) is not None
+            and (replica in view.held_brokers or waited < _patience(view, partition, replica))
         )
 
     def _is_dead(self, view: ControllerView, replica: int) -> bool:
@@ -423,6 +426,13 @@ def _awaited_in_sync(view: ControllerView, partition: PartitionRegistration) -> 
         if (replica in in_sync or not in_sync)
         and not (view.is_active(replica) and view.replica_is_usable(partition, replica))
     )
+
+
+def _patience(view: ControllerView, partition: PartitionRegistration, replica: int) -> float:
+    """How long the default policy waits for the answer of a replica that is no member. A live one on a busy machine
+    may have all that a member lost; one that died unnoticed is fenced within the session."""
+    session = view.settings.broker_session_timeout_ms / 1000
+    return max(OTHERS_SECONDS, session) if _is_live(view, partition, replica) else OTHERS_SECONDS
 
 
 def _is_live(view: ControllerView, partition: PartitionRegistration, replica: int) -> bool:

@@ -138,6 +138,30 @@ def test_one_that_is_no_member_is_waited_for_as_long_as_its_session_lasts() -> N
     assert run.look()[0].leader == 1
 
 
+def test_one_that_is_no_member_and_alive_is_given_a_session_to_answer() -> None:
+    """Every node was killed, and all are back; on a busy machine a follower that kept its log answers late."""
+    run = AllKilled(min_isr=1)
+    for broker in (2, 3, 1):
+        run.back(broker)
+    run.live = {1}
+    run.look(0.0)
+    assert run.look(8.0) == (), "2 and 3 are unfenced, and have not answered yet"
+    run.live = {1, 2, 3}
+    (report,) = run.look(0.5)
+    assert (report.leader, report.is_clean) == (2, True)
+
+
+def test_one_that_is_no_member_and_never_answers_is_given_no_more_than_a_session() -> None:
+    run = AllKilled(min_isr=1)
+    for broker in (2, 3, 1):
+        run.back(broker)
+    run.live = {1}
+    run.look(0.0)
+    assert run.look(8.9) == ()
+    assert run.recoveries.take_due() <= 9.0
+    assert run.look(0.1)[0].leader == 1
+
+
 def test_a_member_is_waited_for_while_its_process_is_down_up_to_the_timeout() -> None:
     run = AllKilled(min_isr=2)
     run.back(2)
@@ -213,7 +237,7 @@ def test_a_replica_that_cannot_be_compared_counts_as_silent() -> None:
     run.recoveries.unanswered(comparison, run.now)
     run.live.discard(2)
     run.look(0.0)
-    assert run.look(2.0)[0].silent == (2, 3)
+    assert run.look(9.0)[0].silent == (2, 3)
 
 
 def test_who_loses_its_standing_while_somebody_leads_stays_a_member_until_the_isr_is_at_its_minimum() -> None:
