@@ -15,7 +15,7 @@ KIND ?= cluster
 MINUTES ?= 5
 TARGET ?= kraft
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift clean
+.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ soak: packages check-maven setup ## The full counts of every proof (about 90 min
 
 flakes: packages check-python setup ## Run test files ROUNDS times beside a load and tell which turned red: make flakes ROUNDS=3 FILES="tests/integration/test_faults.py"
 	@$(PY) -m tests.flakes --rounds $(if $(filter file,$(origin ROUNDS)),3,$(ROUNDS)) $(FILES)
+
+fresh-machine: ## Run make demo and make test on new Debian machines, as root and as a user: make fresh-machine WHO=user (needs root)
+	@WHO=$(WHO) bash tests/fresh-machine.sh
 
 bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs/benchmarks/
 	@worst=0; for part in tests.bench tests.bench.inside tests.bench.cluster tests.bench.spark; do \
