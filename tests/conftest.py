@@ -47,8 +47,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Whoever runs us in the background of a shell has SIGINT ignored, and with us every process that we start and
-    interrupt. PYTEST_ADDOPTS, which is read by now, is not for the runs of pytest that tests start."""
-    os.environ.pop("PYTEST_ADDOPTS", None)
+    interrupt. PYTEST_ADDOPTS is not for the runs of pytest that tests start; workers have yet to read it from us."""
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        os.environ.pop("PYTEST_ADDOPTS", None)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
