@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,14 +14,13 @@ from kraft.testing.process_cluster import ProcessCluster
 from kraft.testing.steady_writer import SteadyWriter
 from tests.capabilities import require_capability
 from tests.integration.transactions_of_one_key import COMPACTED, SECONDS_MAX, read_all, write_transactions
-from tests.upgrade.earlier import FORGETS_ABORTED, NoEarlierCommit, check_out_earlier, describe, read_records
+from tests.upgrade.earlier import FORGETS_ABORTED, NoEarlierCommit, check_out_earlier, describe, read_records, unpack
 from tests.upgrade.make_fixture import FIXTURES, GROUP, TOPICS
 
 
 @pytest.mark.parametrize(("name", "nodes"), [("single", 1), ("quorum", 3)])
 def test_data_of_an_earlier_commit_is_kept_and_written_on(tmp_path: Path, name: str, nodes: int) -> None:
-    with tarfile.open(FIXTURES / f"{name}.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(FIXTURES / f"{name}.tar.xz", tmp_path)
     acknowledged = json.loads((FIXTURES / f"{name}.json").read_text(encoding="utf-8"))
     del acknowledged["commit"]
     with ProcessCluster(tmp_path, nodes=nodes) as cluster:

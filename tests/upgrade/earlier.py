@@ -25,6 +25,13 @@ class NoEarlierCommit(Exception):
     """The repository's history does not reach back to the earlier commit."""
 
 
+def unpack(packed: Path, directory: Path) -> None:
+    """Extract an archive of our own. The first releases of Python 3.11 know no filters."""
+    with tarfile.open(packed) as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(directory)
+
+
 def check_out_earlier(directory: Path, commit: str = EARLIER_COMMIT) -> dict[str, str]:
     """Unpack an earlier commit. Returns the environment in which `python -m kraft.cli.node` is that commit's.
 
@@ -35,8 +42,7 @@ def check_out_earlier(directory: Path, commit: str = EARLIER_COMMIT) -> dict[str
     command = ["git", "-C", str(REPOSITORY), "archive", "-o", str(packed), commit, "kraft", "api"]
     if subprocess.run(command, capture_output=True, check=False).returncode != 0:
         raise NoEarlierCommit(f"commit {commit} is not in this clone: fetch the whole history")
-    with tarfile.open(packed) as archive:
-        archive.extractall(directory, filter="data")
+    unpack(packed, directory)
     environment = {"PYTHONPATH": f"{directory}:{directory / 'api'}", "PYTHONSAFEPATH": "1"}
     found = subprocess.run(
         [sys.executable, "-c", "import kraft.cli.node as node; print(node.__file__)"],
