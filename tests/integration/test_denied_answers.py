@@ -71,6 +71,9 @@ def settings(port: int) -> dict[str, str]:
         "super.users": "User:admin;User:ANONYMOUS",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
+        # On a busy machine a member that was made for one of them would be gone before the other is asked.
+        "group.consumer.max.session.timeout.ms": "600000",
+        "group.consumer.session.timeout.ms": "600000",
     }
 
 

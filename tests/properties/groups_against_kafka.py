@@ -140,11 +140,12 @@ class Client:
 
 
 class Asked:
-    """A request on its way to both sides."""
+    """A request on its way to both sides. One of some kinds may wait for what other members do."""
 
-    def __init__(self, label: str, client: Client | None) -> None:
+    def __init__(self, label: str, client: Client | None, *, waits_for_others: bool) -> None:
         self.label = label
         self.client = client
+        self.waits_for_others = waits_for_others
         self.answers: dict[str, Any] = {}
 
 
@@ -404,7 +405,7 @@ class Life:
     # Asking and comparing.
 
     async def _ask(self, label: str, key: int, version: int, build: Build, client: Client | None = None) -> None:
-        asked = Asked(label, client)
+        asked = Asked(label, client, waits_for_others=key in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
         self.trace.append(label)
 
         async def one(side: Side) -> None:
@@ -421,7 +422,8 @@ class Life:
         await trio.sleep(SETTLE_S)
         for tried in range(500):
             alone = [asked for asked in self.pending if len(asked.answers) == 1]
-            if not alone or (tried >= 20 and all(self._was_given_up(asked) for asked in alone)):
+            late = any(not asked.answers and not asked.waits_for_others for asked in self.pending)
+            if not late and (not alone or (tried >= 20 and all(self._was_given_up(asked) for asked in alone))):
                 break  # A busy machine may take long, and one that was given up is never answered by Kafka.
             await trio.sleep(SETTLE_S / 3)
         for asked in list(self.pending):
