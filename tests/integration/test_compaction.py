@@ -42,6 +42,10 @@ def size_of(path: Path) -> int:
         return 1 << 20
 
 
+def log_bytes(directory: Path) -> int:
+    return sum(size_of(path) for path in directory.glob("*.log"))
+
+
 def last_values(bootstrap: str, topic: str, last_value: bytes) -> tuple[int, dict[bytes, bytes]]:
     """How many records there are up to the one of `last_value`, and the last value of each key."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reads-alone", "check.crcs": True})
@@ -74,7 +78,7 @@ def test_a_node_that_is_killed_while_it_cleans_cleans_when_it_is_back(tmp_path: 
         node.arguments = ("--set", "log.cleaner.backoff.ms=100")
         node.start()
         directory = tmp_path / "data" / "t-0"
-        until(lambda: children(node.pid) == [] and sum(size_of(path) for path in directory.glob("*.log")) < CLEAN_BYTES_MAX)
+        until(lambda: children(node.pid) == [] and log_bytes(directory) < CLEAN_BYTES_MAX)
         assert not list(directory.glob("*.cleaned"))
         count, values = last_values(node.bootstrap, "t", records[-1].value or b"")
         assert values == {record.key: record.value for record in records}
