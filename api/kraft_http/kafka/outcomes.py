@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import itemgetter
 from typing import NamedTuple
 
 from kraft.client.fetched import visible_batches
@@ -44,9 +46,10 @@ class Transactions:
 
     def outcome(self, batch: TransactionalBatch) -> Outcome:
         """Its producer's next marker decides. Where none was read, the committed read does, or the open ones do."""
-        for offset, outcome in self.markers.get(batch.producer_id, ()):
-            if offset > batch.base_offset:
-                return outcome
+        markers = self.markers.get(batch.producer_id, ())
+        following = bisect_right(markers, batch.base_offset, key=itemgetter(0))
+        if following < len(markers):
+            return markers[following][1]
         if batch.base_offset < self.settled_end:
             return Outcome.ABORTED if batch.base_offset in self.aborted else Outcome.COMMITTED
         first = self.open_from.get(batch.producer_id)
