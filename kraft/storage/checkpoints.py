@@ -76,7 +76,7 @@ def read_text(files: FileSystem, path: str) -> str | None:
 def checkpoint_text(lines: Iterable[str]) -> str:
     """Version, count, lines."""
     entries = list(lines)
-    return "".join(f"{line}\n" for line in (str(CHECKPOINT_VERSION), str(len(entries)), *entries))
+    return "\n".join((str(CHECKPOINT_VERSION), str(len(entries)), *entries, ""))
 
 
 def checkpoint_lines(path: str, text: str) -> list[list[str]]:
@@ -109,11 +109,13 @@ def read_offset_checkpoint(files: FileSystem, path: str) -> dict[TopicPartition,
     return offsets
 
 
+def offset_line(topic_partition: TopicPartition, offset: int) -> str:
+    """One entry of an offset checkpoint."""
+    return f"{topic_partition.topic} {topic_partition.partition} {offset}"
+
+
 def offset_checkpoint_text(offsets: Mapping[TopicPartition, int]) -> str:
-    return checkpoint_text(
-        f"{topic_partition.topic} {topic_partition.partition} {offset}"
-        for topic_partition, offset in sorted(offsets.items())
-    )
+    return checkpoint_text(offset_line(*entry) for entry in sorted(offsets.items()))
 
 
 def partition_metadata_text(topic_id: bytes) -> str:

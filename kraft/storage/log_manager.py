@@ -327,16 +327,13 @@ class LogManager:
         return self.deletions.take_due(self.files, now_ms)
 
     def recovery_checkpoints(self) -> list[tuple[LogDirectory, CheckpointJob]]:
-        """A job for each directory; every 60 s, and after a truncation before the next append."""
+        """A job for each directory."""
         return [(directory, directory.recovery_checkpoints()) for directory in self.online()]
-
-    def high_watermark_checkpoints(self) -> list[tuple[LogDirectory, CheckpointJob]]:
-        """A job for each directory; every 5 s."""
-        return [(directory, directory.high_watermark_checkpoint()) for directory in self.online()]
 
     def checkpoint_all(self) -> None:
         """Write every checkpoint now; blocks. A disk that fails takes its directory offline."""
-        for directory, job in (*self.recovery_checkpoints(), *self.high_watermark_checkpoints()):
+        high_watermarks = [(directory, directory.high_watermark_checkpoint()) for directory in self.online()]
+        for directory, job in (*self.recovery_checkpoints(), *high_watermarks):
             try:
                 job.run()
             except StorageError as problem:

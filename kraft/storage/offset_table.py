@@ -7,7 +7,7 @@ partitions that takes some tenths of a millisecond.
 from __future__ import annotations
 
 from kraft.common.ids import TopicPartition
-from kraft.storage.checkpoints import CHECKPOINT_VERSION
+from kraft.storage.checkpoints import checkpoint_text, offset_line
 
 
 class OffsetTable:
@@ -17,17 +17,13 @@ class OffsetTable:
 
     def __init__(self) -> None:
         self._offsets: dict[TopicPartition, int] = {}
-        self._lines: dict[TopicPartition, bytes] = {}
+        self._lines: dict[TopicPartition, str] = {}
         self._content: bytes | None = None
 
     def put(self, topic_partition: TopicPartition, offset: int) -> None:
         if self._offsets.get(topic_partition) != offset:
             self._offsets[topic_partition] = offset
-            self._lines[topic_partition] = b"%b %d %d\n" % (
-                topic_partition.topic.encode(),
-                topic_partition.partition,
-                offset,
-            )
+            self._lines[topic_partition] = offset_line(topic_partition, offset)
             self._content = None
 
     def drop(self, topic_partition: TopicPartition) -> None:
@@ -38,5 +34,5 @@ class OffsetTable:
     def content(self) -> bytes:
         """The file; the same object until something changes."""
         if self._content is None:
-            self._content = b"%d\n%d\n" % (CHECKPOINT_VERSION, len(self._lines)) + b"".join(self._lines.values())
+            self._content = checkpoint_text(self._lines.values()).encode()
         return self._content
