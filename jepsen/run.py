@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.cimpl import NewTopic
 
 from jepsen.checker.operations import OK, Partition, Phase, Unexpected
+from jepsen.checkout import commit
 from jepsen.db import Cluster
 from jepsen.history import METADATA, Recorder, RunFacts
 from jepsen.judges.verdict import UNSEEN_SECONDS_MAX, Verdict, judge_file
@@ -22,7 +21,6 @@ from jepsen.nemesis.plans import needs_preload
 from jepsen.nemesis.runner import Nemesis
 from jepsen.node import NodeFailed
 from jepsen.observer import Observer
-from jepsen.sandbox import ROOT
 from jepsen.targets import Target
 from jepsen.workloads.client import SERVERS_COMMON, Client
 from jepsen.workloads.final import compare_replicas, read_all, read_committed, stuck
@@ -84,7 +82,7 @@ class Run:
             flush=options.flush,
             unclean=options.workload in UNCLEAN,
             min_in_sync=1 if options.workload in UNCLEAN else 2,
-            version=version(),
+            version=commit(short=True),
             machine="loopback" if options.disk == "directory" else "namespaces",
         )
         self._facts = facts
@@ -263,13 +261,3 @@ class Run:
                 f"{name}: replicas on {nodes} are not in sync {time.monotonic() - self.healed_at:.0f} s after healing",
             )
         return {(TOPIC, int(name.rpartition("-")[2])): replicas for name, (_, _, _, replicas) in found.items()}
-
-
-def version() -> str:
-    """What is checked out, empty where that is no repository or there is no git."""
-    if shutil.which("git") is None:
-        return ""
-    done = subprocess.run(
-        ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip()

@@ -12,7 +12,6 @@ import argparse
 import dataclasses
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+from jepsen.checkout import ROOT, commit
+
 SEEDS_FILE: Final = ROOT / "jepsen" / "simulation" / "seeds.txt"
 REPLAY_ONE_IN: Final = 10
 SECONDS_MAX: Final = 900
@@ -134,14 +134,6 @@ def kept_seeds() -> list[int]:
     """Every seed that ever found a bug."""
     lines = SEEDS_FILE.read_text(encoding="utf-8").splitlines() if SEEDS_FILE.exists() else []
     return [int(line.split("#")[0]) for line in lines if line.split("#")[0].strip()]
-
-
-def commit() -> str:
-    """What is checked out, empty where that is no repository or there is no git."""
-    if shutil.which("git") is None:
-        return ""
-    done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return done.stdout.strip()
 
 
 def standard_seeds(count: int) -> list[int]:

@@ -33,7 +33,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from jepsen.simulate import ROOT, run_elsewhere, standard_seeds
+from jepsen.checkout import ROOT
+from jepsen.simulate import run_elsewhere, standard_seeds
 
 PATCHES: Final = ROOT / "tests" / "mutants"
 PACKAGES: Final = ("kraft", "api")

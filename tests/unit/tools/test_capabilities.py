@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jepsen.run import version
-from jepsen.simulate import commit, standard_seeds
+from jepsen.checkout import commit
+from jepsen.simulate import standard_seeds
 from tests.preflight import CAPABILITIES
 from tests.soak import ROOT
 
@@ -57,5 +57,5 @@ def test_a_file_that_does_not_ask_is_caught() -> None:
 
 def test_what_is_checked_out_is_unknown_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert commit() == version() == ""
+    assert commit() == commit(short=True) == ""
     assert len(set(standard_seeds(40))) == 40
