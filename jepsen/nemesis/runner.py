@@ -58,16 +58,24 @@ class Nemesis:
             self._end_until(self._context.recorder.now())
         self._stopped.wait(step.rest)
         if not self._overlap:
-            self._until_acknowledged()
+            self._until_it_works()
 
-    def _until_acknowledged(self) -> None:
+    def _until_it_works(self) -> None:
         """A fault upon a cluster that is still down shows nothing: a plan's next one waits until something is
-        acknowledged again."""
-        acknowledged = self._context.recorder.acknowledged
-        before, deadline = len(acknowledged), self._context.recorder.now() + RECOVERY_SECONDS_MAX
-        while len(acknowledged) <= before and self._context.recorder.now() < deadline:
+        acknowledged again. Faults aim by what the observer has seen, so it has to see who leads since then, too."""
+        acknowledged, now = self._context.recorder.acknowledged, self._context.recorder.now
+        before, deadline = len(acknowledged), now() + RECOVERY_SECONDS_MAX
+        while len(acknowledged) <= before and now() < deadline:
             if self._stopped.wait(0.1):
                 return
+        since = now()
+        while not self._sees_leaders(since) and now() < deadline:
+            if self._stopped.wait(0.1):
+                return
+
+    def _sees_leaders(self, since: float) -> bool:
+        sample = self._context.observer.latest
+        return sample.at >= since and any(leader >= 0 for leader, _, _, _ in sample.partitions.values())
 
     def _begin(self, step: Step) -> None:
         recorder = self._context.recorder
