@@ -284,7 +284,7 @@ class Consumer:
                     timestamp_type = batch.timestamp_type
                     answers.found += [
                         ConsumedRecord(partition, epoch, timestamp_type, record)
-                        for record in batch.records()
+                        for record in batch.iterate_records(from_offset=position)
                         if record.offset >= position
                     ]
                 position = max(position, batch.next_offset)

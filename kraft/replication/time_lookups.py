@@ -7,7 +7,8 @@ import trio
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.compression import NONE, DecompressedTooLarge
-from kraft.protocol.records.record_batch import RecordBatch
+from kraft.protocol.records.passed_records import places_of
+from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
 from kraft.replication.step_driver import run_steps, serve_others
 from kraft.storage.record_validator import DECODED_BYTES_MAX
 from kraft.storage.steps import Steps, in_thread
@@ -16,8 +17,8 @@ from kraft.world.ports import Threads
 
 LOOK_UPS_AT_ONCE_MAX = 2
 """Each may hold DECODED_BYTES_MAX."""
-RECORDS_A_SLICE = 500
-"""Records that are decoded between two pauses: about three milliseconds."""
+RECORDS_A_SLICE = 5000
+"""Records that are looked at between two pauses: about two milliseconds."""
 
 Found = tuple[int, int, int]
 """Timestamp, offset and leader epoch of a record."""
@@ -59,15 +60,18 @@ def find_by_timestamp(log: UnifiedLog, timestamp: int) -> Steps[Found | None]:
 
 def _find_in_batch(batch: RecordBatch, timestamp: int, start_offset: int) -> Steps[Found | None]:
     if batch.codec == NONE:
-        records = batch.iterate_records()
+        payload = bytes(batch.payload())
     else:
         try:
-            records = yield from in_thread(batch.iterate_records, DECODED_BYTES_MAX)
+            payload = bytes((yield from in_thread(batch.payload, DECODED_BYTES_MAX)))
         except DecompressedTooLarge as problem:
             raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"the batch at offset {batch.base_offset}: {problem}") from None
-    for index, record in enumerate(records, 1):
-        if record.timestamp >= timestamp and record.offset >= start_offset:
-            return record.timestamp, record.offset, batch.partition_leader_epoch
-        if index % RECORDS_A_SLICE == 0:
+    appended_at = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
+    for index, _, timestamp_delta, offset_delta in places_of(payload, batch.count):
+        offset = batch.base_offset + offset_delta
+        found = batch.base_timestamp + timestamp_delta if appended_at is None else appended_at
+        if found >= timestamp and offset >= start_offset:
+            return found, offset, batch.partition_leader_epoch
+        if index % RECORDS_A_SLICE == RECORDS_A_SLICE - 1:
             yield None
     return None

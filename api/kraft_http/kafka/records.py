@@ -191,7 +191,7 @@ class _Reading:
     def _take_batch(self, batch: RecordBatch) -> bool:
         """Whether more may be taken."""
         origin = TransactionalBatch(batch.base_offset, batch.producer_id) if batch.is_transactional else None
-        for record in batch.iterate_records(self.room):
+        for record in batch.iterate_records(self.room, self._offset):
             if record.offset >= self._offset:
                 self.found.append(record)
                 self.origins.append(origin)

@@ -70,14 +70,17 @@ def iterate_records(
     base_offset: int,
     base_timestamp: int,
     log_append_time_ms: int | None = None,
+    first: int = 0,
+    position: int = 0,
 ) -> Iterator[Record]:
     """The `count` records of a decompressed payload, one by one. `log_append_time_ms` replaces every timestamp.
+    `first` and `position`: the place of the record to begin with.
 
     Raises InvalidRecord where a record is garbage, RecordCountMismatch when the bytes end early or some are left.
     """
     data = payload if isinstance(payload, bytes) else bytes(payload)
-    position, end = 0, len(data)
-    for index in range(count):
+    end = len(data)
+    for index in range(first, count):
         if position == end:
             raise RecordCountMismatch(f"{index} records where the batch header says {count}")
         try:

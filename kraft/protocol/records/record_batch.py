@@ -16,6 +16,7 @@ from struct import error as StructError
 from crc32c import crc32c
 
 from kraft.protocol.records.compression import DECOMPRESSED_BYTES_MAX, NONE, decompress
+from kraft.protocol.records.passed_records import first_from
 from kraft.protocol.records.record import CorruptBatch as CorruptBatch
 from kraft.protocol.records.record import InvalidRecord as InvalidRecord
 from kraft.protocol.records.record import Record as Record
@@ -206,11 +207,19 @@ class RecordBatch:
         CompressionError."""
         return list(self.iterate_records(decompressed_bytes_max))
 
-    def iterate_records(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[Record]:
-        """The same, one record at a time, for those who must pause in between."""
+    def iterate_records(
+        self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX, from_offset: int = 0
+    ) -> Iterator[Record]:
+        """The same, one record at a time, for those who must pause in between. Records before `from_offset` are passed
+        over: a record among them that is garbage may go unnoticed."""
         log_append_time_ms = self.max_timestamp if self.attributes & TIMESTAMP_TYPE_FLAG else None
+        payload = self.payload(decompressed_bytes_max)
+        first = position = 0
+        if from_offset > self.base_offset:
+            payload = payload if isinstance(payload, bytes) else bytes(payload)
+            first, position = first_from(payload, self.count, from_offset - self.base_offset)
         return iterate_records(
-            self.payload(decompressed_bytes_max), self.count, self.base_offset, self.base_timestamp, log_append_time_ms
+            payload, self.count, self.base_offset, self.base_timestamp, log_append_time_ms, first, position
         )
 
     def __repr__(self) -> str:
