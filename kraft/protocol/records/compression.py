@@ -72,16 +72,20 @@ def decompress(codec: int, data: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX
     if decompressor is None:
         raise CompressionError(f"unknown compression codec {codec}")
     try:
-        plain = decompressor(data, bytes_max)
+        chunks = decompressor(data, bytes_max)
     except (zlib.error, RuntimeError, EOFError, zstandard.ZstdError, cramjam.DecompressionError) as problem:
         raise CompressionError(f"damaged {CODEC_NAMES[codec]} data: {problem}") from problem
-    if len(plain) > bytes_max:
+    if sum(map(len, chunks)) > bytes_max:  # Asked before they are joined, which keeps other threads waiting.
         raise DecompressedTooLarge(f"{CODEC_NAMES[codec]} data decompresses to more than {bytes_max} bytes")
-    return plain
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def _plain(data: Buffer, _: int) -> bytes:
     return bytes(data)
+
+
+def _no_codec(data: Buffer, _: int) -> list[bytes]:
+    return [bytes(data)]
 
 
 def _gzip(data: Buffer, level: int) -> bytes:
@@ -93,7 +97,7 @@ def _chunk_bytes(data: Buffer) -> int:
     return max(CHUNK_BYTES, CHUNK_RATIO * len(data))
 
 
-def _gunzip(data: Buffer, bytes_max: int) -> bytes:
+def _gunzip(data: Buffer, bytes_max: int) -> list[bytes]:
     chunks: list[bytes] = []
     left, chunk_bytes, rest = bytes_max + 1, _chunk_bytes(data), bytes(data)
     while rest and left:
@@ -106,7 +110,7 @@ def _gunzip(data: Buffer, bytes_max: int) -> bytes:
             if not chunk and not rest and not member.eof:
                 raise EOFError("it ends inside a member")
         rest = member.unused_data
-    return b"".join(chunks)
+    return chunks
 
 
 def _snap(data: Buffer, _: int) -> bytes:
@@ -118,10 +122,10 @@ def _snap(data: Buffer, _: int) -> bytes:
     return bytes(out)
 
 
-def _unsnap(data: Buffer, bytes_max: int) -> bytes:
+def _unsnap(data: Buffer, bytes_max: int) -> list[bytes]:
     raw = bytes(data)
     if not raw.startswith(_XERIAL_MAGIC):
-        return _unsnap_block(raw, bytes_max)
+        return [_unsnap_block(raw, bytes_max)]
     plain, position = bytearray(), len(_XERIAL_HEADER)
     while position < len(raw):
         if position + 4 > len(raw):
@@ -132,7 +136,7 @@ def _unsnap(data: Buffer, bytes_max: int) -> bytes:
             raise EOFError(f"a block of {size} bytes where {len(raw) - position} are left")
         plain += _unsnap_block(raw[position : position + size], bytes_max - len(plain))
         position += size
-    return bytes(plain)
+    return [bytes(plain)]
 
 
 def _unsnap_block(block: bytes, bytes_max: int) -> bytes:
@@ -155,7 +159,7 @@ def _lz4(data: Buffer, level: int) -> bytes:
     return frame
 
 
-def _unlz4(data: Buffer, bytes_max: int) -> bytes:
+def _unlz4(data: Buffer, bytes_max: int) -> list[bytes]:
     decompressor = lz4.frame.LZ4FrameDecompressor()
     chunks: list[bytes] = []
     left, chunk_bytes, rest = bytes_max + 1, _chunk_bytes(data), bytes(data)
@@ -166,21 +170,21 @@ def _unlz4(data: Buffer, bytes_max: int) -> bytes:
         left -= len(chunk)
         if not chunk and decompressor.needs_input and not decompressor.eof:
             raise EOFError("it ends inside a frame")
-    return b"".join(chunks)
+    return chunks
 
 
 def _zstd(data: Buffer, level: int) -> bytes:
     return zstandard.ZstdCompressor(level=level, write_content_size=False).compress(data)
 
 
-def _unzstd(data: Buffer, bytes_max: int) -> bytes:
+def _unzstd(data: Buffer, bytes_max: int) -> list[bytes]:
     with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
         chunks: list[bytes] = []
         left, chunk_bytes = bytes_max + 1, _chunk_bytes(data)
         while left and (chunk := reader.read(min(chunk_bytes, left))):
             chunks.append(chunk)
             left -= len(chunk)
-        return b"".join(chunks)
+        return chunks
 
 
 _COMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {
@@ -190,8 +194,8 @@ _COMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {
     LZ4: _lz4,
     ZSTD: _zstd,
 }
-_DECOMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {
-    NONE: _plain,
+_DECOMPRESSORS: dict[int, Callable[[Buffer, int], list[bytes]]] = {
+    NONE: _no_codec,
     GZIP: _gunzip,
     SNAPPY: _unsnap,
     LZ4: _unlz4,
