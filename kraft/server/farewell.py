@@ -7,7 +7,7 @@ end: of a cluster that is shut down as a whole, the last nodes find this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import trio
 
@@ -65,11 +65,17 @@ async def quorum_is_impossible(world: World, voters: Sequence[VoterEndpoint], ow
 async def close_logs(replicas: ReplicaManager, world: World) -> None:
     """Logs closed in good order, after the last who could write to them has ended. Syncs run in threads, many at a
     time."""
-    logs = replicas.logs.logs_and_futures()
-    for start in range(0, len(logs), LOGS_CLOSED_AT_ONCE):
-        async with trio.open_nursery() as closing_nursery:
-            for log in logs[start : start + LOGS_CLOSED_AT_ONCE]:
-                closing_nursery.start_soon(_close_log, log, replicas, world)
+    logs = iter(replicas.logs.logs_and_futures())
+    async with trio.open_nursery() as closing_nursery:
+        for _ in range(LOGS_CLOSED_AT_ONCE):
+            closing_nursery.start_soon(_close_each, logs, replicas, world)
+
+
+async def _close_each(logs: Iterator[UnifiedLog], replicas: ReplicaManager, world: World) -> None:
+    """`logs` is shared: what one has taken, no other gets."""
+    for log in logs:
+        await _close_log(log, replicas, world)
+        await trio.lowlevel.checkpoint()
 
 
 async def _close_log(log: UnifiedLog, replicas: ReplicaManager, world: World) -> None:

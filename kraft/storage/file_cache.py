@@ -33,12 +33,14 @@ class OpenFile:
 class FileCache:
     """Opens files for reading and writing, at most `open_files_max` of them held here at a time."""
 
-    __slots__ = ("_open", "files", "open_files_max")
+    __slots__ = ("_in_directory", "_open", "files", "open_files_max")
 
     def __init__(self, files: FileSystem, open_files_max: int = DEFAULT_OPEN_FILES_MAX) -> None:
         self.files = files
         self.open_files_max = open_files_max
         self._open: OrderedDict[str, OpenFile] = OrderedDict()
+        self._in_directory: dict[str, set[str]] = {}
+        """The paths of `_open`, by the directory that they are directly in."""
 
     def get(self, path: str) -> OpenFile:
         """The open file at `path`. Raises OSError, FileNotFoundError too: what is read is never made, where a disk
@@ -56,28 +58,44 @@ class FileCache:
             return found
         opened = OpenFile(self.files.open(path, create=create))
         self._open[path] = opened
+        self._in_directory.setdefault(_directory_of(path), set()).add(path)
         if len(self._open) > self.open_files_max:
-            self._open.popitem(last=False)
+            self.forget(next(iter(self._open)))
         return opened
 
     def forget(self, path: str) -> None:
         """Call before `path` is renamed or removed."""
-        self._open.pop(path, None)
+        if self._open.pop(path, None) is not None:
+            directory = _directory_of(path)
+            paths = self._in_directory[directory]
+            paths.discard(path)
+            if not paths:
+                del self._in_directory[directory]
 
     def forget_other(self, path: str, opened: OpenFile) -> None:
         """Forget a handle for `path` that is not `opened`: one made while `opened` was written through took the size
         of a file in the making."""
         if self._open.get(path) is not opened:
-            self._open.pop(path, None)
+            self.forget(path)
+
+    def forget_files_in(self, directory: str) -> None:
+        """Forget every file directly in `directory`, as the files of a log are."""
+        for path in self._in_directory.pop(directory, ()):
+            del self._open[path]
 
     def forget_directory(self, directory: str) -> None:
-        """Forget every file below `directory`."""
+        """Forget every file below `directory`, however deep. Looks at all directories."""
         prefix = directory + "/"
-        for path in [path for path in self._open if path.startswith(prefix)]:
-            del self._open[path]
+        for each in [each for each in self._in_directory if each == directory or each.startswith(prefix)]:
+            self.forget_files_in(each)
 
     def clear(self) -> None:
         self._open.clear()
+        self._in_directory.clear()
 
     def __len__(self) -> int:
         return len(self._open)
+
+
+def _directory_of(path: str) -> str:
+    return path.rpartition("/")[0]

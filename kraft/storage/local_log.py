@@ -184,7 +184,7 @@ class LocalLog:
 
     def forget_files(self) -> None:
         """Let go of every open file, before the directory is renamed or when the log is closed."""
-        self.cache.forget_directory(self.directory)
+        self.cache.forget_files_in(self.directory)
 
     def rename_directory(self, directory: str) -> None:
         """Move the whole log to `directory` (in the same log directory)."""

@@ -71,3 +71,25 @@ def test_a_file_is_made_for_a_writer_and_shared_with_readers() -> None:
     made = cache.make("/data/f")
     assert cache.get("/data/f") is made
     assert cache.make("/data/f") is made
+
+
+def test_files_are_forgotten_by_their_directory() -> None:
+    machine = Machine()
+    cache = FileCache(machine.files, open_files_max=4)
+    for directory in ("/data", "/data/a-0", "/data/a-00", "/other"):
+        machine.files.make_directories(directory)
+    first, inside, beside, other = (cache.make(path) for path in ("/data/f", "/data/a-0/f", "/data/a-00/f", "/other/f"))
+    cache.forget_files_in("/data/a-0")
+    assert len(cache) == 3
+    assert cache.get("/data/a-0/f") is not inside
+    cache.make("/other/g")
+    assert len(cache) == 4
+    assert cache.get("/data/f") is not first, "used longest ago"
+    assert cache.get("/data/a-00/f") is not beside
+    cache.forget_directory("/data")
+    assert cache.get("/other/g") is not None
+    cache.forget("/other/g")
+    cache.forget("/other/g")
+    cache.forget_files_in("/other")
+    assert len(cache) == 0
+    assert cache.get("/other/f") is not other
