@@ -64,6 +64,7 @@ lint-tidy:
 test: packages check-python setup ## Lint and every test, with a share of the proofs (the whole counts: make soak)
 	@$(PY) -m tests.preflight
 	@$(MAKE) --no-print-directory lint
+	@$(PY) -m jepsen.java.short_lived
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -p tests.guard tests --ignore=tests/tidy --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=15
 
 soak: packages check-maven setup ## The full counts of every proof (about 90 minutes)

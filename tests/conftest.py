@@ -10,6 +10,7 @@ nothing about the law.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import sys
@@ -18,6 +19,8 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from jepsen.java import short_lived
+from jepsen.java.jars import missing
 from tests.capabilities import MISSING
 from tests.durations import longest_first, seconds_of_files
 
@@ -50,8 +53,16 @@ def pytest_configure(config: pytest.Config) -> None:
     interrupt. PYTEST_ADDOPTS is not for the runs of pytest that tests start; workers have yet to read it from us."""
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         os.environ.pop("PYTEST_ADDOPTS", None)
+    make_sparks_short_lived()
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def make_sparks_short_lived() -> None:
+    """Let every Spark that this process or a child of it starts have the options of a short-lived JVM."""
+    if missing() is None and importlib.util.find_spec("pyspark") is not None:
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(short_lived.options("spark")))
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(short_lived.COMPILE_ONCE))
 
 
 def part_of(text: str) -> tuple[int, int]:

@@ -9,10 +9,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from jepsen.java import short_lived
 from jepsen.java.jars import POMS, jars
 from kraft.testing.ports import free_ports
 
@@ -47,13 +48,14 @@ TOOLS = {
 }
 
 
-def java(heap: str, log_level: str = "WARN") -> list[str]:
-    """The command line of a JVM with Kafka's class path, up to the main class."""
+def java(heap: str, log_level: str = "WARN", options: Sequence[str] | None = None) -> list[str]:
+    """The command line of a JVM with Kafka's class path, up to the main class. Without options it is a short-lived
+    one."""
     log4j = POMS / "kafka" / "log4j2.xml"
     return [
         "java",
         *heap.split(),
-        "-XX:+UseG1GC",
+        *(short_lived.options("kafka") if options is None else options),
         f"-Dlog4j2.configurationFile={log4j}",
         f"-Dkafka.log.level={log_level}",
         "-cp",
@@ -66,7 +68,7 @@ def tool(
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's tools to its end. With `check`, a failing exit code raises AssertionError that carries both
     outputs."""
-    command = [*java("-Xmx512M -XX:TieredStopAtLevel=1"), TOOLS[name], *arguments]
+    command = [*java("-Xmx512M"), TOOLS[name], *arguments]
     done = subprocess.run(
         command, input=stdin, capture_output=True, text=True, timeout=timeout, env={**os.environ, "LC_ALL": "C"}
     )
@@ -79,8 +81,8 @@ def tool(
 
 class ApacheKafka:
     """One combined Kafka node in `directory`, formatted on first start as a quorum of one with dynamic voters, with
-    its release's features at their defaults except for `features`. `kill` is SIGKILL; a later `start` serves the
-    same data on the same ports."""
+    its release's features at their defaults except for `features`. Without options its JVM is one for a short life.
+    `kill` is SIGKILL; a later `start` serves the same data on the same ports."""
 
     def __init__(
         self,
@@ -90,8 +92,9 @@ class ApacheKafka:
         controller_port: int | None = None,
         node_id: int = 1,
         settings: Mapping[str, str] | None = None,
-        heap: str = "-Xmx1G -Xms256m",
+        heap: str = "-Xmx1G",
         features: Mapping[str, int] | None = None,
+        options: Sequence[str] | None = None,
     ) -> None:
         spare = free_ports(2)
         self.directory = directory
@@ -101,6 +104,7 @@ class ApacheKafka:
         self.settings = dict(settings or {})
         self.heap = heap
         self.features = dict(features or {})
+        self.options = options
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -149,7 +153,7 @@ class ApacheKafka:
         """Start the process and return at once (a bench times what follows)."""
         self.log_path = self.directory / "server.log"
         with open(self.log_path, "ab") as log:
-            command = [*java(self.heap), "kafka.Kafka", str(self.directory / "server.properties")]
+            command = [*java(self.heap, options=self.options), "kafka.Kafka", str(self.directory / "server.properties")]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def wait_until_listening(self, timeout: float = 60) -> None:

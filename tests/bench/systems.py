@@ -43,7 +43,11 @@ class KafkaSystem:
 
     def __init__(self, directory: Path, port: int = 0, controller_port: int = 0) -> None:
         self.node = ApacheKafka(
-            directory, port=port or None, controller_port=controller_port or None, heap="-Xmx1G -Xms1G"
+            directory,
+            port=port or None,
+            controller_port=controller_port or None,
+            heap="-Xmx1G -Xms1G",
+            options=["-XX:+UseG1GC"],
         )
         self.port = self.node.port
 

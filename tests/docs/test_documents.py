@@ -23,7 +23,6 @@ FIRST_NODE = Session(
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_NO_COMPILE": "0",
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",  # Half of the start of a JVM that runs for seconds.
     },
 )
 THREE_NODES = Session("three-nodes")

@@ -197,7 +197,7 @@ def test_java_consumes_beside_librdkafka(node: NodeProcess, tmp_path: Path) -> N
     with (tmp_path / "java.txt").open("w+") as output:
         running = subprocess.Popen(
             [
-                *java("-Xmx256M -XX:TieredStopAtLevel=1"),
+                *java("-Xmx256M"),
                 TOOLS["console-consumer"],
                 *("--bootstrap-server", node.bootstrap, "--topic", topic, "--group", group, "--from-beginning"),
                 *("--command-property", "group.protocol=consumer"),

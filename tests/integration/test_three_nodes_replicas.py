@@ -172,7 +172,7 @@ def test_kafkas_own_consumer_reads_from_the_replica_in_its_rack(cluster: ThreeNo
         f"client.rack=rack-{near}",
     )
     command = [
-        *java("-Xmx512M -XX:TieredStopAtLevel=1", "DEBUG"),
+        *java("-Xmx512M", "DEBUG"),
         TOOLS["console-consumer"],
         "--bootstrap-server",
         cluster.bootstrap,

@@ -39,7 +39,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     require_capability("java17")
     require_capability("mvn")
     directory: Path = tmp_path_factory.mktemp("kafka")
-    with ApacheKafka(directory, settings=SETTINGS, heap="-Xmx512M -Xms128m") as kafka:
+    with ApacheKafka(directory, settings=SETTINGS, heap="-Xmx512M") as kafka:
         yield kafka.port
 
 

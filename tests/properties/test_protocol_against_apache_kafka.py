@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jepsen.java import short_lived
 from jepsen.java.jars import POMS, jars
 from kraft._tools.message_declarations import snake_case
 from kraft.common.ids import uuid_from_text
@@ -32,7 +33,7 @@ class Kafka:
     def __init__(self) -> None:
         command = [
             "java",
-            "-XX:TieredStopAtLevel=1",
+            *short_lived.options("kafka"),
             "-Xmx512M",
             "-cp",
             f"{jars('kafka')}/*",

@@ -64,7 +64,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     ours.prepare()
     ours.launch()
     try:
-        with ApacheKafka(directory / "kafka", settings=SETTINGS, heap="-Xmx512M -Xms128m") as kafka:
+        with ApacheKafka(directory / "kafka", settings=SETTINGS, heap="-Xmx512M") as kafka:
             until_serving(ours)
             made = Nodes(kafka, ours)
             yield made

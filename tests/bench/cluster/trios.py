@@ -43,7 +43,13 @@ class KafkaMember(KafkaSystem):
     def __init__(self, directory: Path, node: int, voters: str, port: int, controller_port: int) -> None:
         settings = {**REPLICATED, "controller.quorum.voters": voters}
         self.node = QuorumKafka(
-            directory, port=port, controller_port=controller_port, node_id=node, settings=settings, heap="-Xmx1G -Xms1G"
+            directory,
+            port=port,
+            controller_port=controller_port,
+            node_id=node,
+            settings=settings,
+            heap="-Xmx1G -Xms1G",
+            options=["-XX:+UseG1GC"],
         )
         self.port = port
 
