@@ -112,6 +112,24 @@ class RequestDispatcher:
             return self._serve_raw(handler, frame, position, context)
         return self._begin(handler, frame, position, context, counters)
 
+    async def refuse(self, peer: Peer, frame: memoryview, code: int, message: str | None) -> Reply:
+        """The answer of a request that is not served, whatever it asks for. `frame` has to last. Raises ProtocolError
+        where its API has no such answer, or is not known here."""
+        key, version, correlation_id = _HEAD.unpack_from(frame)
+        handler = self._registry.get(key)
+        is_served = handler is not None and handler.min_version <= version <= handler.max_version
+        if handler is None or not (is_served or key == ApiKey.API_VERSIONS):
+            raise ProtocolError(f"{api_keys.name_of(key)} version {version} is not served, and has no answer")
+        header, position = RequestHeader.decode(frame)
+        context = RequestContext(peer, key, version if is_served else 0, correlation_id, header.client_id)
+        request = None
+        if is_served:
+            request, _ = await in_turns(api_keys.request_class(key).decode_in_turns(frame, position, version))
+        response = await in_turns(
+            handler.error_response_in_turns(request, context.api_version, code, message), TURN_ITEMS
+        )
+        return await encode_reply_in_turns(context, response)
+
     def _begin_metered(
         self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
     ) -> Reply | Awaitable[Reply]:

@@ -23,6 +23,8 @@ from kraft.network.reply import Reply
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.protocol.schema import Turns
 from kraft.replication.fetch_session import (
     INVALID_SESSION_ID,
     TOPIC_ID_VERSION,
@@ -82,6 +84,22 @@ def _serve(
     if reader.is_follower and requested.session is not None:
         return FollowerFetch(request, reader, answer, requested, broker).serve()
     return PendingFetch(request, reader, answer, requested.wanted, context, broker).serve()
+
+
+@API.error
+def _failed(request: FetchRequest, code: int, message: str | None) -> Turns[FetchResponse]:
+    """For a request that is not served at all. Partitions of topics that are named say so, too."""
+    response = FetchResponse(error_code=code, session_id=request.session_id, responses=[])
+    for topic in request.topics:
+        if topic.topic:
+            partitions = []
+            for each in topic.partitions:
+                partitions.append(
+                    PartitionData(partition_index=each.partition, error_code=code, high_watermark=-1, records=b"")
+                )
+                yield
+            response.responses.append(FetchableTopicResponse(topic=topic.topic, partitions=partitions))
+    return response
 
 
 def _refused(request: FetchRequest, code: int, context: RequestContext) -> Reply:

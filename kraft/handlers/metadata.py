@@ -92,7 +92,7 @@ async def _encoded(body: bytes, key: EncodedKey | None, context: RequestContext,
     request, _ = await in_turns(MetadataRequest.decode_in_turns(body, 0, version))
     out = bytearray()
     if code := await _fault(request, version):
-        refused = await in_turns(_refused(request, code), TURN_ITEMS)
+        refused = await in_turns(_refused(request, code, None), TURN_ITEMS)
         await in_turns(refused.encode_in_turns(out, version))
         return out
     refusals: dict[str, int] = {}
@@ -164,7 +164,8 @@ async def _fault(request: MetadataRequest, version: int) -> int:
     return 0
 
 
-def _refused(request: MetadataRequest, code: int) -> Turns[MetadataResponse]:
+@API.error
+def _refused(request: MetadataRequest, code: int, message: str | None) -> Turns[MetadataResponse]:
     response = MetadataResponse(error_code=code)
     for wanted in request.topics or ():
         response.topics.append(MetadataResponseTopic(error_code=code, name=wanted.name or "", topic_id=wanted.topic_id))

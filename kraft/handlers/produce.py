@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from kraft.common.errors import ApiError, NotLeader
+from kraft.common.errors import ApiError, NotLeader, ProtocolError
 from kraft.handlers.authorized_operations import access_of
 from kraft.handlers.dispatcher import encode_reply, encode_reply_in_turns
 from kraft.handlers.errors import EXPECTED, code_of
@@ -35,6 +35,7 @@ from kraft.protocol.messages.produce_response import (
 )
 from kraft.protocol.records.compression import CODEC_NAMES, ZSTD
 from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC
+from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation, ResourceKind
 from kraft.storage.log_validator import AppendOrigin, NotOneBatch
 from kraft.storage.record_validator import RecordsRejected
@@ -94,6 +95,23 @@ def produce(
         for data in topic.partition_data:
             pending.append(number, topic, data)
     return pending.outcome()
+
+
+@API.error
+def _failed(request: ProduceRequest, code: int, message: str | None) -> Turns[ProduceResponse]:
+    """Each partition says so. Raises ProtocolError where the client waits for no answer."""
+    if request.acks == 0:
+        raise ProtocolError(f"a Produce without an answer: {message or code}")
+    response = ProduceResponse(responses=[])
+    for topic in request.topic_data:
+        answer = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[])
+        response.responses.append(answer)
+        for data in topic.partition_data:
+            answer.partition_responses.append(
+                PartitionProduceResponse(index=data.index, error_code=code, base_offset=-1, error_message=message)
+            )
+            yield
+    return response
 
 
 def _partition_count(topics: list[TopicProduceData]) -> int:

@@ -14,7 +14,7 @@ from kraft.common.errors import ProtocolError
 from kraft.handlers.dispatcher import RequestDispatcher, encode_reply
 from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
-from kraft.network.login_outcome import CREDENTIALS, MECHANISM, LoginOutcome, Report, ignore
+from kraft.network.login_outcome import CREDENTIALS, MECHANISM, REQUEST, LoginOutcome, Report, ignore
 from kraft.network.reply import Peer, Reply
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
@@ -35,6 +35,21 @@ AUTHENTICATE: Final = Handler(
 )
 UNSERVED: Final = "none"
 """In place of a mechanism that a client names and nobody serves."""
+_NAMES: Final = {key: name for name, key in vars(ApiKey).items() if name.isupper()}
+"""Kafka's names of APIs in messages, such as `LIST_OFFSETS`."""
+_SAYS_NO_MORE: Final = frozenset(
+    (
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.DESCRIBE_PRODUCERS,
+    )
+)
+"""APIs whose refusal has no message in Kafka."""
+_SAYS_THE_CODE: Final = frozenset(
+    (ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.DESCRIBE_QUORUM)
+)
+"""APIs whose refusal has the message of the error code in Kafka."""
 _HEAD: Final = struct.Struct(">hhi")
 _SIZE: Final = struct.Struct(">i")
 
@@ -100,10 +115,10 @@ class SaslGate:
                 return self._dispatcher.dispatch(peer, frame)
         elif key == ApiKey.API_VERSIONS and not session.logs_in and session.user is None:
             return self._dispatcher.dispatch(peer, frame)
+        if session.logs_in and key != ApiKey.SASL_AUTHENTICATE:
+            return self._refuse(peer, session, memoryview(bytes(frame)), key)
         handler = HANDSHAKE if key == ApiKey.SASL_HANDSHAKE else AUTHENTICATE
-        if key not in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE) or session.logs_in != (
-            key == ApiKey.SASL_AUTHENTICATE
-        ):
+        if key != (ApiKey.SASL_AUTHENTICATE if session.logs_in else ApiKey.SASL_HANDSHAKE):
             raise ProtocolError(f"{api_keys.name_of(key)} came while the client was to log in")
         if not handler.min_version <= version <= handler.max_version:
             raise ProtocolError(f"{api_keys.name_of(key)} version {version} is not served")
@@ -163,6 +178,21 @@ class SaslGate:
     def _tell_refused(self, peer: Peer, session: SaslSession, problem: SaslRefused) -> None:
         mechanism = session.mechanism or UNSERVED
         self._report(LoginOutcome(mechanism, peer.host, problem.user, CREDENTIALS, str(problem)))
+
+    def _refuse(self, peer: Peer, session: SaslSession, frame: memoryview, key: int) -> Awaitable[Reply]:
+        """Another request in the midst of a login ends it."""
+        session.is_over = True
+        asked = _NAMES.get(key, api_keys.name_of(key))
+        reason = f"Unexpected Kafka request of type {asked} during SASL authentication."
+        self._report(LoginOutcome(session.mechanism or UNSERVED, peer.host, failure=REQUEST, reason=reason))
+        if key in _SAYS_NO_MORE:
+            return self._refuse_late(peer, frame, None)
+        of_the_code = "Request is not valid given the current SASL state."
+        return self._refuse_late(peer, frame, of_the_code if key in _SAYS_THE_CODE else reason)
+
+    async def _refuse_late(self, peer: Peer, frame: memoryview, reason: str | None) -> Reply:
+        refusal = await self._dispatcher.refuse(peer, frame, ErrorCode.ILLEGAL_SASL_STATE, reason)
+        return await self._answer_late(refusal.parts)
 
     def _fail(self, session: SaslSession, parts: Any) -> Awaitable[Reply]:
         """Late, against guessing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from trio.testing import MockClock
 
 from kraft.common.errors import ProtocolError
 from kraft.common.logging import Loggers
+from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, Handler, Registry, RequestContext, between
@@ -23,8 +25,16 @@ from kraft.network.reply import Peer, Reply
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import decode_response, encode_request
+from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
+from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
 from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
+from kraft.protocol.messages.list_groups_request import ListGroupsRequest
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.security.sasl.authentication import SaslSettings
@@ -37,7 +47,7 @@ GOOD, BAD = b"\0alice\0a", b"\0alice\0b"
 class Door:
     """A gate before a dispatcher that serves Heartbeat, and one connection's side of it."""
 
-    def __init__(self, session_ms_max: int = 0) -> None:
+    def __init__(self, session_ms_max: int = 0, serves: Iterable[Handler] = ()) -> None:
         world = RealWorld(log_sink=lambda event: None)
         world.clock = TrioClock()  # type: ignore[assignment]  # The mock clock's time.
         self.clock, self.seen = world.clock, list[str]()
@@ -49,7 +59,9 @@ class Door:
             return HeartbeatResponse()
 
         log = Loggers(world.log_sink, world.clock).get("requests")
-        inner = RequestDispatcher(Registry(BROKER, [heartbeat, HANDSHAKE, AUTHENTICATE]), None, world.clock, log)
+        inner = RequestDispatcher(
+            Registry(BROKER, serves or [heartbeat, HANDSHAKE, AUTHENTICATE]), None, world.clock, log
+        )
         told = SaslSettings(mechanisms=("PLAIN",), plain_users={"alice": "a"}, session_ms_max=session_ms_max)
         self.outcomes: list[LoginOutcome] = []
         self.gate = SaslGate(told, lambda user, mechanism: None, inner, world, self.outcomes.append)
@@ -163,11 +175,113 @@ def test_nothing_else_is_served_before_a_login_or_within_one() -> None:
             with pytest.raises(ProtocolError):
                 await door.say(GOOD)
             await door.handshake()
-            with pytest.raises(ProtocolError):
+            answer, closes = await door.ask(HeartbeatRequest(), 4)
+            assert (answer.error_code, closes) == (ErrorCode.ILLEGAL_SASL_STATE, True)
+            with pytest.raises(ProtocolError, match="has failed"):
                 await door.heartbeat()
-            with pytest.raises(ProtocolError):
-                await door.handshake()
             assert door.seen == []
+
+    run(play)
+
+
+UNEXPECTED = "Unexpected Kafka request of type {} during SASL authentication."
+
+
+def test_each_api_has_an_answer_in_the_midst_of_a_login() -> None:
+    """After connection.failed.authentication.delay.ms, as a failed login. Kafka 4.3.1 gave these answers."""
+
+    async def play() -> None:
+        for request, version, name in (
+            (ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, "API_VERSIONS"),
+            (SaslHandshakeRequest(mechanism="PLAIN"), 1, "SASL_HANDSHAKE"),
+            (ListGroupsRequest(), 5, "LIST_GROUPS"),
+        ):
+            door = Door(serves=broker_registry().handlers())
+            await door.handshake()
+            began = door.clock.now()
+            answer, closes = await door.ask(request, version)
+            assert (answer.error_code, closes) == (ErrorCode.ILLEGAL_SASL_STATE, True)
+            assert door.clock.now() - began >= 0.1
+            assert [each[3:] for each in door.outcomes] == [("request", UNEXPECTED.format(name))]
+
+    run(play)
+
+
+def test_the_message_of_a_refusal_is_that_of_the_api_in_the_midst_of_a_login() -> None:
+    async def play() -> None:
+        told = []
+        for request, version in (
+            (ConsumerGroupHeartbeatRequest(), 0),
+            (FindCoordinatorRequest(), 3),
+            (DescribeClusterRequest(), 1),
+        ):
+            door = Door(serves=broker_registry().handlers())
+            await door.handshake()
+            told.append((await door.ask(request, version))[0].error_message)
+        assert told == [
+            None,
+            "Request is not valid given the current SASL state.",
+            UNEXPECTED.format("DESCRIBE_CLUSTER"),
+        ]
+
+    run(play)
+
+
+def test_partitions_and_topics_say_what_went_wrong_in_the_midst_of_a_login() -> None:
+    topic_id = b"1" * 16
+    written = TopicProduceData(name="a", topic_id=topic_id, partition_data=[PartitionProduceData(index=3, records=b"")])
+    read = FetchTopic(topic="a", topic_id=topic_id, partitions=[FetchPartition(partition=3)])
+
+    async def play() -> None:
+        async def ask(request: Any, version: int) -> Any:
+            door = Door(serves=broker_registry().handlers())
+            await door.handshake()
+            return (await door.ask(request, version))[0]
+
+        for version in (3, 12, 13):
+            [topic] = (await ask(ProduceRequest(acks=1, topic_data=[written]), version)).responses
+            assert (topic.name, topic.topic_id) == (("", topic_id) if version == 13 else ("a", bytes(16)))
+            [told] = topic.partition_responses
+            assert (told.index, told.error_code, told.base_offset) == (3, ErrorCode.ILLEGAL_SASL_STATE, -1)
+            assert told.error_message == (UNEXPECTED.format("PRODUCE") if version > 3 else None)
+        for version in (4, 12):
+            answer = await ask(FetchRequest(topics=[read]), version)
+            assert answer.error_code == (ErrorCode.ILLEGAL_SASL_STATE if version > 4 else 0)
+            [part] = answer.responses[0].partitions
+            assert (answer.responses[0].topic, part.partition_index) == ("a", 3)
+            assert (part.error_code, part.high_watermark) == (ErrorCode.ILLEGAL_SASL_STATE, -1)
+            assert bytes(part.records) == b""
+        answer = await ask(FetchRequest(topics=[read]), 13)
+        assert (answer.error_code, answer.responses) == (ErrorCode.ILLEGAL_SASL_STATE, [])
+        answer = await ask(MetadataRequest(topics=[MetadataRequestTopic(name="a")]), 12)
+        assert [(each.name, each.error_code) for each in answer.topics] == [("a", ErrorCode.ILLEGAL_SASL_STATE)]
+        assert (await ask(ApiVersionsRequest(), 0)).error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+    run(play)
+
+
+def test_what_has_no_answer_closes_the_connection_in_the_midst_of_a_login() -> None:
+    async def play() -> None:
+        unanswered = encode_request(ApiKey.PRODUCE, 12, 7, "me", ProduceRequest(acks=0))[4:]
+        unserved = struct.pack(">hhih", ApiKey.HEARTBEAT, 99, 7, -1)
+        unknown = struct.pack(">hhih", 1234, 0, 7, -1)
+        for frame in (unanswered, unserved, unknown):
+            door = Door(serves=broker_registry().handlers())
+            await door.handshake()
+            with pytest.raises(ProtocolError):
+                await door.frame(frame)
+            with pytest.raises(ProtocolError, match="has failed"):
+                await door.say(GOOD)
+
+    run(play)
+
+
+def test_an_api_versions_of_the_future_is_answered_in_the_oldest_version() -> None:
+    async def play() -> None:
+        door = Door(serves=broker_registry().handlers())
+        await door.handshake()
+        data, closes = await door.frame(struct.pack(">hhihb", ApiKey.API_VERSIONS, 99, 7, -1, 0))
+        assert (data, closes) == (struct.pack(">ihi", 7, ErrorCode.ILLEGAL_SASL_STATE, 0), True)
 
     run(play)
 
