@@ -14,6 +14,8 @@ from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, 
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.protocol.records.record_batch import batches
 from kraft.replication.partition import TransactionalAppend
+from kraft.security.acl_rules import AclRules
+from kraft.security.acls import CLUSTER_NAME, AccessControlEntry, Operation, PatternType, Permission, ResourceKind
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.verification import NOT_REQUIRED
 from kraft.world.simulated import Universe
@@ -215,6 +217,45 @@ def test_a_reader_that_is_no_replica_may_not_acknowledge() -> None:
             assert made.partition("t").log.high_watermark == 0
 
     simulate(play)
+
+
+def test_only_brokers_may_read_as_replicas() -> None:
+    """Who may Read a topic reads what is committed. As a replica it would acknowledge records, and see all."""
+
+    async def play(universe: Universe) -> None:
+        keys = ["authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"]
+        async with broker(universe, sets=keys) as made:
+            made.publish(made.register(2))
+            made.topic("t", replicas=(NODE, 2))
+            append(made)
+            authorizer = made.server.authorizer
+            assert authorizer is not None
+            follows = FetchRequest(
+                replica_state=ReplicaState(replica_id=2, replica_epoch=1),
+                max_bytes=1 << 20,
+                topics=[
+                    FetchTopic(
+                        topic_id=made.partition("t").topic_id,
+                        partitions=[FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1000)],
+                    )
+                ],
+            )
+            for right, may_read, may_follow in (
+                (allowed(Operation.READ, ResourceKind.TOPIC, "t"), True, False),
+                (allowed(Operation.CLUSTER_ACTION, ResourceKind.CLUSTER, CLUSTER_NAME), False, True),
+            ):
+                authorizer.take_rules(AclRules().changed((), (right,)))
+                codes_of = {True: [ErrorCode.NONE], False: [ErrorCode.TOPIC_AUTHORIZATION_FAILED]}
+                assert codes(await made.ask(fetch(wanted((0, 0))), VERSION)) == codes_of[may_read]
+                assert codes(await made.ask(follows, 17)) == codes_of[may_follow]
+                assert made.partition("t").log.high_watermark == int(may_follow)
+
+    simulate(play)
+
+
+def allowed(operation: int, kind: int, name: str) -> AccessControlEntry:
+    """To everybody, this operation on this resource."""
+    return AccessControlEntry(kind, name, PatternType.LITERAL, "User:*", "*", operation, Permission.ALLOW)
 
 
 def test_a_read_that_fails_takes_the_directory_offline_and_is_told() -> None:

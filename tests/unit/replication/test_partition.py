@@ -120,6 +120,18 @@ def test_an_answer_that_is_older_than_the_metadata_changes_nothing() -> None:
     simulate(play)
 
 
+def test_metadata_that_is_older_than_an_answer_changes_nothing() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            partition = led(made)
+            older = made.image.topics.by_id[partition.topic_id].partitions[0]
+            partition.isr_decided((NODE, 2), 0, 1)
+            assert not partition.apply(older, made.world.clock.now())
+            assert (partition.isr, partition.partition_epoch) == ((NODE, 2), 1)
+
+    simulate(play)
+
+
 def test_below_the_minimum_nothing_is_committed_and_all_is_refused() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:

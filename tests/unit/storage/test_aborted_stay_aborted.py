@@ -67,6 +67,18 @@ def test_a_small_log_that_was_closed_keeps_its_aborted_transactions(machine: Mac
     assert aborted(machine.log(clean=True)) == ABORTED
 
 
+def test_what_is_truncated_is_not_told_of_records_that_take_its_place(machine: Machine) -> None:
+    log = machine.log()
+    write(log)
+    log.truncate_to(4, NOW_MS)
+    assert aborted(log) == ABORTED[:1]
+    produce(log, 2)
+    end(log, ControlRecordType.COMMIT)
+    assert aborted(log) == ABORTED[:1]
+    log.close()
+    assert aborted(machine.log(clean=True)) == ABORTED[:1]
+
+
 def test_they_are_told_when_no_producer_is_known_any_more(machine: Machine) -> None:
     log = machine.log(LogConfig(index_interval_bytes=1))
     write(log)

@@ -182,6 +182,17 @@ def test_stale_epochs_in_the_checkpoint_give_way_to_those_of_the_batches(machine
     assert machine.log(CONFIG).leader_epoch_cache.entries == ((0, 0), (1, 8), (2, 16))
 
 
+@pytest.mark.parametrize("clean", [False, True])
+def test_epochs_that_begin_where_the_log_has_ended_are_forgotten(machine: Machine, clean: bool) -> None:
+    """The checkpoint may have outlived the records of its last epochs: whoever compares logs would believe them."""
+    log = written(machine)
+    log.close()
+    write_file(machine.files, f"{DIRECTORY}/leader-epoch-checkpoint", b"0\n5\n0 0\n1 8\n2 16\n3 20\n4 25\n")
+    machine.kill()
+    loaded = machine.log(CONFIG, clean=clean, recovery_point=20)
+    assert loaded.leader_epoch_cache.entries == ((0, 0), (1, 8), (2, 16))
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_what_was_gone_when_a_log_was_loaded_does_not_come_back(seed: int) -> None:
     machine = Machine(seed)

@@ -1,0 +1,57 @@
+"""Which members of a consumer group may commit, by their epochs (KIP-848, KIP-1251)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.common.errors import ApiError
+from kraft.coordinator.group.consumer.offsets import check_commit
+from kraft.protocol.error_codes import ErrorCode
+from tests.unit.coordinator.consumers import Consumer, ConsumerHost, settle
+from tests.unit.coordinator.fakes import Topics
+
+VERSION = 10
+
+
+@pytest.fixture
+def host() -> ConsumerHost:
+    topics = Topics("t")
+    topics.counts["t"] = 2
+    return ConsumerHost(topics=topics)
+
+
+def code(host: ConsumerHost, member: Consumer, epoch: int, partition: int) -> int:
+    """What a commit of one partition is answered; that of the whole request where it is refused."""
+    ((topic_id, _), *_) = member.owned or {(b"", 0)}
+    try:
+        return check_commit(host.group, member.member_id, epoch, VERSION)(topic_id, partition)
+    except ApiError as refused:
+        return refused.code
+
+
+def test_an_older_epoch_will_do_for_what_the_member_has_had_since(host: ConsumerHost) -> None:
+    first = Consumer(host, "a", "t").join()
+    old = first.epoch
+    second = Consumer(host, "b", "t").join()
+    settle(host, first, second)
+    kept, lost = next(iter(first.has)), next(iter(second.has))
+    assert first.epoch > old
+    assert code(host, first, first.epoch, kept) == ErrorCode.NONE
+    assert code(host, first, old, kept) == ErrorCode.NONE
+    assert code(host, first, old, lost) == ErrorCode.STALE_MEMBER_EPOCH
+    assert code(host, first, first.epoch + 1, kept) == ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_an_epoch_from_before_another_had_the_partition_is_stale(host: ConsumerHost) -> None:
+    first = Consumer(host, "a", "t").join()
+    old = first.epoch
+    second = Consumer(host, "b", "t").join()
+    settle(host, first, second)
+    (lent,) = second.has
+    (kept,) = first.has
+    second.leave()
+    settle(host, first)
+    assert first.has == {lent, kept}
+    assert code(host, first, old, kept) == ErrorCode.NONE
+    assert code(host, first, old, lent) == ErrorCode.STALE_MEMBER_EPOCH, "the other may have committed more since"
+    assert code(host, first, first.epoch, lent) == ErrorCode.NONE
