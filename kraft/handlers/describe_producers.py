@@ -32,14 +32,17 @@ API = Handler(ApiKey.DESCRIBE_PRODUCERS, between(0, 0), permission=on_topics(Ope
 async def describe_producers(
     request: DescribeProducersRequest, context: RequestContext, broker: BrokerServices
 ) -> DescribeProducersResponse:
-    """Each partition answers for itself, once."""
+    """Each partition answers for itself, once, however often the request names it or its topic."""
     response = DescribeProducersResponse()
     turn = Turn(TURN_PARTITIONS)
+    asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
-        answer = TopicResponse(name=topic.name)
+        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+    for name, indexes in asked.items():
+        answer = TopicResponse(name=name)
         response.topics.append(answer)
-        for index in dict.fromkeys(topic.partition_indexes):
-            described = _describe(topic.name, index, broker)
+        for index in indexes:
+            described = _describe(name, index, broker)
             answer.partitions.append(described)
             if turn.is_over(1 + len(described.active_producers)):
                 await turn.next()

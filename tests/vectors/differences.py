@@ -24,10 +24,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class Documented:
-    """A difference that no vector shows."""
+    """A difference that no vector shows. `tests` are the node ids of those that show our side of it."""
 
     name: str
     reason: str
+    tests: tuple[str, ...]
 
 
 DIFFERENCES: tuple[Difference, ...] = (
@@ -95,6 +96,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "BeginQuorumEpoch or EndQuorumEpoch by another leader of the leader's own epoch is refused as "
             "INVALID_REQUEST. Kafka's process ends."
         ),
+        tests=("tests/unit/raft/core/test_following.py::test_another_leader_of_the_leaders_own_epoch_is_refused",),
     ),
     Documented(
         "abandoned joins are answered",
@@ -102,12 +104,17 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "A JoinGroup or SyncGroup that its member has given up on, by asking again or leaving, is answered "
             "with an error. Kafka leaves it without an answer."
         ),
+        tests=("tests/scenarios/groups/test_groups.py::test_scenario[abandoned_requests_are_answered]",),
     ),
     Documented(
         "static members' subscriptions",
         (
             "A static member that returns with another subscription is known by it at once. Kafka's group goes on "
             "with the old one until the next rebalance."
+        ),
+        tests=(
+            "tests/unit/coordinator/test_group_coordinator.py"
+            "::test_a_static_member_that_returns_is_known_by_its_new_subscription_at_once",
         ),
     ),
     Documented(
@@ -116,12 +123,19 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "A first commit whose metadata are all too large leaves no group behind. Kafka lists an empty one "
             "from then on."
         ),
+        tests=(
+            "tests/unit/coordinator/test_group_coordinator.py::test_a_first_commit_that_is_refused_leaves_no_group",
+        ),
     ),
     Documented(
         "ties between protocols",
         (
             "When assignment protocols get equally many votes, the one that the longest-standing member prefers "
             "is chosen. Kafka's choice follows hash order."
+        ),
+        tests=(
+            "tests/unit/coordinator/test_group_coordinator.py"
+            "::test_of_protocols_with_equally_many_votes_the_longest_standing_members_is_chosen",
         ),
     ),
     Documented(
@@ -130,6 +144,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "UnregisterBroker takes the broker out of eligible leader replicas as well: it will not come back "
             "with its records. Kafka leaves it there."
         ),
+        tests=("tests/unit/controller/test_leaders.py::test_an_unregistered_broker_is_no_eligible_leader_any_more",),
     ),
     Documented(
         "one metadata version",
@@ -137,12 +152,17 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "metadata.version 30 (4.3-IV0) alone is supported, up or down: there are no older clusters of this "
             "kind to be upgraded."
         ),
+        tests=("tests/unit/controller/test_features.py::test_there_is_one_metadata_version",),
     ),
     Documented(
         "no unclean election just after a change of controllers",
         (
             "A new active controller gives every fenced broker one session to return before it elects a leader "
             "outside the in-sync set. Kafka elects at once."
+        ),
+        tests=(
+            "tests/unit/controller/test_fencing.py"
+            "::test_a_new_controller_holds_every_fenced_broker_since_it_cannot_know_why_it_is",
         ),
     ),
     Documented(
@@ -151,6 +171,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "Setting unclean.leader.election.enable elects for leaderless partitions at once. Kafka looks every "
             "unclean.leader.election.interval.ms."
         ),
+        tests=("tests/simulation/test_lost_replicas.py::test_an_unclean_election_happens_as_soon_as_it_is_allowed",),
     ),
     Documented(
         "followers tell where epochs end",
@@ -159,6 +180,10 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "does not lead answers for an epoch beyond its log with its last epoch and its log end. Kafka's followers "
             "answer NOT_LEADER_OR_FOLLOWER."
         ),
+        tests=(
+            "tests/unit/handlers/test_refusals.py"
+            "::test_a_follower_tells_where_its_epochs_end_to_a_debugging_consumer_alone",
+        ),
     ),
     Documented(
         "having led last is no claim to lead",
@@ -166,6 +191,10 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "When every member of ISR and ELR has restarted uncleanly, the controller compares the logs of all "
             "replicas before one leads, and lastKnownElr may name several. Kafka elects the last known leader "
             "unasked, and its followers cut their logs to its."
+        ),
+        tests=(
+            "tests/unit/controller/unclean/test_default_policy.py"
+            "::test_the_last_leader_is_not_elected_unasked_on_a_log_that_it_lost",
         ),
     ),
     Documented(
@@ -176,6 +205,12 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         "is refused as MESSAGE_TOO_LARGE, upon which Kafka's producer splits it; what "
         "max.message.bytes would let through uncompressed always passes. "
         "Kafka decodes without a bound.",
+        tests=(
+            "tests/unit/storage/test_log_validator.py"
+            "::test_more_records_than_can_be_decoded_in_time_are_too_large_only_where_they_must_be_decoded",
+            "tests/unit/storage/test_log_validator.py"
+            "::test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_it_must_be_decoded",
+        ),
     ),
     Documented(
         "what is named twice is described once",
@@ -183,6 +218,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "DescribeConfigs, DescribeGroups, DescribeProducers and DescribeTransactions describe a thing once, "
             "however often a request names it. Kafka repeats it."
         ),
+        tests=("tests/unit/handlers/test_refusals.py::test_what_is_named_twice_is_described_once",),
     ),
     Documented(
         "requests have bounds",
@@ -193,6 +229,11 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "where Kafka would refuse each of them by itself. DescribeConfigs describes at most 400,000 keys in one "
             "answer."
         ),
+        tests=(
+            "tests/unit/protocol/test_element_bound.py::test_a_request_of_more_elements_is_refused",
+            "tests/unit/controller/test_topics.py::test_ten_thousand_records_are_the_limit",
+            "tests/unit/handlers/test_refusals.py::test_one_answer_describes_a_bounded_number_of_keys",
+        ),
     ),
     Documented(
         "large commits are written in portions",
@@ -201,6 +242,10 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "refused or taken whole. When the coordinator fails in between, the first ones stand. Kafka writes one "
             "batch."
         ),
+        tests=(
+            "tests/unit/coordinator/test_group_coordinator.py"
+            "::test_a_large_commit_that_fails_in_between_keeps_its_first_portion",
+        ),
     ),
     Documented(
         "status keys",
@@ -208,12 +253,17 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "DescribeConfigs answers keys kraft.status.* where they are named: what a node tells of its state, in "
             "JSON. Kafka leaves unknown keys out."
         ),
+        tests=("tests/unit/handlers/test_status_keys.py::test_a_status_is_told_where_it_is_named_and_only_there",),
     ),
     Documented(
         "elections by hand take the best log",
         (
             "An unclean ElectLeaders takes the best of the logs that the controller knows, of all live replicas. Kafka "
             "takes the first live replica of the assignment."
+        ),
+        tests=(
+            "tests/unit/controller/unclean/test_default_policy.py"
+            "::test_an_operator_who_ends_the_wait_gets_the_best_log_that_is_known",
         ),
     ),
 )

@@ -81,6 +81,13 @@ def test_features_that_cannot_be_finalized() -> None:
     )
 
 
+@pytest.mark.parametrize("upgrade", [1, 2, 3])
+@pytest.mark.parametrize("level", [29, 31])
+def test_there_is_one_metadata_version(level: int, upgrade: int) -> None:
+    told = refusal(update(PureCluster(1), wish("metadata.version", level, upgrade)))
+    assert told.endswith("only supports versions 30") or told == "Can't downgrade to a newer version.", told
+
+
 def test_kraft_version_is_no_record_of_ours_and_never_falls() -> None:
     cluster = PureCluster(1)
     assert update(cluster, wish("kraft.version", 1), validate_only=True).records == []

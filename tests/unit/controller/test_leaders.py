@@ -126,6 +126,15 @@ def unregister(cluster: PureCluster, broker_id: int) -> None:
     cluster.replay(*leader_and_isr.broker_unregistered(cluster.view, broker_id, cluster.epoch(broker_id)))
 
 
+def test_an_unregistered_broker_is_no_eligible_leader_any_more() -> None:
+    cluster = PureCluster(1, 2, 3, elr=True)
+    cluster.topic("t", [1, 2, 3], min_insync_replicas="3")
+    cluster.fence(2)
+    assert cluster.partition("t").elr == (2,)
+    unregister(cluster, 2)
+    assert (cluster.partition("t").elr, cluster.partition("t").isr) == ((), (1, 3))
+
+
 def test_a_sole_member_is_elected_in_the_write_that_unfences_it_when_every_other_replica_is_unregistered() -> None:
     cluster = PureCluster(1, 2, elr=True)
     cluster.topic("t", [1, 2])

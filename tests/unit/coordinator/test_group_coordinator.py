@@ -6,8 +6,9 @@ import pytest
 import trio
 import trio.testing
 
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, NotLeader
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group_coordinator import PARTITIONS_A_WRITE
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -38,6 +39,7 @@ from tests.unit.coordinator.group_host import (
     heartbeat_request,
     join_request,
     leaving,
+    subscription,
     sync_request,
 )
 from tests.unit.coordinator.service import CALLER, Service, ask, run, serving
@@ -535,5 +537,83 @@ def test_offsets_can_be_looked_up_for_lag():
             service.coordinator.on_resignation(service.partition("g").partition)
             with pytest.raises(ApiError):
                 service.coordinator.offsets_of("g")
+
+    run(scenario)
+
+
+def test_a_static_member_that_returns_is_known_by_its_new_subscription_at_once():
+    async def scenario():
+        async with serving() as service:
+            coordinator = service.coordinator
+            member_id = await stable_member(service, instance_id="one")
+            await coordinator.offset_commit(
+                commit_request("g", {("t", 0): 1, ("u", 0): 2}, member_id, 1, instance_id="one"), CALLER
+            )
+            again = join_request("g", instance_id="one", protocols=(("range", subscription("u")),))
+            assert (await coordinator.join_group(again, TestCaller(5))).generation_id == 1
+            partitions = [OffsetDeleteRequestPartition(partition_index=0)]
+            request = OffsetDeleteRequest(
+                group_id="g", topics=[OffsetDeleteRequestTopic(name=name, partitions=partitions) for name in "tu"]
+            )
+            response = await coordinator.offset_delete(request, CALLER)
+            codes = {topic.name: topic.partitions[0].error_code for topic in response.topics}
+            assert codes == {"t": 0, "u": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
+
+    run(scenario)
+
+
+def test_a_first_commit_that_is_refused_leaves_no_group():
+    async def scenario():
+        async with serving(config=GroupCoordinatorConfig(offset_metadata_max_bytes=4)) as service:
+            request = commit_request("g", {("t", 0): 1}, metadata="abcde")
+            response = await service.coordinator.offset_commit(request, CALLER)
+            assert response.topics[0].partitions[0].error_code == ErrorCode.OFFSET_METADATA_TOO_LARGE
+            listed = await service.coordinator.list_groups(ListGroupsRequest(), TestCaller(5))
+            assert listed.groups == []
+            assert service.log.batches == {}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("order", [("range", "roundrobin"), ("roundrobin", "range")])
+def test_of_protocols_with_equally_many_votes_the_longest_standing_members_is_chosen(order):
+    async def scenario():
+        config = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=100)
+        async with serving(config=config) as service, trio.open_nursery() as nursery:
+            chosen = []
+
+            async def join(names: tuple[str, ...]) -> None:
+                request = join_request("g", protocols=tuple((name, subscription("t")) for name in names))
+                chosen.append((await service.coordinator.join_group(request, TestCaller(3))).protocol_name)
+
+            nursery.start_soon(join, order)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(join, order[::-1])
+            await trio.sleep(0.3)
+            assert chosen == [order[0]] * 2
+            nursery.cancel_scope.cancel()
+
+    run(scenario)
+
+
+def test_a_large_commit_that_fails_in_between_keeps_its_first_portion(monkeypatch):
+    assert PARTITIONS_A_WRITE == 1000
+    monkeypatch.setattr("kraft.coordinator.group_coordinator.PARTITIONS_A_WRITE", 2)  # A topic counts as one.
+
+    async def scenario():
+        async with serving() as service:
+            partition, real_append = service.partition("g"), service.log.append
+
+            async def append(*arguments, **named):
+                if service.log.batches.get(partition):
+                    raise NotLeader("moved away")
+                return await real_append(*arguments, **named)
+
+            service.log.append = append
+            request = commit_request("g", {("t", 0): 1, ("t", 1): 2})
+            response = await service.coordinator.offset_commit(request, CALLER)
+            codes = {each.partition_index: each.error_code for each in response.topics[0].partitions}
+            assert codes == {0: 0, 1: ErrorCode.NOT_COORDINATOR}
+            assert [key.partition for key in service.coordinator.committed_offsets()["g"]] == [0]
 
     run(scenario)

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from kraft.handlers.describe_configs import CONFIGS_MAX
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest
 from kraft.protocol.messages.describe_producers_request import TopicRequest as ProducersOfTopic
 from kraft.protocol.messages.describe_topic_partitions_request import (
@@ -17,13 +19,19 @@ from kraft.protocol.messages.describe_topic_partitions_request import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from kraft.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from kraft.world.simulated import Universe
-from tests.unit.server.brokers import broker, simulate
+from tests.unit.server.brokers import NODE, batch, broker, simulate
 
 
 def answer_to(request: Any, version: int | None = None) -> Any:
@@ -149,3 +157,48 @@ def test_configs_of_a_topic_that_is_not_there_come_with_an_empty_text() -> None:
 
 def test_coordinators_of_one_key_come_with_a_text() -> None:
     assert answer_to(FindCoordinatorRequest(key="k", key_type=9), 3).error_message
+
+
+def test_what_is_named_twice_is_described_once() -> None:
+    """Kafka repeats it."""
+    topic = DescribeConfigsResource(resource_type=2, resource_name="t")
+    assert [each.resource_name for each in answer_to(DescribeConfigsRequest(resources=[topic, topic])).results] == ["t"]
+    producers = ProducersOfTopic(name="t", partition_indexes=[0, 0])
+    (described,) = answer_to(DescribeProducersRequest(topics=[producers, producers])).topics
+    assert [each.partition_index for each in described.partitions] == [0]
+    assert [each.group_id for each in answer_to(DescribeGroupsRequest(groups=["g", "g"])).groups] == ["g"]
+    transactions = answer_to(DescribeTransactionsRequest(transactional_ids=["x", "x"])).transaction_states
+    assert [each.transactional_id for each in transactions] == ["x"]
+
+
+def test_a_follower_tells_where_its_epochs_end_to_a_debugging_consumer_alone() -> None:
+    """Of an epoch beyond its log it tells the last one. Kafka's followers refuse."""
+    found: list[Any] = []
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topic = made.topic("t", replicas=(NODE, 2))
+            made.partition("t").append(memoryview(batch(b"v")), 1, made.world.clock.wall_ms(), 0)
+            made.change(topic, leader=2)
+            for replica, epoch in ((-2, 0), (-2, 9), (-1, 0)):
+                wanted = OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=epoch)
+                request = OffsetForLeaderEpochRequest(
+                    replica_id=replica, topics=[OffsetForLeaderTopic(topic="t", partitions=[wanted])]
+                )
+                (told,) = (await made.ask(request)).topics[0].partitions
+                found.append((told.error_code, told.leader_epoch, told.end_offset))
+
+    simulate(play)
+    assert found == [(0, 0, 1), (0, 0, 1), (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1)]
+
+
+def test_one_answer_describes_a_bounded_number_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert CONFIGS_MAX == 400_000
+    monkeypatch.setattr("kraft.handlers.describe_configs.CONFIGS_MAX", 2)
+    resources = [
+        DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=keys)
+        for keys in (["retention.ms", "cleanup.policy"], ["segment.bytes"])
+    ]
+    first, second = answer_to(DescribeConfigsRequest(resources=resources)).results
+    assert (first.error_code, len(first.configs)) == (0, 2)
+    assert (second.error_code, second.configs) == (ErrorCode.POLICY_VIOLATION, [])

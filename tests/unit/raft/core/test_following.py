@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kraft.common.ids import OffsetAndEpoch
+from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.core import events
 from kraft.raft.core import messages as m
 from kraft.raft.core.effects import Truncate
 from kraft.raft.core.log_state import Batch
 from kraft.raft.core.messages import LeaderHint
 from tests.unit.raft.builders import node, voter_of
-from tests.unit.raft.core.steps import THREE, ask, follower, sends
+from tests.unit.raft.core.steps import THREE, ask, follower, leader, replies, sends
 
 
 def test_an_old_sync_says_nothing_about_what_was_written_after_a_truncation() -> None:
@@ -91,3 +92,12 @@ def test_a_snapshot_that_no_leader_of_the_epoch_can_have_is_not_fetched(snapshot
     effects = replica.step(events.ResponseReceived(message.correlation, response), 10)
     assert not effects, "it is asked again after a while"
     assert sends(replica.step(events.Tick(), 40), m.FetchRequest)
+
+
+@pytest.mark.parametrize("kind", [m.BeginQuorumEpochRequest, m.EndQuorumEpochRequest])
+def test_another_leader_of_the_leaders_own_epoch_is_refused(kind: type[m.Request]) -> None:
+    for replica, epoch, known in ((follower(leader=2, epoch=5), 5, 2), (leader(), 1, 1)):
+        assert (replica.epoch, replica.election.leader_id) == (epoch, known)
+        (answer,) = replies(ask(replica, kind(epoch, 3)))  # type: ignore[call-arg]  # Both begin with these.
+        assert answer.error == ErrorCode.INVALID_REQUEST
+        assert (replica.epoch, replica.election.leader_id) == (epoch, known)
