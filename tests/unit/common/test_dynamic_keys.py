@@ -11,6 +11,7 @@ from kraft.common.config.node_loader import load_node_config
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import BROKER_KEYS, TLS_KEYS
 from kraft.common.errors import ApiError
+from tests.named_tests import missing_test
 
 NO_EFFECT = "it has no effect here"
 READ_AT_START = "it is read when the broker starts"
@@ -86,6 +87,122 @@ TAKEN = {
 }
 """Keys that a running broker obeys."""
 
+EFFECTS = {
+    "log.cleaner.backoff.ms": (
+        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_looks_again_after_the_backoff"
+    ),
+    "compression.gzip.level": "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_at_the_level",
+    "compression.lz4.level": "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_at_the_level",
+    "compression.type": "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_by_the_codec",
+    "compression.zstd.level": "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_at_the_level",
+    "follower.replication.throttled.rate": (
+        "tests/unit/replication/test_replication_throttles.py::test_a_follower_does_not_ask_for_more_than_it_may_have"
+    ),
+    "kraft.broker.desired.state": (
+        "tests/unit/controller/test_broker_duties.py"
+        "::test_a_fenced_broker_stays_fenced_while_that_is_wanted_whoever_is_the_active_controller"
+    ),
+    "kraft.unclean.recovery.strategy": (
+        "tests/simulation/test_lost_replicas.py::test_a_recovery_begins_as_soon_as_there_is_a_strategy"
+    ),
+    "leader.replication.throttled.rate": (
+        "tests/unit/replication/test_replication_throttles.py::test_a_leader_holds_back_those_named_who_are_not_in_sync"
+    ),
+    "log.cleaner.io.max.bytes.per.second": (
+        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_begins_when_it_may"
+    ),
+    "log.cleaner.max.compaction.lag.ms": (
+        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_begins_when_it_may"
+    ),
+    "log.cleaner.min.cleanable.ratio": (
+        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_begins_when_it_may"
+    ),
+    "log.cleaner.min.compaction.lag.ms": (
+        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_begins_when_it_may"
+    ),
+    "log.cleaner.threads": (
+        "tests/unit/replication/test_log_tasks.py"
+        "::test_several_logs_are_cleaned_at_once_and_as_many_as_are_configured_by_now"
+    ),
+    "log.cleanup.policy": (
+        "tests/unit/replication/test_live_defaults.py::test_records_need_keys_once_logs_are_compacted"
+    ),
+    "log.flush.interval.messages": (
+        "tests/unit/replication/test_live_defaults.py"
+        "::test_answers_wait_for_the_disk_once_so_many_records_are_not_flushed"
+    ),
+    "log.flush.interval.ms": (
+        "tests/unit/replication/test_live_defaults.py::test_timed_flushes_begin_when_an_interval_is_set"
+    ),
+    "log.index.interval.bytes": (
+        "tests/unit/replication/test_live_defaults.py::test_the_index_has_an_entry_for_each_interval"
+    ),
+    "log.index.size.max.bytes": (
+        "tests/unit/replication/test_live_defaults.py::test_a_segment_is_closed_when_its_index_is_full"
+    ),
+    "log.message.timestamp.after.max.ms": (
+        "tests/unit/replication/test_live_defaults.py::test_a_timestamp_is_refused_beyond_the_bound"
+    ),
+    "log.message.timestamp.before.max.ms": (
+        "tests/unit/replication/test_live_defaults.py::test_a_timestamp_is_refused_beyond_the_bound"
+    ),
+    "log.message.timestamp.type": (
+        "tests/unit/replication/test_live_defaults.py::test_records_get_the_time_of_the_append"
+    ),
+    "log.retention.bytes": (
+        "tests/unit/replication/test_live_defaults.py::test_closed_segments_are_deleted_by_age_and_by_size"
+    ),
+    "log.retention.ms": (
+        "tests/unit/replication/test_live_defaults.py::test_closed_segments_are_deleted_by_age_and_by_size"
+    ),
+    "log.roll.jitter.ms": (
+        "tests/unit/replication/test_live_defaults.py::test_a_segment_is_closed_earlier_by_its_share_of_the_jitter"
+    ),
+    "log.roll.ms": "tests/unit/replication/test_live_defaults.py::test_a_segment_is_closed_at_its_age",
+    "log.segment.bytes": "tests/unit/replication/test_live_defaults.py::test_a_segment_is_closed_at_its_size",
+    "log.segment.delete.delay.ms": (
+        "tests/unit/replication/test_live_defaults.py::test_files_of_deleted_segments_go_after_the_delay"
+    ),
+    "max.connections": (
+        "tests/unit/server/test_connection_limits.py::test_an_altered_limit_holds_for_the_next_connection"
+    ),
+    "max.connections.per.ip": (
+        "tests/unit/server/test_connection_limits.py::test_an_altered_limit_holds_for_the_next_connection"
+    ),
+    "max.connections.per.ip.overrides": (
+        "tests/unit/server/test_connection_limits.py::test_an_altered_limit_holds_for_the_next_connection"
+    ),
+    "message.max.bytes": "tests/unit/replication/test_live_defaults.py::test_a_batch_is_refused_beyond_the_size",
+    "min.insync.replicas": (
+        "tests/unit/replication/test_live_defaults.py::test_a_produce_needs_as_many_replicas_in_sync"
+    ),
+    "producer.id.expiration.ms": (
+        "tests/unit/replication/test_log_tasks.py::test_how_long_producers_are_known_changes_while_the_broker_runs"
+    ),
+    "replica.alter.log.dirs.io.max.bytes.per.second": (
+        "tests/unit/replication/test_log_dir_mover.py::test_a_rate_that_is_set_while_the_node_runs_holds_for_copies"
+    ),
+    "transaction.partition.verification.enable": (
+        "tests/unit/replication/test_live_defaults.py"
+        "::test_transactions_are_written_unverified_where_that_is_switched_off"
+    ),
+    "unclean.leader.election.enable": (
+        "tests/simulation/test_lost_replicas.py::test_an_unclean_election_happens_as_soon_as_it_is_allowed"
+    ),
+}
+"""The test of what each does when it is changed on a live node."""
+
+UNSEEN = frozenset(
+    (
+        "group.consumer.assignment.interval.ms",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.delete.retention.ms",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.buffer.size",
+    )
+)
+"""Keys of which no test shows that a live node obeys a change. They may only become fewer."""
+
 
 @pytest.fixture(scope="module")
 def node() -> NodeConfig:
@@ -105,6 +222,16 @@ def test_every_key_that_may_be_changed_has_a_row() -> None:
     }
     assert dynamic == {*REFUSED, *TAKEN}
     assert not {*REFUSED} & {*TAKEN}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_the_effect_of_every_key_that_may_be_changed_is_shown(name: str) -> None:
+    assert (name in EFFECTS) != (name in UNSEEN)
+    assert name in UNSEEN or missing_test(EFFECTS[name]) is None
+
+
+def test_no_effect_is_told_of_other_keys() -> None:
+    assert {*EFFECTS, *UNSEEN} == {*TAKEN}
 
 
 @pytest.mark.parametrize("name", REFUSED)

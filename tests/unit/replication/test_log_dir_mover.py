@@ -7,7 +7,9 @@ import errno
 
 import pytest
 
+from kraft.common.config.resource_type import ResourceType
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY
+from kraft.metadata.records.config_record import ConfigRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
@@ -200,6 +202,28 @@ def test_no_more_than_the_rate_is_copied() -> None:
         async with mover(universe, "replica.alter.log.dirs.io.max.bytes.per.second=1000") as it:
             it.made.topic("t")
             it.write(*(b"x" * 100 for _ in range(50)))
+            await it.move()
+            await universe.sleep(3.0)
+            assert it.at == f"{FIRST}/t-0"
+            await universe.sleep(30.0)
+            assert it.at == f"{SECOND}/t-0"
+
+    simulate(play)
+
+
+def test_a_rate_that_is_set_while_the_node_runs_holds_for_copies() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            it.write(*(b"x" * 100 for _ in range(50)))
+            it.made.publish(
+                ConfigRecord(
+                    resource_type=ResourceType.BROKER,
+                    resource_name="",
+                    name="replica.alter.log.dirs.io.max.bytes.per.second",
+                    value="1000",
+                )
+            )
             await it.move()
             await universe.sleep(3.0)
             assert it.at == f"{FIRST}/t-0"

@@ -67,6 +67,9 @@ def test_an_altered_limit_holds_for_the_next_connection() -> None:
         third := update(second.image, setting("1", "max.connections", "3"), setting("2", "max.connections", "1"))
     )
     assert server.limits.connections_max == 3
+    limits.publish(fewer := update(third.image, setting("", "max.connections.per.ip", "2")))
+    assert server.limits.connections_per_ip_max == 2
+    third = fewer
     limits.publish(update(third.image, setting("1", "max.connections", None), setting("", "max.connections", None)))
     assert server.limits.connections_max == 100
 
