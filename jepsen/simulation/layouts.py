@@ -4,6 +4,7 @@ are short by configuration alone."""
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from jepsen.simulation.scene import Directories
@@ -52,9 +53,11 @@ class Layout(NamedTuple):
             return Directories((DATA,))
         return Directories((DATA, MORE), (MORE,) if node in self.controllers else (DATA, MORE))
 
-    def configuration(self, node: str, *, flush: bool, two_disks: bool) -> NodeConfig:
+    def configuration(
+        self, node: str, *, flush: bool, two_disks: bool, more: Mapping[str, str] | None = None
+    ) -> NodeConfig:
         """With `flush` nothing is acknowledged that a power loss could take; with `two_disks`, of which one may be
-        lost, nothing that has no other copy."""
+        lost, nothing that has no other copy. `more` are keys that win."""
         is_broker, is_controller = node in self.brokers, node in self.controllers
         host = f"node-{node}"
         roles = [role for role, has in (("broker", is_broker), ("controller", is_controller)) if has]
@@ -91,6 +94,7 @@ class Layout(NamedTuple):
             keys["min.insync.replicas"] = "2"
         if flush:
             keys["log.flush.interval.messages"] = "1"
+        keys.update(more or {})
         return load_node_config(sets=[f"{key}={value}" for key, value in keys.items()])
 
 

@@ -125,6 +125,10 @@ class SimulatedRun:
         """As `Outcome` has it."""
         return 0
 
+    def restart_seconds(self) -> float:
+        """How long a node that has ended stays down."""
+        return RESTART_SECONDS
+
     def acknowledged(self) -> int:
         """Records, not batches."""
         return sum(len(send.values) for send in self.successes())
@@ -158,7 +162,7 @@ class SimulatedRun:
                 self._ended_by_itself(name, error)
             self.nodes.pop(name, None)
             self.universe.disk(name).restart()
-            await self.universe.sleep(RESTART_SECONDS)
+            await self.universe.sleep(self.restart_seconds())
 
     def _ended_by_itself(self, name: str, error: Exception) -> None:
         if not is_explained(error, self.universe.disk(name).refusals):

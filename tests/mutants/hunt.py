@@ -10,7 +10,8 @@ among them (tests/properties/record_payloads.py), one of the authorizer on histo
 compacted log (tests/properties/cleaned_log.py), one of what a log answers or keeps on one that is restarted again
 and again (tests/properties/restarted_log.py), one of a coordinator's load on logs that are loaded
 (tests/properties/coordinator_load.py), one of its batches on logs that end anywhere
-(tests/properties/whole_operations.py), one of a consumer group on lives of groups whose members change the protocol
+(tests/properties/whole_operations.py), one of what the controller does about lost logs on clusters whose power fails
+(tests/properties/power_losses.py), one of a consumer group on lives of groups whose members change the protocol
 (tests/properties/migrating_group.py); on clusters if those do not show it. A mutant that is not reached, or
 not caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
 
@@ -41,6 +42,7 @@ PACKAGES: Final = ("kraft", "api")
 SEEDS_MAX: Final = 60
 SEEDS_AT_ONCE: Final = 5
 CLUSTER: Final = "cluster"
+POWER_LOSSES: Final = "tests.properties.power_losses"
 OWN_SIMULATIONS: Final = {
     "kraft/raft/core/": "tests.properties.raft_quorum",
     "kraft/protocol/records/judged_records.py": "tests.properties.record_payloads",
@@ -54,10 +56,14 @@ OWN_SIMULATIONS: Final = {
     "kraft/coordinator/pending_batch.py": "tests.properties.whole_operations",
     "kraft/coordinator/group/consumer/": "tests.properties.migrating_group",
     "kraft/coordinator/latest_records.py": "tests.properties.coordinator_load",
+    "kraft/controller/replication_control/leader_and_isr.py": POWER_LOSSES,
+    "kraft/controller/unclean/": POWER_LOSSES,
 }
 """Parts that have a simulation of their own, a module that takes seeds."""
 OWN_SEEDS_MAX: Final = 400
 OWN_SEEDS_AT_ONCE: Final = 50
+SLOW: Final = {POWER_LOSSES: (20, 2)}
+"""Where a seed takes seconds: how many, and how many at once."""
 MARKER: Final = "kraft_mutant_reached"
 MARKER_MODULE: Final = 'from pathlib import Path\n\nPath(__file__).with_suffix(".ran").touch()\n'
 
@@ -177,7 +183,8 @@ class Hunter:
             tried, finding = 0, ""
             for part, module in OWN_SIMULATIONS.items():
                 if mutant.path.startswith(part):
-                    tried, finding = self._run(where, module, range(OWN_SEEDS_MAX), OWN_SEEDS_AT_ONCE)
+                    most, at_once = SLOW.get(module, (OWN_SEEDS_MAX, OWN_SEEDS_AT_ONCE))
+                    tried, finding = self._run(where, module, range(most), at_once)
             if not finding:
                 more, finding = self._run(where, CLUSTER, self._seeds, SEEDS_AT_ONCE)
                 tried += more
