@@ -34,7 +34,7 @@ ALL_CELLS_FROM: Final = 200
 MADE_ANEW_FROM: Final = 5
 """In a batch of so many seeds topics must have been made anew under faults, as many times."""
 
-KINDS: Final = ("cluster", "node")
+KINDS: Final = ("cluster", "node", "power")
 PRODUCT: Final = "KRAFT_PRODUCT"
 """The environment variable that names the tree whose kraft and kraft_http a child process must run."""
 
@@ -63,12 +63,13 @@ def check_trees() -> None:
 
 
 def run_here(seed: int, trace_path: str | None, kind: str = "node") -> dict[str, Any]:
-    """Run one seed in this process: of whole clusters, or of one node."""
+    """Run one seed in this process: of whole clusters, of one node, or of clusters that lose power."""
     from jepsen.simulation.cluster import ClusterRun
+    from jepsen.simulation.power import PowerRun
     from jepsen.simulation.single_node import SingleNodeRun
 
-    run = ClusterRun(seed, trace_path) if kind == "cluster" else SingleNodeRun(seed, trace_path)
-    outcome = run.run()
+    runs = {"cluster": ClusterRun, "node": SingleNodeRun, "power": PowerRun}
+    outcome = runs[kind](seed, trace_path).run()
     return {**dataclasses.asdict(outcome), "verdict": outcome.verdict}
 
 
@@ -248,7 +249,12 @@ def run_many(seeds: Sequence[int], kind: str, jobs: int) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="simulate", description=__doc__)
-    parser.add_argument("--kind", choices=KINDS, default="cluster", help="whole clusters (the default), or one node")
+    parser.add_argument(
+        "--kind",
+        choices=KINDS,
+        default="cluster",
+        help="whole clusters (the default), one node, or clusters that lose power under default settings",
+    )
     parser.add_argument("--seeds", type=int, default=20, help="how many seeds to run")
     parser.add_argument(
         "--first", type=int, help="run consecutive seeds from this one on, instead of the standard ones"

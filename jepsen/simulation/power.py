@@ -30,6 +30,8 @@ from kraft.replication.partition import Partition as Replica
 from kraft.world.simulated import Universe
 
 TOPIC: Final = "powered"
+ANY: Final = "any"
+"""The role of a node that is struck: whatever it has."""
 PLACES: Final[tuple[Partition, ...]] = tuple((TOPIC, number) for number in range(3))
 CHECKPOINTS: Final = {
     "log.flush.offset.checkpoint.interval.ms": "1500",
@@ -82,8 +84,11 @@ class PowerRun(SimulatedRun):
         self._stopping = False
 
     def invalid(self) -> str:
-        count = sum(len(each.values) for each in self.acks)
+        count = self.acknowledged()
         return "" if count >= ACKNOWLEDGED_LEAST else f"only {count} records were acknowledged"
+
+    def acknowledged(self) -> int:
+        return sum(len(each.values) for each in self.acks)
 
     def restart_seconds(self) -> float:
         return self.chance.uniform(0.1, DOWN_SECONDS_MAX)
@@ -203,6 +208,7 @@ class PowerRun(SimulatedRun):
 
     def _power_off(self, node: str) -> None:
         self.losses[node].append(PowerLoss(self.recorder.now(), dict(self._synced[node])))
+        self.recorder.fault("power off", node, ANY).bit = True
         if self.universe.world_of(node).node.alive:
             self.universe.power_off(node)
         else:

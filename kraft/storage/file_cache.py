@@ -39,8 +39,9 @@ class FileCache:
         self.files = files
         self.open_files_max = open_files_max
         self._open: OrderedDict[str, OpenFile] = OrderedDict()
-        self._in_directory: dict[str, set[str]] = {}
-        """The paths of `_open`, by the directory that they are directly in."""
+        self._in_directory: dict[str, dict[str, None]] = {}
+        """The paths of `_open`, by the directory that they are directly in; in order, so that a replay closes files
+        in the same one."""
 
     def get(self, path: str) -> OpenFile:
         """The open file at `path`. Raises OSError, FileNotFoundError too: what is read is never made, where a disk
@@ -58,7 +59,7 @@ class FileCache:
             return found
         opened = OpenFile(self.files.open(path, create=create))
         self._open[path] = opened
-        self._in_directory.setdefault(_directory_of(path), set()).add(path)
+        self._in_directory.setdefault(_directory_of(path), {})[path] = None
         if len(self._open) > self.open_files_max:
             self.forget(next(iter(self._open)))
         return opened
@@ -68,7 +69,7 @@ class FileCache:
         if self._open.pop(path, None) is not None:
             directory = _directory_of(path)
             paths = self._in_directory[directory]
-            paths.discard(path)
+            del paths[path]
             if not paths:
                 del self._in_directory[directory]
 

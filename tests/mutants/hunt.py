@@ -11,7 +11,7 @@ compacted log (tests/properties/cleaned_log.py), one of what a log answers or ke
 and again (tests/properties/restarted_log.py), one of a coordinator's load on logs that are loaded
 (tests/properties/coordinator_load.py), one of its batches on logs that end anywhere
 (tests/properties/whole_operations.py), one of what the controller does about lost logs on clusters whose power fails
-(tests/properties/power_losses.py), one of a consumer group on lives of groups whose members change the protocol
+(jepsen/simulation/power.py), one of a consumer group on lives of groups whose members change the protocol
 (tests/properties/migrating_group.py); on clusters if those do not show it. A mutant that is not reached, or
 not caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
 
@@ -35,14 +35,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from jepsen.checkout import ROOT
-from jepsen.simulate import run_elsewhere, standard_seeds
+from jepsen.simulate import KINDS, run_elsewhere, standard_seeds
 
 PATCHES: Final = ROOT / "tests" / "mutants"
 PACKAGES: Final = ("kraft", "api")
 SEEDS_MAX: Final = 60
 SEEDS_AT_ONCE: Final = 5
 CLUSTER: Final = "cluster"
-POWER_LOSSES: Final = "tests.properties.power_losses"
+POWER: Final = "power"
 OWN_SIMULATIONS: Final = {
     "kraft/raft/core/": "tests.properties.raft_quorum",
     "kraft/protocol/records/judged_records.py": "tests.properties.record_payloads",
@@ -56,13 +56,13 @@ OWN_SIMULATIONS: Final = {
     "kraft/coordinator/pending_batch.py": "tests.properties.whole_operations",
     "kraft/coordinator/group/consumer/": "tests.properties.migrating_group",
     "kraft/coordinator/latest_records.py": "tests.properties.coordinator_load",
-    "kraft/controller/replication_control/leader_and_isr.py": POWER_LOSSES,
-    "kraft/controller/unclean/": POWER_LOSSES,
+    "kraft/controller/replication_control/leader_and_isr.py": POWER,
+    "kraft/controller/unclean/": POWER,
 }
 """Parts that have a simulation of their own, a module that takes seeds."""
 OWN_SEEDS_MAX: Final = 400
 OWN_SEEDS_AT_ONCE: Final = 50
-SLOW: Final = {POWER_LOSSES: (20, 2)}
+SLOW: Final = {POWER: (20, 2)}
 """Where a seed takes seconds: how many, and how many at once."""
 MARKER: Final = "kraft_mutant_reached"
 MARKER_MODULE: Final = 'from pathlib import Path\n\nPath(__file__).with_suffix(".ran").touch()\n'
@@ -205,7 +205,7 @@ class Hunter:
         return self._green[kind, seed]
 
     def _seeds_of(self, kind: str, seeds: Sequence[int], tree: Path) -> list[dict[str, Any]]:
-        module = "" if kind == CLUSTER else kind
+        module = "" if kind in KINDS else kind
         return run_elsewhere(seeds, kind, tree=tree, stop=True, module=module)
 
 
