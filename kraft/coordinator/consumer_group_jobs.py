@@ -1,8 +1,10 @@
-"""What consumer groups need done that takes longer than a step of the loop may: patterns matched against all topics.
+"""What consumer groups need done that takes longer than a step of the loop may: patterns matched against all topics,
+and the targets of large groups.
 
 A heartbeat asks for a job by an effect, and the job hands what it found to the group in an operation of its own. There
-is one job at a time for a group. Whatever becomes of it, the next heartbeat asks again if there is still something to
-do, so nothing is tried again here.
+is one job of a kind at a time for a group. Whatever becomes of it, the next heartbeat asks again if there is still
+something to do, so nothing is tried again here. A target that was asked for meanwhile is computed next: its job begins
+with the group as it is then, and ends at once where nothing is due any more.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import trio
 
 from kraft.common.errors import ApiError
 from kraft.common.set_aside import SetAside
+from kraft.coordinator.group.consumer.assigning import ComputeTarget, adopt_target, compute, snapshot
 from kraft.coordinator.group.consumer.consumer_group import ResolvedRegex
 from kraft.coordinator.group.consumer.expressions import (
     ResolveExpressions,
@@ -22,6 +25,7 @@ from kraft.coordinator.group.consumer.expressions import (
     describable,
     matching,
 )
+from kraft.coordinator.group.consumer.target import counted_topics
 from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.shard import Operation
 from kraft.coordinator.topic_directory import TopicDirectory, TopicNames
@@ -34,6 +38,10 @@ WORK: Final = "consumer group job"
 """The work whose items are group ids."""
 NAMES_A_TURN: Final = 200
 """Topics that the authorizer is asked about."""
+
+
+_Key = tuple[int, str, type]
+"""The partition, the group and the kind of a job."""
 
 
 class GroupJob(Protocol):
@@ -59,7 +67,8 @@ class ConsumerGroupJobs:
         self._set_aside = set_aside
         self._nursery: trio.Nursery | None = None
         self._room = trio.Semaphore(JOBS_AT_ONCE)
-        self._under_way: set[tuple[int, str]] = set()
+        self._under_way: set[_Key] = set()
+        self._asked_again: set[_Key] = set()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Do jobs until cancelled. None is done before."""
@@ -69,28 +78,50 @@ class ConsumerGroupJobs:
             await trio.sleep_forever()
 
     def perform(self, partition: int, leader_epoch: int, job: GroupJob) -> None:
-        """What asked for the job is committed. A group that has one under way gets no other meanwhile."""
-        key = (partition, job.group_id)
-        if self._nursery is not None and key not in self._under_way:
+        """What asked for the job is committed. A group that has one of the kind under way gets no other meanwhile."""
+        key = (partition, job.group_id, type(job))
+        if self._nursery is None:
+            return
+        if key not in self._under_way:
             self._under_way.add(key)
-            self._nursery.start_soon(self._do, partition, job)
+            self._nursery.start_soon(self._do, key, job)
+        elif isinstance(job, ComputeTarget):
+            self._asked_again.add(key)
 
-    async def _do(self, partition: int, job: GroupJob) -> None:
+    async def _do(self, key: _Key, job: GroupJob) -> None:
         try:
-            async with self._room:
-                with self._set_aside().guard(WORK, job.group_id):
-                    await self._try(partition, job)
+            await self._do_once(key[0], job)
+            while key in self._asked_again:
+                self._asked_again.discard(key)
+                await self._do_once(key[0], job)
         finally:
-            self._under_way.discard((partition, job.group_id))
+            self._asked_again.discard(key)
+            self._under_way.discard(key)
+
+    async def _do_once(self, partition: int, job: GroupJob) -> None:
+        async with self._room:
+            with self._set_aside().guard(WORK, job.group_id):
+                await self._try(partition, job)
 
     async def _try(self, partition: int, job: GroupJob) -> None:
-        assert isinstance(job, ResolveExpressions), f"a job that nobody does: {job}"
         try:
-            await self._write(partition, await self._resolve(job))
+            if isinstance(job, ComputeTarget):
+                await self._compute(partition, job)
+            else:
+                assert isinstance(job, ResolveExpressions), f"a job that nobody does: {job}"
+                await self._write(partition, await self._resolve(job))
         except ApiError as refused:
             self._world.log_sink(
                 {"event": "consumer_group_job_refused", "group": job.group_id, "error": str(refused)},
             )
+
+    async def _compute(self, partition: int, job: ComputeTarget) -> None:
+        """Topics may change while they are counted. A heartbeat sees that, and asks for another target."""
+        due = await self._write(partition, partial(snapshot, group_id=job.group_id))
+        if due is not None:
+            counts = await in_turns(counted_topics(due.group, self._topics), TURN_ITEMS)
+            computed = await self._world.threads.run(compute, due, counts)
+            await self._write(partition, partial(adopt_target, computed=computed))
 
     async def _resolve(self, job: ResolveExpressions) -> Operation:
         topics, now_ms = self._topics.all_names(), self._world.clock.wall_ms()

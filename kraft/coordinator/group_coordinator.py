@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import trio
 
@@ -461,8 +462,8 @@ class GroupCoordinator:
             )
         )
 
-    async def _write_to(self, partition: int, operation: Operation) -> None:
-        await self.runtime.write(partition, operation)
+    async def _write_to(self, partition: int, operation: Operation) -> Any:
+        return await self.runtime.write(partition, operation)
 
     async def _write(self, group_id: str, operation: Callable[[GroupDraft], object]):  # type: ignore[no-untyped-def]
         return await self.runtime.write(self.partition_for(group_id), operation)

@@ -7,6 +7,7 @@
 - The log tells what the coordinator believes, whole or compacted.
 - Nobody gets a topic that a pattern matches and that the member may not describe.
 - Once everybody has settled, each partition of a subscribed topic has exactly one owner.
+- A target that was computed for the group's epoch is the one that the assignor finds for its members.
 - A group that members of another protocol type are in is never taken over.
 
 A seed is a life for each policy. `python -m tests.properties.migrating_group --these SEED...` runs seeds, and says in a
@@ -18,14 +19,16 @@ from __future__ import annotations
 import sys
 import traceback
 from random import Random
+from unittest.mock import patch
 
 from kraft.coordinator.group.classic_group import EMPTY, STABLE
 from kraft.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
+from kraft.coordinator.group.consumer import assigning
 from kraft.protocol.error_codes import ErrorCode
 from tests.properties.groups_machine import check_group, settled
 from tests.properties.seeds import run_seeds
 from tests.unit.coordinator.classic_consumers import ClassicConsumer
-from tests.unit.coordinator.consumers import GROUP, Consumer, ConsumerHost
+from tests.unit.coordinator.consumers import GROUP, Consumer, ConsumerHost, is_target_of_its_members
 from tests.unit.coordinator.group_host import rebuild
 
 STEPS = 80
@@ -56,7 +59,7 @@ class MigratingLife:
     def step(self) -> None:
         deeds = [self.beat] * 10 + [self.join] * 3 + [self.advance] * 3 + [self.commit] * 2 + [self.restart] * 2
         deeds += [self.join_foreign, self.lose_answer, self.leave, self.crash, self.subscribe, self.grow, self.reload]
-        deeds += [self.host.do_jobs]
+        deeds += [self.host.do_jobs] + [self.host.begin_targets] * 3 + [self.host.end_targets]
         self.random.choice(deeds)()
         self.check()
 
@@ -184,6 +187,7 @@ class MigratingLife:
 
     def check(self) -> None:
         self.check_owners()
+        self.check_target()
         self.check_log()
         classic, consumer = self.host.state.group(GROUP), self.host.state.consumer_group(GROUP)
         assert classic is None or consumer is None
@@ -221,6 +225,10 @@ class MigratingLife:
         if classic is not None:
             return client.member_id in classic.members and client.generation == classic.generation
         return member is not None and client.generation == member.member_epoch
+
+    def check_target(self) -> None:
+        group = self.host.state.consumer_group(GROUP)
+        assert group is None or is_target_of_its_members(group, self.host.topics), "a target of other members"
 
     def check_owners(self) -> None:
         owners: dict[tuple[str | None, int], str] = {}
@@ -279,14 +287,16 @@ def subscribed(client: AnyConsumer) -> set[str]:
 
 
 def run_life(seed: int, policy: MigrationPolicy) -> MigratingLife:
-    """A whole life, to its end. Raises AssertionError where a law is broken."""
+    """A whole life, to its end. In every other one targets are computed by jobs. Raises AssertionError where a law is
+    broken."""
     life = MigratingLife(seed)
     life.host.shard.config = GroupCoordinatorConfig(
         group_initial_rebalance_delay_ms=0, group_consumer_migration_policy=policy
     )
-    for _ in range(STEPS):
-        life.step()
-    life.settle()
+    with patch.object(assigning, "INLINE_COST_MAX", seed % 2 * assigning.INLINE_COST_MAX):
+        for _ in range(STEPS):
+            life.step()
+        life.settle()
     life.check()
     life.check_settled()
     log = life.host.log

@@ -2,6 +2,7 @@
 
 - No partition has two owners: what two members believe to have, in epochs that are not fenced, is disjoint.
 - Once everybody has settled, each partition of a subscribed topic has exactly one owner.
+- A target that was computed for the group's epoch is the one that the assignor finds for its members.
 - Nobody gets a topic that a pattern matches and that the member may not describe.
 - The log tells what the coordinator believes: replayed from the start, whole or compacted, it gives the same state.
 
@@ -13,14 +14,16 @@ from __future__ import annotations
 
 import os
 from random import Random
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kraft.coordinator.group.consumer import assigning
 from kraft.coordinator.group.consumer.assignors.subscriber import Subscriber
 from kraft.coordinator.group.consumer.target import ASSIGNORS
 from kraft.protocol.error_codes import ErrorCode
-from tests.unit.coordinator.consumers import GROUP, Consumer, ConsumerHost
+from tests.unit.coordinator.consumers import GROUP, Consumer, ConsumerHost, is_target_of_its_members
 from tests.unit.coordinator.group_host import rebuild
 
 EXAMPLES = 2000 if os.environ.get("KRAFT_SOAK") else 60
@@ -48,6 +51,7 @@ class ConsumerLife:
 
     def step(self) -> None:
         deeds = [self.beat] * 8 + [self.join] * 2 + [self.advance] * 3 + [self.host.do_jobs] * 2
+        deeds += [self.host.begin_targets] * 2 + [self.host.end_targets] * 2
         deeds += [self.lose_answer, self.leave, self.crash, self.subscribe, self.change_topics, self.reload, self.away]
         self.random.choice(deeds)()
         self.check()
@@ -142,6 +146,7 @@ class ConsumerLife:
                 assert self.host.topics.topic_name(key[0]) != HIDDEN, "a hidden topic is shown"
                 assert owners.setdefault(key, client.member_id) == client.member_id, f"{key} has two owners"
         if group is not None:
+            assert is_target_of_its_members(group, self.host.topics), "a target of other members"
             held: dict[tuple[bytes, int], str] = {}
             for member in group.members_in_order():
                 for owned in (member.assigned, member.revoking):
@@ -180,12 +185,13 @@ class ConsumerLife:
 
 
 @relaxed
-@given(st.integers(0, 2**32 - 1))
-def test_no_partition_ever_has_two_owners_and_all_have_one_in_the_end(seed: int) -> None:
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0, assigning.INLINE_COST_MAX]))
+def test_no_partition_ever_has_two_owners_and_all_have_one_in_the_end(seed: int, inline_cost_max: int) -> None:
     life = ConsumerLife(seed)
-    for _ in range(STEPS):
-        life.step()
-    life.settle()
+    with patch.object(assigning, "INLINE_COST_MAX", inline_cost_max):
+        for _ in range(STEPS):
+            life.step()
+        life.settle()
     life.check_settled()
     log = life.host.log
     last = {key: position for position, (key, _) in enumerate(log)}

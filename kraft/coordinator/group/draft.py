@@ -198,6 +198,11 @@ class GroupDraft:
         assert group is not None, f"no consumer group {group_id}"
         return self.keep_consumer(group)
 
+    def write_replayed(self, group: ConsumerGroup, records: Sequence[LogRecord]) -> ConsumerGroup:
+        """Write records of a consumer group that were encoded before; `group` is what replaying them gives."""
+        self.records += records
+        return self.keep_consumer(group)
+
     def forget_consumer_group(self, group_id: str) -> None:
         """Write the tombstone of a consumer group, the last of its records."""
         self.records.append(group_tombstone(group_id).encode())

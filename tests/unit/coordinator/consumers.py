@@ -7,11 +7,14 @@ from typing import Any
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.consumer.assigning import NEVER_ASSIGNED_MS, Snapshot, compute
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.heartbeat import check_request, consumer_heartbeat
+from kraft.coordinator.group.consumer.target import counted_topics, metadata_hash
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from kraft.world.turns import at_once
 from tests.unit.coordinator.fakes import Topics
 from tests.unit.coordinator.group_host import GroupHost, TestCaller
 
@@ -138,6 +141,17 @@ class Consumer:
     def has(self) -> set[int]:
         """Partition numbers, whatever the topic."""
         return {partition for _, partition in self.owned}
+
+
+def is_target_of_its_members(group: ConsumerGroup, topics: Topics) -> bool:
+    """Whether a target that was computed for the group's epoch is what the assignor finds, which changes nothing about
+    what it found for the same members. True where there is none, or topics changed since."""
+    if group.assignment_epoch != group.group_epoch or group.assignment_timestamp_ms == NEVER_ASSIGNED_MS:
+        return True
+    if metadata_hash(group.subscribed_topics(), topics) != group.metadata_hash:
+        return True
+    due = Snapshot(group, group.assignor("uniform"))
+    return not compute(due, at_once(counted_topics(group, topics))).records
 
 
 def settle(host: ConsumerHost, *consumers: Consumer) -> None:

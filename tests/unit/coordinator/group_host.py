@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.consumer.assigning import ComputedTarget, ComputeTarget, adopt_target, compute, snapshot
 from kraft.coordinator.group.consumer.consumer_group import ResolvedRegex
 from kraft.coordinator.group.consumer.expressions import adopt_expressions, describable, matching
+from kraft.coordinator.group.consumer.target import counted_topics
 from kraft.coordinator.group.deletion import expiring
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
@@ -68,6 +70,9 @@ class GroupHost:
         self.expires_at_ms = 0
         self.jobs: dict[str, Any] = {}
         """By group, what an operation asked for that no job has done yet."""
+        self.targets_asked: dict[str, ComputeTarget] = {}
+        self.computed: list[ComputedTarget] = []
+        """Targets that jobs have computed and not handed over yet."""
         self._token = 0
         self.load()
 
@@ -100,7 +105,8 @@ class GroupHost:
         self.state = draft.finish()
         self.log += draft.records
         for job in draft.effects:
-            self.jobs.setdefault(job.group_id, job)
+            asked: dict[str, Any] = self.targets_asked if isinstance(job, ComputeTarget) else self.jobs
+            asked.setdefault(job.group_id, job)
         for token, response in draft.completions:
             assert token not in self.answers, "answered twice"
             self.answers[token] = response
@@ -134,6 +140,23 @@ class GroupHost:
         jobs, self.jobs = self.jobs, {}
         for job in jobs.values():
             self.run(self.outcome_of(job))
+        self.begin_targets()
+        self.end_targets()
+
+    def begin_targets(self) -> None:
+        """Compute each target that was asked for, from the group as it is now. A group has one job at a time."""
+        at_work = {computed.group.group_id for computed in self.computed}
+        for group_id in sorted(self.targets_asked.keys() - at_work):
+            del self.targets_asked[group_id]
+            _, due = self.run(partial(snapshot, group_id=group_id))
+            if due is not None:
+                self.computed.append(compute(due, at_once(counted_topics(due.group, self.topics))))
+
+    def end_targets(self) -> None:
+        """Hand over what was computed, however long ago."""
+        computed, self.computed = self.computed, []
+        for each in computed:
+            self.run(partial(adopt_target, computed=each))
 
     def outcome_of(self, job: Any) -> Any:
         """The operation that hands to the group what the job found."""

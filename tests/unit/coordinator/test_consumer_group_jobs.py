@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 
 from kraft.common.errors import ApiError
+from kraft.coordinator.group.consumer import assigning
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.expressions import MayDescribe, ResolveExpressions
 from kraft.protocol.error_codes import ErrorCode
@@ -135,5 +138,95 @@ def test_what_a_job_finds_for_a_coordinator_that_is_gone_is_dropped() -> None:
             assert "consumer_group_job_refused" in events(service)
             await service.lead(2)
             assert not group_of(service).regexes
+
+    run(test)
+
+
+# Targets of large groups.
+
+
+async def join_large(service: Service, member_id: str = "m", group: str = GROUP) -> None:
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id=member_id,
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    answer = await service.coordinator.consumer.heartbeat(request, TestCaller(1), everything)
+    assert answer.error_code == ErrorCode.NONE
+
+
+@pytest.fixture
+def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assigning, "INLINE_COST_MAX", 0)
+
+
+@pytest.mark.usefixtures("all_are_large")
+def test_a_target_is_computed_after_the_answer() -> None:
+    async def test() -> None:
+        async with serving() as service:
+            await join_large(service)
+            await trio.testing.wait_all_tasks_blocked()
+            group = group_of(service)
+            assert (group.group_epoch, group.assignment_epoch, list(group.targets)) == (2, 2, ["m"])
+
+    run(test)
+
+
+class Held:
+    """`world.ports.Threads` that begin when they are let go."""
+
+    def __init__(self) -> None:
+        self.begun: list[Any] = []
+        self.gate = trio.Event()
+        self.fails = False
+
+    async def run(self, function: Any, *args: Any) -> Any:
+        self.begun.append(args[0])
+        await self.gate.wait()
+        if self.fails:
+            self.fails = False
+            raise ZeroDivisionError
+        return function(*args)
+
+
+@pytest.mark.usefixtures("all_are_large")
+@pytest.mark.parametrize("fails", [False, True])
+def test_members_that_join_meanwhile_are_in_the_next_target(fails: bool) -> None:
+    """One job at a time computes for the group, the next for the newest epoch, also after one that failed."""
+
+    async def test() -> None:
+        async with serving() as service:
+            threads = Held()
+            service.world.threads = threads  # type: ignore[assignment]
+            service.consumer_configs.settings = replace(service.consumer_configs.settings, assignment_interval_ms=0)
+            for member_id in "abcd":
+                await join_large(service, member_id)
+                await trio.testing.wait_all_tasks_blocked()
+            assert [due.group.group_epoch for due in threads.begun] == [2]
+            threads.fails = fails
+            threads.gate.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert [due.group.group_epoch for due in threads.begun] == [2, 5]
+            group = group_of(service)
+            assert (group.assignment_epoch, len(group.targets)) == (5, 2), "two partitions for four members"
+            assert service.coordinator.runtime.set_aside.failures == ({"consumer group job": 1} if fails else {})
+
+    run(test)
+
+
+@pytest.mark.usefixtures("all_are_large")
+def test_a_job_of_another_kind_waits_for_none() -> None:
+    async def test() -> None:
+        async with serving() as service:
+            threads = Held()
+            service.world.threads = threads  # type: ignore[assignment]
+            service.consumer_configs.settings = replace(service.consumer_configs.settings, assignment_interval_ms=0)
+            await join(service)
+            await join_large(service, "n")
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(threads.begun) == 2, "the pattern and the target"
 
     run(test)

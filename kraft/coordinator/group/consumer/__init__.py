@@ -12,6 +12,7 @@ record types, `replay.py` turns them into `ConsumerGroup`.
 - `consumer_group.py` and `member.py` are the state; `reconciliation.py` moves one member; `target.py` computes the
   target assignment with one of `assignors/`.
 - `expressions.py` matches the patterns that members subscribe to, in a job beside the heartbeats.
+- `assigning.py` says when a target is due, and whether it is computed in the heartbeat or in a job beside them.
 - `progress.py` is what every request brings about; `upgrade.py` and `downgrade.py` turn a group into the other kind.
 - `membership.py` removes members; `offsets.py` says who may commit and fetch; `describe.py` shows a group.
 

@@ -19,12 +19,13 @@ from kraft.coordinator.group.classic_group import (
 )
 from kraft.coordinator.group.config import MigrationPolicy
 from kraft.coordinator.group.consumer import records
+from kraft.coordinator.group.consumer.assigning import assign
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, less
 from kraft.coordinator.group.consumer.deadlines import REJOIN, RESYNC
 from kraft.coordinator.group.consumer.downgrade import downgrade, may_downgrade
 from kraft.coordinator.group.consumer.member import ClassicMembership, ConsumerMember, MemberState, Partitions
 from kraft.coordinator.group.consumer.membership import forget_expression, replace_static, require_room
-from kraft.coordinator.group.consumer.progress import assign, follow_topics, reconcile
+from kraft.coordinator.group.consumer.progress import follow_topics, reconcile
 from kraft.coordinator.group.consumer_protocol import decode_subscription, encode_assignment, partitions_by_id
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.rebalance import join_error

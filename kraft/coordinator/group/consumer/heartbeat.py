@@ -12,6 +12,7 @@ from kraft.common.errors import ApiError
 from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.classic_group import EMPTY
 from kraft.coordinator.group.consumer import records
+from kraft.coordinator.group.consumer.assigning import assign
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.expressions import MayDescribe, check_expression, refresh_expressions
 from kraft.coordinator.group.consumer.member import (
@@ -29,7 +30,7 @@ from kraft.coordinator.group.consumer.membership import (
     require_room,
     set_aside,
 )
-from kraft.coordinator.group.consumer.progress import assign, follow_topics, reconcile
+from kraft.coordinator.group.consumer.progress import follow_topics, reconcile
 from kraft.coordinator.group.consumer.upgrade import upgrade
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.protocol.error_codes import ErrorCode

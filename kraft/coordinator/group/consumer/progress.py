@@ -1,16 +1,16 @@
 """What the request of any member brings about, whichever protocol it speaks: the group epoch follows subscriptions and
-topics, a new target assignment is computed, and the member takes one step towards it."""
+topics, and the member takes one step towards its target."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from kraft.coordinator.group.consumer import records
-from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, RevocationDeadline
+from kraft.coordinator.group.consumer.consumer_group import RevocationDeadline
 from kraft.coordinator.group.consumer.member import ConsumerMember, MemberState, Partitions
 from kraft.coordinator.group.consumer.membership import bump_epoch
 from kraft.coordinator.group.consumer.reconciliation import Reconciliation
-from kraft.coordinator.group.consumer.target import ASSIGNORS, compute_target, metadata_hash
+from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
 
 
@@ -24,27 +24,6 @@ def follow_topics(draft: GroupDraft, group_id: str, *, subscription_changed: boo
             bump_epoch(draft, group_id)
         else:
             draft.keep_consumer(replace(group, topics_seen=draft.topics.version()))
-
-
-def assign(draft: GroupDraft, group_id: str) -> None:
-    """Compute a new target assignment if the group has changed since the last, and that is long enough ago."""
-    group = draft.require_consumer_group(group_id)
-    if group.group_epoch <= group.assignment_epoch or not _may_assign(draft, group):
-        return
-    assignor = group.assignor(draft.config.group_consumer_assignors[0])
-    if assignor not in ASSIGNORS:  # Of a record that another release wrote.
-        assignor = draft.config.group_consumer_assignors[0]
-    for member_id, target in compute_target(group, assignor, draft.topics).items():
-        if target != group.target_of(member_id):
-            draft.write_consumer(group_id, records.target_member(group_id, member_id, target))
-    draft.write_consumer(group_id, records.target_metadata(group_id, group.group_epoch, draft.wall_ms))
-
-
-def _may_assign(draft: GroupDraft, group: ConsumerGroup) -> bool:
-    """Whether the assignment interval is over. A time in the future comes of a clock that was set back."""
-    interval_ms = draft.consumer_configs.settings_of(group.group_id).assignment_interval_ms
-    since_ms = draft.wall_ms - group.assignment_timestamp_ms
-    return group.assignment_timestamp_ms == 0 or since_ms >= interval_ms or since_ms < 0
 
 
 def reconcile(

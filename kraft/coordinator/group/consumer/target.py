@@ -12,32 +12,41 @@ from kraft.coordinator.group.consumer.assignors.subscriber import Assign, Subscr
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.member import Partitions
 from kraft.coordinator.topic_directory import TopicDirectory
+from kraft.protocol.schema import Turns
 
 ASSIGNORS: Final[Mapping[str, Assign]] = {
     uniform.NAME: uniform.assign,
     range_assignor.NAME: range_assignor.assign,
 }
 
+TopicCounts = dict[str, tuple[bytes, int]]
+"""Topics by name: the id, and how many partitions there are."""
 
-def compute_target(group: ConsumerGroup, assignor: str, topics: TopicDirectory) -> dict[str, Partitions]:
-    """The assignment of every member, by member id in order. Topics that do not exist are left out."""
-    ids: dict[str, bytes] = {}
-    counts: dict[bytes, int] = {}
+
+def counted_topics(group: ConsumerGroup, topics: TopicDirectory) -> Turns[TopicCounts]:
+    """The topics that the group subscribes to, by name in order. Those that do not exist are left out. Yields after
+    each name."""
+    found: TopicCounts = {}
     for name in sorted(group.subscribed_topics()):
         topic_id = topics.topic_id(name)
         if topic_id is not None:
-            ids[name] = topic_id
-            counts[topic_id] = topics.partition_count(name)
+            found[name] = (topic_id, topics.partition_count(name))
+        yield
+    return found
+
+
+def compute_target(group: ConsumerGroup, assignor: str, topics: TopicCounts) -> dict[str, Partitions]:
+    """The assignment of every member, by member id in order."""
     seen: dict[frozenset[str], frozenset[bytes]] = {}
     subscribers = []
     for member in group.members_in_order():
         names = group.topics_of(member)
         if names not in seen:
-            seen[names] = frozenset(ids[name] for name in names if name in ids)
+            seen[names] = frozenset(topics[name][0] for name in names if name in topics)
         subscribers.append(
             Subscriber(member.member_id, member.instance_id, seen[names], group.target_of(member.member_id))
         )
-    assignment = ASSIGNORS[assignor](subscribers, counts)
+    assignment = ASSIGNORS[assignor](subscribers, dict(topics.values()))
     return {
         member_id: {topic_id: frozenset(partitions) for topic_id, partitions in parts.items()}
         for member_id, parts in assignment.items()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.coordinator.group.classic_group import ClassicGroup, ClassicMember
 from kraft.coordinator.group.consumer import records
+from kraft.coordinator.group.consumer.assigning import NEVER_ASSIGNED_MS
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.member import ClassicMembership, ConsumerMember, Partitions
 from kraft.coordinator.group.consumer.target import metadata_hash
@@ -20,8 +21,6 @@ from kraft.coordinator.group.rebalance import join_error
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
-
-NEVER_ASSIGNED_MS = 0
 
 
 def upgrade(draft: GroupDraft, classic: ClassicGroup) -> ConsumerGroup:

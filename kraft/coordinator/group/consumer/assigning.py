@@ -1,0 +1,134 @@
+"""When a target assignment is computed, and what comes of it.
+
+A small group's target is computed in the heartbeat that finds it due. A large group's takes longer than a step of the
+loop may, so the heartbeat asks for a job (`ComputeTarget`). The job takes a snapshot of the group (`snapshot`),
+computes in a thread (`compute`), and hands over what it found (`adopt_target`). Members go on with the previous target
+meanwhile.
+
+What a job found is dropped where the group has changed since. The next heartbeat asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from immutables import Map
+
+from kraft.coordinator.group.consumer import records
+from kraft.coordinator.group.consumer.consumer_group import FIRST_EPOCH, ConsumerGroup, less
+from kraft.coordinator.group.consumer.member import Partitions
+from kraft.coordinator.group.consumer.target import ASSIGNORS, TopicCounts, compute_target, counted_topics
+from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.shard import LogRecord
+from kraft.world.turns import at_once
+
+INLINE_COST_MAX: Final = 5_000
+"""Members times partitions of a group whose target is computed in the heartbeat. It takes a few milliseconds."""
+NEVER_ASSIGNED_MS: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeTarget:
+    """An effect: have the group's target computed, and hand it to `adopt_target`."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a target is computed from, beside the topics: a value."""
+
+    group: ConsumerGroup
+    assignor: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedTarget:
+    """The targets that the assignor found for the group as it was, and the records that make them of its own."""
+
+    group: ConsumerGroup
+    targets: Map[str, Partitions]
+    records: Sequence[LogRecord]
+
+
+# In a heartbeat.
+
+
+def assign(draft: GroupDraft, group_id: str) -> None:
+    """Compute a new target assignment, or ask for it, if one is due."""
+    due = snapshot(draft, group_id)
+    if due is None:
+        return
+    group = due.group
+    # Nobody may be told epoch 0, so the first epoch has its target at once.
+    if group.group_epoch == FIRST_EPOCH or _is_small(draft, group):
+        adopt_target(draft, compute(due, at_once(counted_topics(group, draft.topics))))
+        return
+    if group.assignment_epoch < FIRST_EPOCH:
+        # Members get an epoch to wait in, in which nobody has anything.
+        draft.write_consumer(group_id, records.target_metadata(group_id, group.group_epoch - 1, NEVER_ASSIGNED_MS))
+    draft.effects.append(ComputeTarget(group_id))
+
+
+def snapshot(draft: GroupDraft, group_id: str) -> Snapshot | None:
+    """The group as it is, if it has changed since its last target, and that is long enough ago."""
+    group = draft.consumer_group(group_id)
+    if group is None or not group.members or group.group_epoch <= group.assignment_epoch:
+        return None
+    if not _may_assign(draft, group):
+        return None
+    assignor = group.assignor(draft.config.group_consumer_assignors[0])
+    if assignor not in ASSIGNORS:  # Of a record that another release wrote.
+        assignor = draft.config.group_consumer_assignors[0]
+    return Snapshot(group, assignor)
+
+
+def _may_assign(draft: GroupDraft, group: ConsumerGroup) -> bool:
+    """Whether the assignment interval is over. A time in the future comes of a clock that was set back."""
+    interval_ms = draft.consumer_configs.settings_of(group.group_id).assignment_interval_ms
+    since_ms = draft.wall_ms - group.assignment_timestamp_ms
+    return group.assignment_timestamp_ms == NEVER_ASSIGNED_MS or since_ms >= interval_ms or since_ms < 0
+
+
+def _is_small(draft: GroupDraft, group: ConsumerGroup) -> bool:
+    """Stops counting where it is not. A topic counts as one partition at least."""
+    left = INLINE_COST_MAX // len(group.members)
+    for name in group.subscribed_topics():  # unordered: they are counted
+        left -= max(1, draft.topics.partition_count(name))
+        if left < 0:
+            return False
+    return left > 0
+
+
+# In the job.
+
+
+def compute(due: Snapshot, topics: TopicCounts) -> ComputedTarget:
+    """The target, and its records. Pure: it may run in a thread."""
+    group = due.group
+    found: list[LogRecord] = []
+    targets = group.targets
+    for member_id, target in compute_target(group, due.assignor, topics).items():
+        if target != group.target_of(member_id):
+            found.append(records.target_member(group.group_id, member_id, target).encode())
+            targets = targets.set(member_id, target) if target else less(targets, member_id)
+    return ComputedTarget(group, targets, found)
+
+
+# After the job.
+
+
+def adopt_target(draft: GroupDraft, computed: ComputedTarget) -> bool:
+    """Write the target, unless the group is another than the one it was computed for. A static member that was replaced
+    has moved a target, and left the epoch as it was."""
+    before = computed.group
+    group = draft.consumer_group(before.group_id)
+    if group is None or group.targets is not before.targets or group.static_members is not before.static_members:
+        return False
+    if group.group_epoch != before.group_epoch:
+        return False
+    draft.write_replayed(replace(group, targets=computed.targets), computed.records)
+    draft.write_consumer(group.group_id, records.target_metadata(group.group_id, group.group_epoch, draft.wall_ms))
+    return True
