@@ -3,7 +3,7 @@ one for the controller's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -62,7 +62,7 @@ class NodeServices:
     world: World
     configs: ConfigView
     cluster_id: str
-    finalized_features: Callable[[], dict[str, int]]
+    finalized_features: Callable[[], Mapping[str, int]]
     log: Logger
     loggers: Loggers
     registry: Registry

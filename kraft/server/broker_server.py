@@ -105,7 +105,7 @@ class BrokerServer(ReplicaListener):
         loggers: Loggers,
         channel: NodeToControllerChannel,
         counts: ConnectionCounts,
-        finalized_features: Callable[[], dict[str, int]],
+        finalized_features: Callable[[], Mapping[str, int]],
         events: EventJournal,
         nursery: trio.Nursery,
         status: StatusReports,

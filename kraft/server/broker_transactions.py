@@ -41,7 +41,7 @@ class BrokerTransactions:
         metadata: MetadataCache,
         replicas: ReplicaManager,
         producer_ids: ProducerIds,
-        finalized_features: Callable[[], dict[str, int]],
+        finalized_features: Callable[[], Mapping[str, int]],
         services: Callable[[], BrokerServices],
         loggers: Loggers,
     ) -> None:

@@ -3,6 +3,7 @@ they add up to."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import trio
@@ -11,6 +12,7 @@ from kraft.common.config.endpoints import Endpoint as ListenerEndpoint
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.features import KRAFT_VERSION
 from kraft.common.logging import Loggers
+from kraft.metadata.image.features_image import FeaturesImage
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.metadata.snapshot_generator import SnapshotGenerator
@@ -46,6 +48,9 @@ class SharedServer:
             loggers.get("raft"),
         )
         self.loader = MetadataLoader(self.raft.known_high_watermark)
+        self._told_features: FeaturesImage | None = None
+        self._told_levels: Mapping[str, int] = {}
+        """What `finalized_features` made of `_told_features`; most requests ask for it."""
         self.snapshots = SnapshotGenerator(
             self.raft.create_snapshot,
             world.clock,
@@ -73,12 +78,13 @@ class SharedServer:
         """
         return self.raft.leader_endpoint()
 
-    def finalized_features(self) -> dict[str, int]:
+    def finalized_features(self) -> Mapping[str, int]:
         """Levels as ApiVersions tells them; kraft.version is the Raft layer's own."""
-        levels = dict(self.loader.image.features.levels.items())
-        if self.raft.kraft_version > 0:
-            levels[KRAFT_VERSION] = self.raft.kraft_version
-        return levels
+        image, kraft_version = self.loader.image.features, self.raft.kraft_version
+        if image is not self._told_features or self._told_levels.get(KRAFT_VERSION, 0) != kraft_version:
+            raft_level = {KRAFT_VERSION: kraft_version} if kraft_version > 0 else {}
+            self._told_features, self._told_levels = image, {**dict(image.levels.items()), **raft_level}
+        return self._told_levels
 
 
 def raft_config(
