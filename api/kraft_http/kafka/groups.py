@@ -10,7 +10,11 @@ from kraft.common.errors import ProtocolError
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from kraft.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, Member
+from kraft.protocol.messages.consumer_group_describe_response import (
+    Assignment,
+    ConsumerGroupDescribeResponse,
+    Member,
+)
 from kraft.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.delete_groups_response import DeleteGroupsResponse
@@ -34,6 +38,8 @@ from kraft_http.kafka.offsets import LATEST, Partition, leaders_of, list_offsets
 from kraft_http.kafka.topics import describe_topics
 
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+CLASSIC_MEMBER_TYPE = 0
+"""Of ConsumerGroupDescribe (KIP-1099)."""
 _HAS_MEMBERS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH)
 """What a coordinator answers to a commit from outside for a group that has members."""
 
@@ -44,7 +50,16 @@ class GroupMember:
     instance_id: str | None
     client_id: str
     host: str
+    is_classic: bool
+    """Whether it speaks the classic protocol: also in a consumer group that is on its way from one to the other."""
+    epoch: int | None
+    """None in a classic group."""
+    subscribed_topics: tuple[str, ...]
+    """None are told of a member of a classic group."""
+    subscribed_pattern: str | None
     assignment: tuple[Partition, ...]
+    target: tuple[Partition, ...]
+    """What it is to have: without what it has yet to give up, and with what others have yet to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +72,10 @@ class Group:
     protocol_type: str
     assignor: str
     coordinator_id: int
+    epoch: int | None
+    """Rises with each change of members, subscriptions or partitions. None for a classic group."""
+    assignment_epoch: int | None
+    """The group epoch that the target was computed for."""
     members: tuple[GroupMember, ...]
 
     def owner_of(self, partition: Partition) -> GroupMember | None:
@@ -144,18 +163,26 @@ async def _describe_classic(kafka: Kafka, group_ids: Sequence[str], coordinator_
             protocol_type=described.protocol_type,
             assignor=described.protocol_data,
             coordinator_id=coordinator_id,
+            epoch=None,
+            assignment_epoch=None,
             members=tuple(_classic_member(member, described.protocol_type) for member in described.members),
         )
     return found
 
 
 def _classic_member(member: DescribedGroupMember, protocol_type: str) -> GroupMember:
+    assignment = _assigned(bytes(member.member_assignment)) if protocol_type == "consumer" else ()
     return GroupMember(
         member_id=member.member_id,
         instance_id=member.group_instance_id,
         client_id=member.client_id,
         host=member.client_host,
-        assignment=_assigned(bytes(member.member_assignment)) if protocol_type == "consumer" else (),
+        is_classic=True,
+        epoch=None,
+        subscribed_topics=(),
+        subscribed_pattern=None,
+        assignment=assignment,
+        target=assignment,
     )
 
 
@@ -197,6 +224,8 @@ async def _describe_consumer(kafka: Kafka, group_ids: Sequence[str], coordinator
             protocol_type="consumer",
             assignor=described.assignor_name,
             coordinator_id=coordinator_id,
+            epoch=described.group_epoch,
+            assignment_epoch=described.assignment_epoch,
             members=tuple(_consumer_member(member) for member in described.members),
         )
     return found
@@ -208,13 +237,18 @@ def _consumer_member(member: Member) -> GroupMember:
         instance_id=member.instance_id,
         client_id=member.client_id,
         host=member.client_host,
-        assignment=tuple(
-            sorted(
-                (topic.topic_name, partition)
-                for topic in member.assignment.topic_partitions
-                for partition in topic.partitions
-            )
-        ),
+        is_classic=member.member_type == CLASSIC_MEMBER_TYPE,
+        epoch=member.member_epoch,
+        subscribed_topics=tuple(member.subscribed_topic_names),
+        subscribed_pattern=member.subscribed_topic_regex or None,
+        assignment=_partitions(member.assignment),
+        target=_partitions(member.target_assignment),
+    )
+
+
+def _partitions(assignment: Assignment) -> tuple[Partition, ...]:
+    return tuple(
+        sorted((topic.topic_name, partition) for topic in assignment.topic_partitions for partition in topic.partitions)
     )
 
 

@@ -18,6 +18,13 @@ from kraft_http.models.common import (
     UnansweredBrokers,
 )
 
+PARTITIONS_SHOWN_MAX = 1_000
+
+
+class AssignedPartition(BaseModel):
+    topic_name: str
+    partition_id: int
+
 
 class ConsumerGroupData(Resource):
     consumer_group_id: str
@@ -25,7 +32,9 @@ class ConsumerGroupData(Resource):
     partition_assignor: str
     state: str = Field(examples=["STABLE", "EMPTY", "PREPARING_REBALANCE"])
     type: str = Field(examples=["CLASSIC", "CONSUMER"])
-    is_mixed_consumer_group: bool
+    is_mixed_consumer_group: bool = Field(description="Whether members of both protocols are in it.")
+    group_epoch: int | None = Field(description="null for a classic group.")
+    assignment_epoch: int | None = Field(description="The group epoch that the target assignment is for.")
     coordinator: Relationship
     consumers: Relationship
     lag_summary: Relationship
@@ -42,6 +51,16 @@ class ConsumerData(Resource):
     instance_id: str | None
     client_id: str
     host: str
+    protocol: str = Field(examples=["CLASSIC", "CONSUMER"])
+    member_epoch: int | None = Field(
+        description="null in a classic group. Below group_epoch the member has to catch up."
+    )
+    subscribed_topics: list[str] = Field(description="None are told of members of a classic group.")
+    subscribed_pattern: str | None
+    partitions_count: int
+    partitions: list[AssignedPartition] = Field(description=f"At most {PARTITIONS_SHOWN_MAX} of them.")
+    gives_up: list[AssignedPartition] = Field(description="Those that it has yet to give up, as many at most.")
+    waits_for: list[AssignedPartition] = Field(description="Those that it gets once others gave them up, likewise.")
     assignments: Relationship
 
 

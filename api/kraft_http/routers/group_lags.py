@@ -149,6 +149,8 @@ async def _group(kafka: Kafka, group_id: str, *, may_be_new: bool) -> Group:
         protocol_type="",
         assignor="",
         coordinator_id=await find_coordinator(kafka, group_id),
+        epoch=None,
+        assignment_epoch=None,
         members=(),
     )
 

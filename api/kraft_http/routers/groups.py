@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
@@ -24,6 +25,8 @@ from kraft_http.kafka.offsets import Partition
 from kraft_http.links import restore_slashes
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.groups import (
+    PARTITIONS_SHOWN_MAX,
+    AssignedPartition,
     ConsumerAssignmentData,
     ConsumerAssignmentDataList,
     ConsumerData,
@@ -158,7 +161,9 @@ def group_data(cluster: ClusterContext, group: Group) -> ConsumerGroupData:
         partition_assignor=group.assignor,
         state=STATES.get(group.state, "UNKNOWN"),
         type=group.type.upper(),
-        is_mixed_consumer_group=False,
+        is_mixed_consumer_group=group.type == "consumer" and len({each.is_classic for each in group.members}) > 1,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
         coordinator=Relationship(related=links.to("brokers", group.coordinator_id)),
         consumers=Relationship(related=links.to("consumer-groups", group.group_id, "consumers")),
         lag_summary=Relationship(related=links.to("consumer-groups", group.group_id, "lag-summary")),
@@ -179,8 +184,23 @@ def _consumer_data(cluster: ClusterContext, group_id: str, member: GroupMember) 
         instance_id=member.instance_id,
         client_id=member.client_id,
         host=member.host,
+        protocol="CLASSIC" if member.is_classic else "CONSUMER",
+        member_epoch=member.epoch,
+        subscribed_topics=list(member.subscribed_topics),
+        subscribed_pattern=member.subscribed_pattern,
+        partitions_count=len(member.assignment),
+        partitions=_shown(member.assignment),
+        gives_up=_shown(sorted(set(member.assignment) - set(member.target))),
+        waits_for=_shown(sorted(set(member.target) - set(member.assignment))),
         assignments=Relationship(related=cluster.links.to(*here, "assignments")),
     )
+
+
+def _shown(partitions: Sequence[Partition]) -> list[AssignedPartition]:
+    return [
+        AssignedPartition(topic_name=topic, partition_id=partition)
+        for topic, partition in partitions[:PARTITIONS_SHOWN_MAX]
+    ]
 
 
 def _assignment_data(

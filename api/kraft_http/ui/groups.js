@@ -28,12 +28,12 @@ export async function group(place, { id }) {
   const refresh = async () => {
     const [described, members, lags] = await Promise.all([request(here), request(here + "/consumers"), request(here + "/lags")]);
     const most = Math.max(1, ...lags.data.map(lag => lag.lag)), total = lags.data.reduce((sum, lag) => sum + lag.lag, 0);
-    const assigned = new Map();
-    for (const lag of lags.data) if (lag.consumer_id) assigned.set(lag.consumer_id, [...(assigned.get(lag.consumer_id) || []), lag.topic_name + "-" + lag.partition_id]);
+    const places = (partitions, count) => partitions.map(each => each.topic_name + "-" + each.partition_id).join(", ") + (count > partitions.length ? ", … (" + number(count) + ")" : "");
+    const moving = member => [["gives up ", member.gives_up], ["waits for ", member.waits_for]].filter(([, partitions]) => partitions.length).map(([what, partitions]) => what + places(partitions)).join("; ");
     bar.hidden = false;
-    patch(shown, el("div", { className: "tiles" }, [[words(described.state), "state"], [words(described.type), "type"], [described.partition_assignor || "–", "assignor"], [number(members.data.length), "members"], [number(total), "records behind"]].map(([value, label]) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)))),
+    patch(shown, el("div", { className: "tiles" }, [[words(described.state), "state"], [words(described.type), "type"], [described.partition_assignor || "–", "assignor"], ...(described.group_epoch === null ? [] : [[number(described.group_epoch), "epoch"]]), [number(members.data.length), "members"], [number(total), "records behind"]].map(([value, label]) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)))),
       section("Lag by partition", table([["partition", "mono"], ["committed", "num"], ["next offset", "num"], ["lag", "num"], [""], ["member", "mono"]], lags.data.map(lag => [link("topic", { name: lag.topic_name }, lag.topic_name + "-" + lag.partition_id), number(lag.current_offset), number(lag.log_end_offset), number(lag.lag), el("meter", { value: lag.lag / most, title: number(lag.lag) + " records" }), lag.client_id ? lag.client_id + " " + (lag.instance_id || "") : ""]), "Nothing is committed.")),
-      section("Members", table([["client", "mono"], ["host", "mono"], ["instance", "mono"], ["member id", "mono"], ["partitions with commits", "wide mono"]], members.data.map(member => [member.client_id, member.host, member.instance_id || "", member.consumer_id, (assigned.get(member.consumer_id) || []).join(", ")]), "No consumer is a member now.")));
+      section("Members", table([["client", "mono"], ["host", "mono"], ["instance", "mono"], ["member id", "mono"], ["protocol"], ["epoch", "num"], ["partitions", "wide mono"], ["on its way", "mono"]], members.data.map(member => [member.client_id, member.host, member.instance_id || "", member.consumer_id, words(member.protocol), member.member_epoch === null ? "–" : number(member.member_epoch), places(member.partitions, member.partitions_count), moving(member)]), "No consumer is a member now.")));
   };
   return refresh;
 }

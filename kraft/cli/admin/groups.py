@@ -84,7 +84,8 @@ def describe(
     for group in described:
         facts = (
             f"type={group['type']}  state={group['state']}  assignor={group['assignor'] or '-'}  "
-            f"coordinator={group['coordinator']}  lag={group['total_lag']}"
+            + ("" if group["epoch"] is None else f"epoch={group['epoch']}  ")
+            + f"coordinator={group['coordinator']}  lag={group['total_lag']}"
         )
         rows = [
             (
