@@ -1,5 +1,5 @@
 """Syncs of data logs, grouped: whoever needs a log durable queues here; one worker per log directory syncs
-everything queued before it, and one wake-up releases all.
+what was queued before it, up to WAITERS_PER_ROUND at once, and one wake-up releases all of them.
 
 A sync that fails is never tried again: the directory goes offline, and everybody who waits for it, now or later, is
 told. A log that was deleted while it was being synced proves nothing about its disk.
@@ -16,6 +16,9 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.storage.flush_state import FlushJob
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
+
+WAITERS_PER_ROUND = 100
+"""Their logs' files are opened in one step of the loop."""
 
 
 class _Waiter:
@@ -95,8 +98,9 @@ class LogFlusher:
         queue = self._queues[path]
         while True:
             await queue.wanted.wait()
-            queue.wanted = trio.Event()
-            waiters, queue.waiters = queue.waiters, []
+            waiters, queue.waiters = queue.waiters[:WAITERS_PER_ROUND], queue.waiters[WAITERS_PER_ROUND:]
+            if not queue.waiters:
+                queue.wanted = trio.Event()
             failures = await self._sync(path, queue, waiters) if queue.failure is None else {}
             for waiter in waiters:
                 waiter.failure = queue.failure or failures.get(waiter.log)

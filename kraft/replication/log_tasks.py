@@ -146,7 +146,7 @@ class LogTasks:
                 raise
 
     async def flush_due(self) -> None:
-        """Flush logs whose flush.ms has passed."""
+        """Flush logs whose flush.ms has passed, and closed segments that nobody flushed."""
         now_ms = self._world.clock.wall_ms()
         for done, log in enumerate(self._logs.logs()):
             if log.flush_is_due(now_ms) and self._logs.get(log.topic_partition) is log:

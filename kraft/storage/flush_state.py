@@ -27,6 +27,9 @@ way."""
 NEVER_WRITTEN = 0
 UNKNOWN_VERSION = -1
 NOT_CLOSED = -1
+CLOSED_FLUSH_MS = 1000
+"""A roll has the closed segment flushed. Where that did not come about, as the node was killed or out of resources, it
+is made up for after this time."""
 
 
 class FlushJob:
@@ -146,9 +149,13 @@ class FlushState:
         return point - 1 if ends_segment and point > self._local.segments[0].base_offset else point
 
     def is_due(self, log_end_offset: int, config: LogConfig, now_ms: int) -> bool:
-        """Whether flush.messages or flush.ms demands a flush."""
+        """Whether flush.messages or flush.ms demands a flush, or a closed segment waits for one."""
         unflushed = log_end_offset - self.recovery_point
-        return unflushed >= config.flush_messages or (unflushed > 0 and now_ms - self.last_flush_ms >= config.flush_ms)
+        if unflushed <= 0:
+            return False
+        closed_waits = self.recovery_point < self._local.active_segment.base_offset
+        after_ms = min(config.flush_ms, CLOSED_FLUSH_MS) if closed_waits else config.flush_ms
+        return unflushed >= config.flush_messages or now_ms - self.last_flush_ms >= after_ms
 
     def truncated_to(self, offset: int) -> None:
         """The log ends at `offset` now, or is about to be truncated to it."""

@@ -593,7 +593,7 @@ class UnifiedLog:
     # Flush and close
 
     def flush_is_due(self, now_ms: int) -> bool:
-        """Whether flush.messages or flush.ms demands a flush."""
+        """Whether flush.messages or flush.ms demands a flush, or a closed segment waits for one."""
         return self.flush_state.is_due(self.log_end_offset, self.config, now_ms)
 
     def flush(self, up_to: int | None = None, *, now_ms: int | None = None) -> None:

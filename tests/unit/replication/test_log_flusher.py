@@ -9,6 +9,7 @@ import trio
 
 from kraft.common.errors import ApiError, OutOfResources, StorageError
 from kraft.protocol.error_codes import ErrorCode
+from kraft.replication.log_flusher import WAITERS_PER_ROUND
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import Broker, batch, broker, simulate
@@ -29,6 +30,21 @@ def test_one_sync_releases_all_who_waited_before_it() -> None:
                     nursery.start_soon(flusher.flush, made.partition("t", index).log)
             assert flusher.syncs == 1
             assert all(made.partition("t", index).log.recovery_point == 1 for index in range(3))
+
+    simulate(play)
+
+
+def test_more_logs_than_one_step_may_open_are_synced_in_rounds() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            count = 2 * WAITERS_PER_ROUND + 1
+            made.topic("t", count)
+            flusher = made.replicas.flusher
+            for index in range(count):
+                append(made, index=index)
+            assert await flusher.flush_all(made.partition("t", index).log for index in range(count)) == {}
+            assert flusher.syncs == 3
+            assert all(made.partition("t", index).log.recovery_point == 1 for index in range(count))
 
     simulate(play)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraft.storage.flush_state import NOT_CLOSED
+from kraft.storage.flush_state import CLOSED_FLUSH_MS, NOT_CLOSED
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.unified_log import UnifiedLog
@@ -84,6 +84,21 @@ def test_a_flush_is_due_by_messages_or_by_time(machine: Machine) -> None:
     assert not state.is_due(1, config, NOW_MS + 99)
     assert state.is_due(1, config, NOW_MS + 100)
     assert state.is_due(2, config, NOW_MS)
+
+
+def test_a_closed_segment_that_its_roll_did_not_get_flushed_is_due_after_a_while(machine: Machine) -> None:
+    """The killed node's flush never came, the topic is not written to any more, and what is not durable is not
+    compacted."""
+    log = machine.log()
+    append(log, 2)
+    log.roll(NOW_MS)
+    append(log, 1)
+    machine.kill()
+    log = machine.log()
+    assert not log.flush_is_due(NOW_MS + CLOSED_FLUSH_MS - 1)
+    assert log.flush_is_due(NOW_MS + CLOSED_FLUSH_MS)
+    log.flush(2)
+    assert not log.flush_is_due(NOW_MS + CLOSED_FLUSH_MS), "the active segment waits for its roll"
 
 
 @pytest.mark.parametrize(("clean", "closed_at"), [(True, 5), (False, NOT_CLOSED)])
