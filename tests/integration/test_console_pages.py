@@ -170,6 +170,21 @@ def test_an_address_without_a_page_says_so(node: RunningNode, tab: Browser, name
     assert tab.complaints == []
 
 
+@pytest.mark.parametrize(
+    ("address", "what", "listed"),
+    [("topic", "topic", "topics"), ("messages?partition=0", "topic", "topics"), ("group", "group", "groups")]
+    + [("broker?id=", "broker", "brokers")],
+)
+def test_an_address_that_names_nothing_says_what_it_lacks(
+    node: RunningNode, tab: Browser, address: str, what: str, listed: str
+) -> None:
+    tab.open(f"{node.admin}/ui/{address}")
+    tab.until("document.querySelector('#page[data-ready=none]')")
+    assert f"This address does not say which {what}:" in tab.text()
+    assert tab.run("document.querySelector('#page a').getAttribute('href')") == f"/ui/{listed}"
+    assert tab.complaints == []
+
+
 def test_the_overview_asks_only_for_what_is_new(node: RunningNode, tab: Browser) -> None:
     tab.open(f"{node.admin}/")
     tab.until("document.querySelector('#page[data-ready=overview]')")

@@ -1,5 +1,5 @@
 // Chooses the page by the address, draws it again while it is looked at, and keeps the menu.
-import { address, cluster, el, note, patch, request, segment } from "/assets/lib.js";
+import { address, cluster, el, link, note, patch, request, segment } from "/assets/lib.js";
 import { overview } from "/assets/overview.js";
 import { topic, topics } from "/assets/topics.js";
 import { messages } from "/assets/messages.js";
@@ -10,6 +10,8 @@ import { config, quotas, transactions, users } from "/assets/settings.js";
 const PAGES = new Map(Object.entries({ overview, topics, topic, messages, groups, group, brokers, broker, quorum, tasks, config, transactions, users, quotas }));
 const MENU = ["overview", "topics", "groups", "brokers", "quorum", "tasks", "config", "transactions", "users", "quotas"];
 const PARENT = new Map([["topic", "topics"], ["messages", "topics"], ["group", "groups"], ["broker", "brokers"]]);
+// The parameter without which a page has nothing to show.
+const NEEDS = new Map([["topic", "name"], ["group", "id"], ["broker", "id"], ["messages", "topic"]]);
 const REFRESH_MS = 3000, HIDDEN_MS = 15000;
 const main = document.getElementById("main");
 let visit = 0;
@@ -35,6 +37,12 @@ async function show() {
   const trouble = el("div"), place = el("div", { id: "page" });
   main.replaceChildren(trouble, place);
   if (!page) { place.append(note("There is no such page.", "bad")); place.dataset.ready = "none"; return; }
+  if (NEEDS.has(name) && !parameters[NEEDS.get(name)]) {
+    const list = PARENT.get(name);
+    place.append(note("This address does not say which " + (name === "messages" ? "topic" : name) + ": it ends with ?" + NEEDS.get(name) + "=…", "bad"), el("p", {}, link(list, {}, "All " + list)));
+    place.dataset.ready = "none";
+    return;
+  }
   const current = () => mine === visit;
   const guarded = async deed => {
     try { await deed(); if (current()) trouble.replaceChildren(); return true; } catch (problem) {
