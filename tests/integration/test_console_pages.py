@@ -172,8 +172,12 @@ def test_an_address_without_a_page_says_so(node: RunningNode, tab: Browser, name
 
 @pytest.mark.parametrize(
     ("address", "what", "listed"),
-    [("topic", "topic", "topics"), ("messages?partition=0", "topic", "topics"), ("group", "group", "groups")]
-    + [("broker?id=", "broker", "brokers")],
+    [
+        ("topic", "topic", "topics"),
+        ("messages?partition=0", "topic", "topics"),
+        ("group", "group", "groups"),
+        ("broker?id=", "broker", "brokers"),
+    ],
 )
 def test_an_address_that_names_nothing_says_what_it_lacks(
     node: RunningNode, tab: Browser, address: str, what: str, listed: str
