@@ -19,6 +19,7 @@ from kraft.handlers.partition_reader import PartitionReader
 from kraft.handlers.permissions import ASKS_INSIDE
 from kraft.handlers.registry import BROKER, Handler, RequestContext, between
 from kraft.handlers.throttling import user_of, wait_ms
+from kraft.metadata.quota_keys import CONSUMER_BYTE_RATE
 from kraft.network.reply import Reply
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -267,7 +268,7 @@ class PendingFetch:
             size = sum(result.size for result in results)
             seconds, in_time = quotas.fetched(user_of(context), context.client_id or "", size)
             self._is_too_early = not in_time
-        return wait_ms(context, quotas, seconds)
+        return wait_ms(context, quotas, seconds, CONSUMER_BYTE_RATE)
 
     def _partitions(self) -> list[Partition]:
         """Those that are here. The next read reports the others."""

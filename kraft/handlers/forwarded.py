@@ -19,7 +19,8 @@ from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visib
 from kraft.handlers.controller_items import check_item_count
 from kraft.handlers.permissions import ASKED_BY_CONTROLLER, ASKS_INSIDE, OnCluster, PermissionCheck, on_topics
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
-from kraft.handlers.throttling import user_of
+from kraft.handlers.throttling import throttle, user_of
+from kraft.metadata.quota_keys import CONTROLLER_MUTATION_RATE
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -246,6 +247,8 @@ def _delegate_mutation(
             _context_of(context, node, charge.charge),
         )
         response.throttle_time_ms = charge.wait_ms
+        if charge.wait_ms:
+            node.mutations.report(throttle(context, CONTROLLER_MUTATION_RATE, charge.wait_ms / 1000))
         return response
 
     return serve

@@ -21,6 +21,7 @@ from kraft.handlers.permissions import ASKS_INSIDE
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.throttling import user_of, wait_ms
 from kraft.handlers.transactional_produce import TransactionalProduce, VerificationFailed
+from kraft.metadata.quota_keys import PRODUCER_BYTE_RATE
 from kraft.network.reply import NO_REPLY, SCRATCH_BYTES, FirstStage, Reply, Staged
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -466,14 +467,12 @@ class PendingProduce:
         return Reply((), waits) if waits else NO_REPLY
 
     def _reply(self) -> Reply:
-        response, waits = self._response(), self._wait_ms()
-        response.throttle_time_ms = waits
-        return encode_reply(self._context, response, waits)
+        response = self._response()
+        return encode_reply(self._context, response, response.throttle_time_ms)
 
     async def _reply_in_turns(self) -> Reply:
-        response, waits = self._response(), self._wait_ms()
-        response.throttle_time_ms = waits
-        return await encode_reply_in_turns(self._context, response, waits)
+        response = self._response()
+        return await encode_reply_in_turns(self._context, response, response.throttle_time_ms)
 
     def _wait_ms(self) -> int:
         """How long the client has to wait for what it has produced."""
@@ -481,10 +480,10 @@ class PendingProduce:
         seconds = 0.0
         if quotas.limits_producers:
             seconds = quotas.produced(user_of(context), context.client_id or "", self._size)
-        return wait_ms(context, quotas, seconds) if seconds or context.meter is not None else 0
+        return wait_ms(context, quotas, seconds, PRODUCER_BYTE_RATE) if seconds or context.meter is not None else 0
 
     def _response(self) -> ProduceResponse:
-        response = ProduceResponse(responses=self._answers)
+        response = ProduceResponse(responses=self._answers, throttle_time_ms=self._wait_ms())
         if self._failed and self._context.api_version >= LEADER_HINT_VERSION:
             leaders = {
                 answer.current_leader.leader_id

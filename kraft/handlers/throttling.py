@@ -10,7 +10,9 @@ import math
 from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Any
 
+from kraft.metadata.quota_keys import REQUEST_PERCENTAGE
 from kraft.network.reply import Reply
+from kraft.quota.throttle import Throttle
 
 if TYPE_CHECKING:
     from kraft.handlers.registry import RequestContext
@@ -75,9 +77,22 @@ def user_of(context: RequestContext) -> str:
     return context.principal.partition(":")[2]
 
 
-def wait_ms(context: RequestContext, quotas: ClientQuotas, seconds: float = 0.0) -> int:
-    """What a request's client has to wait: `seconds` for what it used, or longer for its time on the loop."""
+def throttle(context: RequestContext, quota: str, seconds: float) -> Throttle:
+    """That a request's client has to wait for a quota."""
+    peer = context.peer
+    return Throttle(quota, peer.listener, peer.host, seconds, context.principal, context.client_id or "")
+
+
+def wait_ms(
+    context: RequestContext, quotas: ClientQuotas, seconds: float = 0.0, quota: str = REQUEST_PERCENTAGE
+) -> int:
+    """What a request's client has to wait: `seconds` for what it used of `quota`, or longer for its time on the loop.
+    A wait is told."""
     meter = context.meter
     if meter is not None and not meter.is_exempt:
-        seconds = max(seconds, quotas.use_time(user_of(context), context.client_id or "", meter.seconds))
+        owed = quotas.use_time(user_of(context), context.client_id or "", meter.seconds)
+        if owed > seconds:
+            seconds, quota = owed, REQUEST_PERCENTAGE
+    if seconds > 0:
+        quotas.report(throttle(context, quota, seconds))
     return math.ceil(seconds * 1000)

@@ -36,7 +36,7 @@ class ConnectionLimits:
 class ConnectionPace(Protocol):
     """How fast addresses may connect."""
 
-    def connect(self, address: str) -> float:
+    def connect(self, address: str, listener: str) -> float:
         """Count a connection from `address`, unless it comes too early: how many seconds too early, else 0."""
 
 

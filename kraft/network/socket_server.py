@@ -152,7 +152,7 @@ class SocketServer:
                 self._refusals.warning("connection refused", listener=self.name, peer=stream.peer, reason=refusal)
                 stream.close()
                 continue
-            if self._pace is not None and (seconds := self._pace.connect(stream.peer)) > 0:
+            if self._pace is not None and (seconds := self._pace.connect(stream.peer, self.name)) > 0:
                 self._counts.refused += 1
                 self._hold_early(stream, seconds, nursery)
                 continue

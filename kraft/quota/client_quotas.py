@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from kraft.common.errors import ApiError
 from kraft.metadata.image.client_quotas_image import ClientQuotasImage
 from kraft.metadata.quota_keys import (
+    CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
@@ -21,6 +22,7 @@ from kraft.metadata.quota_keys import (
 from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.quota.quota_limits import AddressLimits, QuotaLimits, Share
 from kraft.quota.rates import TokenBucket, WindowedRate
+from kraft.quota.throttle import Report, Throttle, ignore
 
 if TYPE_CHECKING:
     from kraft.common.config.node_config import NodeConfig
@@ -111,7 +113,8 @@ class RateQuota:
 class ClientQuotas:
     """The quotas of a broker's clients. Owned by the node's loop."""
 
-    def __init__(self, config: NodeConfig, clock: Clock) -> None:
+    def __init__(self, config: NodeConfig, clock: Clock, report: Report = ignore) -> None:
+        """`report` hears of clients that have to wait."""
         samples, seconds = config.integer("quota.window.num"), config.integer("quota.window.size.seconds")
         nothing = ClientQuotasImage()
 
@@ -121,7 +124,8 @@ class ClientQuotas:
         self._producer = rate_quota(PRODUCER_BYTE_RATE)
         self._consumer = rate_quota(CONSUMER_BYTE_RATE)
         self._time = rate_quota(REQUEST_PERCENTAGE)
-        self.connections = ConnectionQuota(samples, seconds, clock)
+        self.report = report
+        self.connections = ConnectionQuota(samples, seconds, clock, report)
         self.limits_producers = self.limits_consumers = self.limits_time = False
         """Whether anybody has such a quota. Nothing is counted or measured for one that nobody has."""
         self._image = nothing
@@ -157,9 +161,10 @@ class ClientQuotas:
 class ConnectionQuota:
     """How fast an address may connect (KIP-612)."""
 
-    __slots__ = ("_clock", "_limits", "_rates")
+    __slots__ = ("_clock", "_limits", "_rates", "_report")
 
-    def __init__(self, samples: int, window_seconds: int, clock: Clock) -> None:
+    def __init__(self, samples: int, window_seconds: int, clock: Clock, report: Report = ignore) -> None:
+        self._report = report
         self._limits = AddressLimits(ClientQuotasImage())
         self._clock = clock
         self._rates: _Kept[str, WindowedRate] = _Kept(lambda: WindowedRate(samples, window_seconds))
@@ -167,8 +172,8 @@ class ConnectionQuota:
     def take_limits(self, limits: AddressLimits) -> None:
         self._limits = limits
 
-    def connect(self, address: str) -> float:
-        """Count a connection from `address`, unless it comes too early: how many seconds too early, else 0."""
+    def connect(self, address: str, listener: str) -> float:
+        """See `kraft.network.limits.ConnectionPace`."""
         limit = self._limits.find(address) if self._limits else None
         if limit is None:
             return 0.0
@@ -177,13 +182,16 @@ class ConnectionQuota:
         seconds = rate.seconds_over(limit, now)
         if seconds > 0:
             rate.record(-1, now)
+            self._report(Throttle(CONNECTION_CREATION_RATE, listener, address, seconds))
         return seconds
 
 
 class MutationQuotas:
     """How many partitions clients may have made and deleted, on the active controller (KIP-599)."""
 
-    def __init__(self, config: NodeConfig, clock: Clock) -> None:
+    def __init__(self, config: NodeConfig, clock: Clock, report: Report = ignore) -> None:
+        """`report` hears of clients that have to wait."""
+        self.report = report
         self._clock = clock
         self._burst_seconds = config.integer("controller.quota.window.num") * config.integer(
             "controller.quota.window.size.seconds"

@@ -1,5 +1,5 @@
 """Who was denied what, and who changed access control entries, configurations, quotas and credentials: one event each,
-to the log and the node's journal.
+to the log and the node's journal. Logins and waits for quotas have accounts of their own.
 
 Denials are bounded: a client that asks in a loop must not push everything else out of log and journal.
 """
@@ -25,6 +25,7 @@ from kraft.security.acls import (
 from kraft.security.authorizer import Authorizer
 from kraft.server.event_journal import EventJournal, EventKind
 from kraft.server.login_audit import PERIOD_SECONDS, TOLD_MAX, LoginAudit
+from kraft.server.throttle_audit import ThrottleAudit
 
 if TYPE_CHECKING:
     from kraft.common.logging import Loggers
@@ -47,6 +48,7 @@ class AuditLog:
         self._events = events
         self._log = loggers.get("security")
         self.logins = LoginAudit(events, self._log, clock)
+        self.throttles = ThrottleAudit(events, loggers.get("quotas"), clock)
         self._denials = FewAtATime(clock, TOLD_MAX, PERIOD_SECONDS)
 
     def handle_denied(self, principal: str, host: str, operation: int, kind: int, name: str) -> None:

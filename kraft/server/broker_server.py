@@ -137,7 +137,8 @@ class BrokerServer(ReplicaListener):
             self._published,
             loggers.get("metadata"),
         )
-        self.quotas, self.audit = ClientQuotas(config, world.clock), AuditLog(events, loggers, world.clock)
+        self.audit = AuditLog(events, loggers, world.clock)
+        self.quotas = ClientQuotas(config, world.clock, self.audit.throttles.take)
         self.authorizer = make_authorizer(config, self.audit)
         self.services = services = BrokerServices(
             world=world,

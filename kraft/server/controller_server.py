@@ -91,7 +91,7 @@ class ControllerServer:
         self.audit = AuditLog(events, loggers, world.clock)
         authorizer = make_authorizer(config, self.audit)
         self.registry = controller_registry(authorizer)
-        mutations = MutationQuotas(config, world.clock)
+        mutations = MutationQuotas(config, world.clock, self.audit.throttles.take)
         self.services = ControllerServices(
             world=world,
             configs=ConfigView(config),

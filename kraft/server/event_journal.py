@@ -57,9 +57,12 @@ class EventKind:
     QUOTA_CHANGED: Final = "quota.changed"
     # principal, host, user, mechanism, change (set, delete): active controller
     CREDENTIAL_CHANGED: Final = "credential.changed"
-    # listener, mechanism, host, user (claimed), failure (credentials, mechanism, tls, principal), reason, untold: on
-    # the node that was asked
+    # listener, mechanism, host, user (claimed), failure (credentials, mechanism, request, tls, principal), reason,
+    # untold: on the node that was asked
     LOGIN_FAILED: Final = "login.failed"
+    # listener, quota (its key), principal and client_id (empty where a connection came too early), host, wait_ms, waits
+    # (of this client, since it was told), untold: on the node whose quota it is
+    CLIENT_THROTTLED: Final = "client.throttled"
     # topic, partition, replica, leader, leader_epoch, start_offset, end_offset, high_watermark: on its node
     REPLICA_TRUNCATED: Final = "replica.truncated"
 

@@ -26,7 +26,7 @@ from kraft.server.remote_requests import RemoteRequests
 
 if TYPE_CHECKING:
     from kraft.metadata.image.metadata_image import MetadataImage
-    from kraft.server.login_audit import LoginAudit
+    from kraft.server.audit import AuditLog
     from kraft.server.node import Node
 
 Number = Callable[[], float]
@@ -45,6 +45,7 @@ class NodeMetrics:
         self._register_controller()
         self._register_background_work()
         self._register_logins()
+        self._register_throttles()
         self._register_raft()
         if node.broker is not None:
             self._register_broker()
@@ -146,18 +147,32 @@ class NodeMetrics:
             "kraft_logins_total",
             "Logins (SASL) that succeeded.",
             ("listener", "mechanism"),
-            lambda: [series for audit in self._logins() for series in audit.successes()],
+            lambda: [series for audit in self._audits() for series in audit.logins.successes()],
         )
         self._registry.counters(
             "kraft_failed_logins_total",
             "Logins and TLS handshakes that failed, by kind of failure. Of further addresses together: other.",
             ("listener", "mechanism", "host", "failure"),
-            lambda: [series for audit in self._logins() for series in audit.failures()],
+            lambda: [series for audit in self._audits() for series in audit.logins.failures()],
         )
 
-    def _logins(self) -> list[LoginAudit]:
+    def _register_throttles(self) -> None:
+        self._registry.counters(
+            "kraft_throttles_total",
+            "Times that a client had to wait for a quota.",
+            ("listener", "quota"),
+            lambda: [series for audit in self._audits() for series in audit.throttles.waits()],
+        )
+        self._registry.counters(
+            "kraft_throttle_seconds_total",
+            "How long clients had to wait for their quotas, together.",
+            ("listener", "quota"),
+            lambda: [series for audit in self._audits() for series in audit.throttles.seconds()],
+        )
+
+    def _audits(self) -> list[AuditLog]:
         roles = (self._node.broker, self._node.controller)
-        return [role.audit.logins for role in roles if role is not None]
+        return [role.audit for role in roles if role is not None]
 
     def _background_failures(self) -> Iterator[tuple[tuple[str, ...], float]]:
         sums: dict[str, int] = {}

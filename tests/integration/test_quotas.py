@@ -4,9 +4,11 @@ as its quota is a matter of the machine, and not tested here."""
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import struct
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -44,7 +46,7 @@ EXPECTED = SIZE * (COUNT - ON_THE_WAY) / LIMIT - SPAN
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     settings = ("group.initial.rebalance.delay.ms=0", "quota.window.num=2", "controller.quota.window.num=3")
     arguments = [word for setting in settings for word in ("--set", setting)]
-    with NodeProcess(tmp_path_factory.mktemp("node"), *arguments) as node:
+    with NodeProcess(tmp_path_factory.mktemp("node"), *arguments, admin=True) as node:
         admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
         for future in admin.create_topics([NewTopic("t", 1, 1)]).values():
             future.result(SECONDS_MAX)
@@ -114,6 +116,12 @@ def aiokafka(bootstrap: str) -> None:
     asyncio.run(run())
 
 
+def brokers(statistics: str) -> list[dict[str, Any]]:
+    """What librdkafka tells of each broker."""
+    told: list[dict[str, Any]] = list(json.loads(statistics)["brokers"].values())
+    return told
+
+
 @pytest.mark.parametrize("client", [confluent, kafka_python, aiokafka], ids=lambda client: client.__name__)
 def test_a_producer_gets_no_more_than_its_quota(node: NodeProcess, client: Callable[[str], None]) -> None:
     name = client.__name__.replace("_", "-")
@@ -121,6 +129,40 @@ def test_a_producer_gets_no_more_than_its_quota(node: NodeProcess, client: Calla
     began = time.monotonic()
     client(node.bootstrap)
     assert time.monotonic() - began > 0.9 * EXPECTED
+
+
+def test_a_producer_that_waits_is_told_once_and_each_of_its_waits_counts(node: NodeProcess) -> None:
+    def page(path: str) -> str:
+        with urllib.request.urlopen(f"{node.admin_url}{path}", timeout=SECONDS_MAX) as answer:
+            return answer.read().decode()
+
+    def counter(name: str) -> float:
+        series = f'{name}{{listener="PLAINTEXT",quota="producer_byte_rate"}} '
+        return sum(float(line.removeprefix(series)) for line in page("/metrics").splitlines() if line.startswith(series))
+
+    before = counter("kraft_throttles_total"), counter("kraft_throttle_seconds_total")
+    limit(node, "producer_byte_rate", LIMIT, client_id="watched")
+    told = list[int]()
+    producer = Producer(
+        {
+            "bootstrap.servers": node.bootstrap,
+            "client.id": "watched",
+            "batch.size": SIZE,
+            "statistics.interval.ms": 100,
+            "stats_cb": lambda text: told.append(max(each["throttle"]["max"] for each in brokers(text))),
+            "log_level": 0,
+        }
+    )
+    for _ in range(COUNT):
+        producer.produce("t", bytes(SIZE))
+        producer.poll(0)
+    assert producer.flush(SECONDS_MAX) == 0
+    events = [event["fields"] for event in json.loads(page("/v1/events"))["data"] if event["kind"] == "client.throttled"]
+    [fields] = [each for each in events if each["client_id"] == "watched"]
+    assert (fields["quota"], fields["principal"]) == ("producer_byte_rate", "User:ANONYMOUS")
+    assert fields["wait_ms"] > 0
+    assert counter("kraft_throttles_total") > before[0] + 1
+    assert counter("kraft_throttle_seconds_total") - before[1] >= max(told) / 1000 > 0
 
 
 def test_a_client_that_passes_over_its_wait_gets_no_more(node: NodeProcess) -> None:

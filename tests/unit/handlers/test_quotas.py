@@ -41,6 +41,11 @@ def fetch(wait_ms: int = 0, **fields: Any) -> FetchRequest:
     return FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=10 << 20, session_epoch=-1, topics=topics, **fields)
 
 
+def waits_of(made: Broker) -> dict[str, float]:
+    """How often clients waited, by quota."""
+    return {quota: count for (_, quota), count in made.server.audit.throttles.waits()}
+
+
 async def reply_to(made: Broker, request: Any, version: int) -> Reply:
     outcome = made.dispatch(request, version)
     return outcome if isinstance(outcome, Reply) else await outcome
@@ -74,6 +79,7 @@ def test_a_producer_beyond_its_quota_is_told_and_its_connection_is_muted() -> No
         assert again.throttle_ms > throttles[-1], "a client that connects anew owes what it owed before"
         await made.world.clock.sleep(20)
         assert (await reply_to(made, produce(BIG), PRODUCE)).throttle_ms == 0
+        assert waits_of(made) == {"producer_byte_rate": 2 + sum(wait > 0 for wait in throttles)}
         limit(made, "producer_byte_rate", None, client_id="client")
         for _ in range(30):
             assert (await reply_to(made, produce(BIG), PRODUCE)).throttle_ms == 0
@@ -117,6 +123,7 @@ def test_a_consumer_beyond_its_quota_gets_no_records_until_it_has_waited() -> No
         assert sizes[0] > 4 * BIG
         assert waits[0] == 0
         assert sizes[2:] == [0, 0]
+        assert waits_of(made) == {"consumer_byte_rate": sum(wait > 0 for wait in waits)}
         assert min(waits[2:]) > 0
         await made.world.clock.sleep(waits[-1] / 1000)
         await made.world.clock.sleep(10)
@@ -189,6 +196,7 @@ def test_a_client_that_takes_the_nodes_time_waits_a_second_at_most_whatever_it_a
         assert (await reply_to(made, fetch(replica_id=2), FETCH)).throttle_ms == 0
         waiting = decoded(ApiKey.FETCH, FETCH, await reply_to(made, fetch(wait_ms=500), FETCH))
         assert waiting.throttle_time_ms == 1000
+        assert waits_of(made) == {"request_percentage": 2 * len(requests) + 1}
         assert waiting.responses[0].partitions[0].records
 
     play(scenario)
