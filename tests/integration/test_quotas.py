@@ -138,7 +138,9 @@ def test_a_producer_that_waits_is_told_once_and_each_of_its_waits_counts(node: N
 
     def counter(name: str) -> float:
         series = f'{name}{{listener="PLAINTEXT",quota="producer_byte_rate"}} '
-        return sum(float(line.removeprefix(series)) for line in page("/metrics").splitlines() if line.startswith(series))
+        return sum(
+            float(line.removeprefix(series)) for line in page("/metrics").splitlines() if line.startswith(series)
+        )
 
     before = counter("kraft_throttles_total"), counter("kraft_throttle_seconds_total")
     limit(node, "producer_byte_rate", LIMIT, client_id="watched")
@@ -157,7 +159,9 @@ def test_a_producer_that_waits_is_told_once_and_each_of_its_waits_counts(node: N
         producer.produce("t", bytes(SIZE))
         producer.poll(0)
     assert producer.flush(SECONDS_MAX) == 0
-    events = [event["fields"] for event in json.loads(page("/v1/events"))["data"] if event["kind"] == "client.throttled"]
+    events = [
+        event["fields"] for event in json.loads(page("/v1/events"))["data"] if event["kind"] == "client.throttled"
+    ]
     [fields] = [each for each in events if each["client_id"] == "watched"]
     assert (fields["quota"], fields["principal"]) == ("producer_byte_rate", "User:ANONYMOUS")
     assert fields["wait_ms"] > 0
