@@ -14,6 +14,9 @@ from kraft.common.errors import ApiError
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.records.builder import Record, build_batch
+from kraft.protocol.records.record_batch import batches
+from kraft.storage.log_files import LOG_SUFFIX
 from kraft.storage.record_validator import RecordsRejected
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import Universe
@@ -42,6 +45,17 @@ def play(body: Callable[[Universe, Broker], Awaitable[None]], **configs: str) ->
         async with broker(universe) as made:
             made.topic("t", **configs)
             append(made)
+            await body(universe, made)
+
+    simulate(run)
+
+
+def play_compacted(body: Callable[[Universe, Broker], Awaitable[None]]) -> None:
+    """With an empty log that is cleaned as soon as anything of it is dirty."""
+
+    async def run(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t", cleanup_policy="compact", min_cleanable_dirty_ratio="0")
             await body(universe, made)
 
     simulate(run)
@@ -316,3 +330,94 @@ def test_the_cleaner_looks_again_after_the_backoff(backoff_ms: str, is_cleaned: 
             nursery.cancel_scope.cancel()
 
     play(body)
+
+
+async def clean(universe: Universe, made: Broker) -> int:
+    """Close the segment, and have the cleaner take the log until it is no longer due. How often it did."""
+    log_of(made).roll(made.world.clock.wall_ms())
+    await made.replicas.flusher.flush(log_of(made))
+    before = len(made.events)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.server.log_tasks.cleaner.run)
+        await universe.sleep(10)
+        nursery.cancel_scope.cancel()
+    return sum(event["event"] == "log cleaned" for event in made.events[before:])
+
+
+def append_keys(made: Broker, *keys: bytes, value: bytes | None = b"v") -> None:
+    now = made.world.clock.wall_ms()
+    data = build_batch([Record(offset, now, key, value, ()) for offset, key in enumerate(keys)])
+    made.partition("t").append(memoryview(data), 1, now, 0)
+
+
+def keys_of(made: Broker) -> list[bytes]:
+    """Of all records that are left, in order."""
+    files = [made.world.files.open(segment.path(LOG_SUFFIX)) for segment in log_of(made).segments if segment.size]
+    return [
+        bytes(record.key or b"")
+        for file in files
+        for found in batches(file.pread(file.size(), 0))
+        for record in found.records()
+    ]
+
+
+def test_tombstones_go_after_the_retention() -> None:
+    async def body(universe: Universe, made: Broker) -> None:
+        for retention in ("1000000", "5000"):
+            alter(made, "log.cleaner.delete.retention.ms", retention)
+            append_keys(made, retention.encode(), value=None)
+            for filler in (b"x", b"y"):
+                append_keys(made, filler)
+                assert await clean(universe, made) == 1
+        assert keys_of(made) == [b"1000000", b"x", b"y"]
+
+    play_compacted(body)
+
+
+@pytest.mark.parametrize(
+    ("name", "few", "many", "others"),
+    [
+        ("log.cleaner.dedupe.buffer.size", "1100000", "11000000", {"log.cleaner.io.buffer.load.factor": "0.01"}),
+        ("log.cleaner.io.buffer.load.factor", "0.01", "0.1", {"log.cleaner.dedupe.buffer.size": "1100000"}),
+    ],
+)
+def test_one_cleaning_knows_as_many_keys_as_there_is_memory_for(
+    name: str, few: str, many: str, others: dict[str, str]
+) -> None:
+    """A key takes 160 bytes."""
+
+    async def body(universe: Universe, made: Broker) -> None:
+        for key, value in others.items():
+            alter(made, key, value)
+        keys = [b"%d" % number for number in range(100)]
+        for value, cleanings in ((few, 3), (many, 1)):
+            alter(made, name, value)
+            for _ in range(2):
+                append_keys(made, *keys)
+            assert await clean(universe, made) == cleanings
+            assert sorted(keys_of(made)) == sorted(keys)
+
+    play_compacted(body)
+
+
+def test_the_cleaner_writes_as_much_at_once_as_it_has_a_buffer_for() -> None:
+    async def body(universe: Universe, made: Broker) -> None:
+        disk, appends = universe.disk("broker"), list[str]()
+        check = disk.check_faults
+
+        def overhear(operation: str, path: str) -> None:
+            if operation == "append" and ".log.cleaned" in path:
+                appends.append(path)
+            check(operation, path)
+
+        disk.check_faults = overhear  # type: ignore[method-assign]
+        for number in range(100):
+            append_keys(made, b"%d" % number, value=bytes(10_000))
+        for size, count in (("400000", 6), ("4000000", 1)):
+            alter(made, "log.cleaner.io.buffer.size", size)
+            append_keys(made, b"again")
+            appends.clear()
+            await clean(universe, made)
+            assert len(appends) == count
+
+    play_compacted(body)
