@@ -21,6 +21,12 @@ SEEDS = range(40 if SOAK else 5)
 STEPS = 60 if SOAK else 40
 LEVELS = (0, 1, 2)
 SETTINGS = {"transaction.state.log.num.partitions": "4", "offsets.topic.num.partitions": "4"}
+KAFKA_SETTINGS = {
+    **SETTINGS,
+    # A broker that was killed may not register again before its session is over: nine seconds by default.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+}
 UPGRADE, SAFE_DOWNGRADE = 1, 2
 
 
@@ -64,7 +70,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     ours.prepare()
     ours.launch()
     try:
-        with ApacheKafka(directory / "kafka", settings=SETTINGS, heap="-Xmx512M") as kafka:
+        with ApacheKafka(directory / "kafka", settings=KAFKA_SETTINGS, heap="-Xmx512M") as kafka:
             until_serving(ours)
             made = Nodes(kafka, ours)
             yield made
