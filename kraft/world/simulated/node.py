@@ -66,14 +66,14 @@ class Node:
             raise NodeDied(self.name)
         self._countdown -= 1
         if self._countdown < 0:
-            self.trace.record(self.time.now, self.name, "planned death before", operation)
+            self.trace.record(self.time.now, self.name, "planned death before", (operation,))
             self.die(power_lost=self._planned_power_loss)
             raise NodeDied(self.name)
-        self.trace.record(self.time.now, self.name, operation, *facts)
+        self.trace.record(self.time.now, self.name, operation, facts)
 
     def note(self, operation: str, *facts: object) -> None:
         """Write a result into the trace."""
-        self.trace.record(self.time.now, self.name, operation, *facts)
+        self.trace.record(self.time.now, self.name, operation, facts)
 
     def die_after_calls(self, count: int, *, power_lost: bool) -> None:
         """The node dies just before its port call number `count` from now (0 = the next), be it in a task or in a

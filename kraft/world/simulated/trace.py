@@ -30,18 +30,25 @@ def digest_of(buffers: Sequence[Buffer]) -> tuple[int, int]:
 class Trace:
     """A running hash, and the text behind it where somebody wants to compare two runs line by line."""
 
-    __slots__ = ("_hash", "_text", "_waiting", "calls")
+    __slots__ = ("_hash", "_stamp", "_text", "_time", "_waiting", "calls")
 
     def __init__(self, path: str | None = None) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
         self._text = Path(path).open("wb") if path else None  # noqa: SIM115  # Open for the length of the simulation; `close` ends it.
         self._waiting: list[str] = []
+        self._time = -1.0
+        self._stamp = ""
+        """The latest time, and its text: most calls come at the time of the one before."""
         self.calls = 0
 
-    def record(self, time: float, node: object, operation: str, *facts: object) -> None:
+    def record(self, time: float, node: object, operation: str, facts: tuple[object, ...]) -> None:
         self.calls += 1
-        self._waiting.append(f"{time:.9f} {node} {operation} {facts}\n")
-        if len(self._waiting) >= LINES_PER_UPDATE:
+        if time != self._time:
+            self._time = time
+            self._stamp = f"{time:.9f}"
+        waiting = self._waiting
+        waiting.append(f"{self._stamp} {node} {operation} {facts}\n")
+        if len(waiting) >= LINES_PER_UPDATE:
             self._flush()
 
     def _flush(self) -> None:

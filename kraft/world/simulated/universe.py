@@ -217,7 +217,7 @@ class Universe:
     # Fate.
 
     def _fate(self, what: str, *facts: object) -> None:
-        self.trace.record(self.time.now, "fate", what, *facts)
+        self.trace.record(self.time.now, "fate", what, facts)
 
     def kill(self, name: int | str) -> None:
         """kill -9: the process is gone, the kernel closes its connections and keeps its page cache."""

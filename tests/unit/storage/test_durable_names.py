@@ -27,7 +27,7 @@ class Calls(Trace):
         super().__init__()
         self.made: list[Call] = []
 
-    def record(self, time: float, node: object, operation: str, *facts: object) -> None:
+    def record(self, time: float, node: object, operation: str, facts: tuple[object, ...]) -> None:
         self.made.append((operation, " ".join(str(fact) for fact in facts if isinstance(fact, str))))
 
 
