@@ -46,8 +46,9 @@ def from_line(line: str) -> Operation:
     kind = KINDS.get(fields.pop("op", ""))
     if kind is None:
         raise ValueError(f"no kind of operation: {line[:200]}")
-    if "records" in fields:
-        fields["records"] = [tuple(record) for record in fields["records"]]
+    for name in ("records", "partitions"):
+        if isinstance(fields.get(name), list):
+            fields[name] = [tuple(each) for each in fields[name]]
     try:
         return kind(**fields)
     except TypeError as problem:

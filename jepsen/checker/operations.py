@@ -113,6 +113,8 @@ class Commit(Keyed):
     group: str
     offset: int
     generation: int = -1
+    """Of a member of a consumer group of KIP-848: its epoch."""
+    member: str = ""
     may_be_gone: bool = False
     """It took effect, if ever, before it ended; a loss of power may have taken it since, as the promise allows."""
 
@@ -150,6 +152,17 @@ class Assigned(Operation):
     generation: int = -1
     leader: str = ""
     decision: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Owned(Operation):
+    """A member of a consumer group of KIP-848 was told what it owns under its epoch from now on."""
+
+    OP: ClassVar[str] = "owned"
+    group: str
+    member: str
+    epoch: int
+    partitions: list[Partition] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -315,6 +328,7 @@ KINDS: Final[dict[str, type[Operation]]] = {
         Transaction,
         Committed,
         Assigned,
+        Owned,
         TopicChange,
         TopicSeen,
         FinalRead,

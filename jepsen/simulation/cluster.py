@@ -19,6 +19,7 @@ from jepsen.simulation import layouts
 from jepsen.simulation.admins import Deleter, Mover, VoterChanger
 from jepsen.simulation.ambush import Ambush
 from jepsen.simulation.committers import Committer, committed
+from jepsen.simulation.consumer_members import ConsumerMember, share_all
 from jepsen.simulation.coordinators import find_coordinator
 from jepsen.simulation.fate import Fate
 from jepsen.simulation.faults import CLIENTS, SURE
@@ -71,6 +72,10 @@ OBSERVED: Final[tuple[Partition, ...]] = (*PLACES, *PIPED, *PAID)
 SESSION_READ: Final[tuple[Partition, ...]] = (*PIPED, *MOVED)
 VOTERS: Final = 3
 GROUP: Final = "group"
+CONSUMER_GROUP: Final = "consumer-group"
+CONSUMED: Final = {EVENTS: 2, PIPED[0][0]: len(PIPED)}
+"""What members of the consumer group subscribe to, with the counts of partitions."""
+CONSUMER_MEMBERS: Final = 3
 FLUSH_RATE: Final = 0.6
 TWO_DISKS_RATE: Final = 0.5
 CALM_SECONDS: Final = 2.0
@@ -97,6 +102,7 @@ Client = (
     | Committer
     | TopicMaker
     | Member
+    | ConsumerMember
     | Mover
     | Deleter
     | VoterChanger
@@ -122,6 +128,7 @@ class ClusterRun(SimulatedRun):
         self.transaction_level = transactions.choice((0, 1, 2, 2))
         self.feature_raised_seconds = transactions.uniform(0.0, FEATURE_RAISED_SECONDS_MAX)
         self.transactors: list[Transactor] = []
+        self.consumer_members: list[ConsumerMember] = []
         self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, OBSERVED)
         directories = partial(self.layout.directories, two_disks=self.two_disks)
         self.scene = Scene(self.universe, self.layout.nodes, self.stop_node, directories, self.observer.is_spare)
@@ -321,6 +328,11 @@ class ClusterRun(SimulatedRun):
         clients += self._transaction_clients()
         if self.layout.dynamic:
             clients.append(VoterChanger(self.session("voters"), self.layout))
+        self.consumer_members = [
+            ConsumerMember(self.session(f"consumer-{number}"), recorder, CONSUMER_GROUP, CONSUMED, number)
+            for number in range(CONSUMER_MEMBERS)
+        ]
+        clients += self.consumer_members
         members = [Member(self.session(f"member-{number}"), recorder, GROUP, MOVED[0], number) for number in range(2)]
         for client in (*clients, *members):
             nursery.start_soon(self.client, client.run)
@@ -347,14 +359,18 @@ class ClusterRun(SimulatedRun):
         """Wait, bounded, until every partition acknowledges and answers again, and every member has its share."""
         for member in members:
             member.settled = trio.Event()
+        for consumer in self.consumer_members:
+            consumer.stays = True
 
         async def everywhere() -> None:
             while not self._goes_on():
                 await self.universe.sleep(0.2)
             for member in members:
                 await member.settled.wait()
+            while not share_all(self.consumer_members, CONSUMED):
+                await self.universe.sleep(0.2)
 
-        await self.within(HEALED_SECONDS_MAX, "every partition and the group go on", everywhere)
+        await self.within(HEALED_SECONDS_MAX, "every partition and the groups go on", everywhere)
 
     def _goes_on(self) -> bool:
         """Whether a send and a poll that began after healing have succeeded for each partition."""

@@ -59,6 +59,7 @@ async def commit(
     generation: int = NO_GENERATION,
     member: str = "",
     also: tuple[int, ...] = (),
+    versions: tuple[int, int] = COMMIT_VERSIONS,
 ) -> bool:
     """Whether the commit was acknowledged. `also` are error codes that a member may get."""
     topic, index = place
@@ -71,6 +72,7 @@ async def commit(
             group=group,
             offset=offset,
             generation=generation,
+            member=member,
         )
     )
     part = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
@@ -81,7 +83,7 @@ async def commit(
         topics=[OffsetCommitRequestTopic(name=topic, partitions=[part])],
     )
     try:
-        response = await session.call(request, *COMMIT_VERSIONS)
+        response = await session.call(request, *versions)
     except Unanswered:
         made.ended = recorder.now()
         return False

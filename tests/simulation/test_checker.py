@@ -25,6 +25,7 @@ from jepsen.checker.operations import (
     ImageState,
     ListOffset,
     Operation,
+    Owned,
     Phase,
     Poll,
     QuorumState,
@@ -42,6 +43,19 @@ from jepsen.checker.operations import (
 
 def at(began: float, ended: float | None = None) -> dict[str, Any]:
     return {"began": began, "ended": began + 1 if ended is None else ended, "outcome": OK, "topic": "t", "partition": 0}
+
+
+def owned(member: str, epoch: int, began: float) -> Owned:
+    return Owned(
+        process=member,
+        group="g",
+        member=member,
+        epoch=epoch,
+        partitions=[("t", 0)],
+        began=began,
+        ended=began + 1,
+        outcome=OK,
+    )
 
 
 def send(who: str, first: int, count: int, offset: int, began: float, ended: float | None = None, **more: Any) -> Send:
@@ -230,11 +244,21 @@ PLANTED: dict[str, list[list[Operation]]] = {
             for who in "ab"
         ]
     ],
+    "17c one owner": [[owned("a", 5, 1), owned("b", 5, 3)], [owned("a", 5, 3), owned("b", 5, 1)]],
     "20 zombie member": [
         [
             Assigned(process="b", group="g", generation=2, began=1, ended=2, outcome=OK),
             Commit(process="a", group="g", offset=1, generation=1, **at(3)),
         ]
+    ],
+    "20c zombie owner": [
+        [owned("b", 6, 1), Commit(process="a", member="a", group="g", offset=1, generation=5, **at(3))],
+        [
+            owned("a", 5, 1),
+            owned("b", 6, 3),
+            owned("a", 7, 5),
+            Commit(process="a", member="a", group="g", offset=1, generation=5, **at(7)),
+        ],
     ],
     "20b zombie producer": [
         [

@@ -1,4 +1,4 @@
-"""Committed offsets, and who may commit: rules 17 and 20."""
+"""Committed offsets, who owns partitions, and who may commit: rules 17 and 20."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from jepsen.checker.analysis import Analysis
-from jepsen.checker.operations import FAIL, OK, Assigned, Commit, Committed, Partition
+from jepsen.checker.operations import FAIL, OK, Assigned, Commit, Committed, Owned, Partition
 
 Register = tuple[str, Partition]
 NONE = -1
@@ -102,6 +102,35 @@ def zombie_members(analysis: Analysis) -> Iterator[str]:
                 f"{commit.process} commits in {commit.group} under generation {commit.generation} at "
                 f"{commit.began:.3f}, after generation {newest} began"
             )
+
+
+def one_owner_an_epoch(analysis: Analysis) -> Iterator[str]:
+    """17c: in a consumer group of KIP-848, no partition has two owners in one member epoch."""
+    owners: dict[tuple[str, int, Partition], str] = {}
+    for owned in analysis.history.of(Owned):
+        for place in owned.partitions:
+            owner = owners.setdefault((owned.group, owned.epoch, place), owned.member)
+            if owner != owned.member:
+                yield f"{owned.group}: {owner} and {owned.member} own {place[0]}-{place[1]} in epoch {owned.epoch}"
+
+
+def zombie_owners(analysis: Analysis) -> Iterator[str]:
+    """20c: once another member owns a partition under a later epoch, nobody commits it under an earlier one."""
+    arrivals: dict[Register, list[Owned]] = {}
+    for owned in analysis.history.of(Owned):
+        for place in owned.partitions:
+            arrivals.setdefault((owned.group, place), []).append(owned)
+    for commit in analysis.history.of(Commit):
+        if commit.outcome != OK or not commit.member:
+            continue
+        for owned in arrivals.get((commit.group, commit.place), ()):
+            is_before = owned.ended is not None and owned.ended < commit.began
+            if is_before and owned.epoch > commit.generation and owned.member != commit.member:
+                yield (
+                    f"{commit.member} commits {commit.topic}-{commit.partition} in {commit.group} under epoch "
+                    f"{commit.generation} at {commit.began:.3f}, after {owned.member} owned it in {owned.epoch}"
+                )
+                break
 
 
 def zombie_producers(analysis: Analysis) -> Iterator[str]:
