@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kraft.common.errors import ApiError
 from kraft.common.ids import METADATA_TOPIC
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.handlers import alter_configs, client_quotas, reassignments, user_scram_credentials
+from kraft.handlers import alter_configs, client_quotas, fetch, reassignments, user_scram_credentials
 from kraft.handlers.audited_changes import Change, config_changes, credential_changes, quota_changes
 from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visible
 from kraft.handlers.controller_items import check_item_count
@@ -36,6 +36,7 @@ from kraft.protocol.messages.describe_quorum_response import DescribeQuorumRespo
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation, ResourceKind
 from kraft.world.turns import Turn
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices, ControllerServices
 
 FETCH_BY_ID_VERSION = 13
+FETCH_ERROR_VERSION = 7
+"""From here on an answer to Fetch has a code of its own."""
 
 CREATE_TOPICS = Handler(ApiKey.CREATE_TOPICS, between(2, 7), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,))
 DELETE_TOPICS = Handler(ApiKey.DELETE_TOPICS, between(1, 6), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,))
@@ -281,10 +284,15 @@ async def _broker_heartbeat(
 
 
 async def _fetch_metadata(request: FetchRequest, context: RequestContext, node: ControllerServices) -> Any:
-    """Topics have ids from version 13 on, and the metadata log is known by its id alone."""
-    if context.api_version < FETCH_BY_ID_VERSION and request.cluster_id in (None, node.cluster_id):
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"the metadata log is fetched from version {FETCH_BY_ID_VERSION} on")
-    return await _FETCH(request, context, node)
+    """Topics have ids from version 13 on, and the metadata log is known by its id alone. What the quorum refuses names
+    no partitions, as in Kafka."""
+    if request.cluster_id not in (None, node.cluster_id):
+        code = ErrorCode.INCONSISTENT_CLUSTER_ID
+    elif context.api_version < FETCH_BY_ID_VERSION:
+        code = ErrorCode.INVALID_REQUEST
+    else:
+        return await node.raft.requests.serve(request, context.api_version)
+    return FetchResponse(error_code=code if context.api_version >= FETCH_ERROR_VERSION else ErrorCode.NONE)
 
 
 async def _describe_quorum(request: DescribeQuorumRequest, context: RequestContext, node: ControllerServices) -> Any:
@@ -322,8 +330,6 @@ def _controller_api(
     handler.on_error = on_error
     return handler
 
-
-_FETCH = _delegate_to_quorum()
 
 CONTROLLER_APIS = (
     _controller_api(
@@ -442,7 +448,13 @@ CONTROLLER_APIS = (
     _controller_api(
         ApiKey.END_QUORUM_EPOCH, between(0, 1), _delegate_to_quorum(), permission=OnCluster(Operation.CLUSTER_ACTION)
     ),
-    _controller_api(ApiKey.FETCH, between(4, 18), _fetch_metadata, permission=OnCluster(Operation.CLUSTER_ACTION)),
+    _controller_api(
+        ApiKey.FETCH,
+        between(4, 18),
+        _fetch_metadata,
+        fetch.API.on_error,
+        permission=OnCluster(Operation.CLUSTER_ACTION),
+    ),
     _controller_api(
         ApiKey.FETCH_SNAPSHOT, between(0, 1), _delegate_to_quorum(), permission=OnCluster(Operation.CLUSTER_ACTION)
     ),

@@ -9,6 +9,8 @@ masked. `differences.py` lists where kraft answers otherwise on purpose, and why
     python -m tests.vectors compare 127.0.0.1:9092 127.0.0.1:9093       # any empty cluster of one: clients,
     controller
 
+`denied/` asks as principals that lack rights. It has a cluster of its own, and what Apache Kafka answered beside it.
+
 Each case runs once for every version of its API that was recorded, over plain sockets, with names of its own.
 Targets must be empty: the names are fixed.
 """

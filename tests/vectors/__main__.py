@@ -9,8 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from tests.vectors.compare import compare, record
+from tests.vectors.denied import matrix
 from tests.vectors.runner import Target
 from tests.vectors.targets import apache_kafka, our_node
+
+DIFFERENCES_TOLD_MAX = 40
+DENIED = "denied"
+"""The module that has a cluster of its own, with logins."""
 
 
 def main(arguments: list[str]) -> int:
@@ -23,14 +28,30 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if len(options.addresses) not in (0, 2):
         parser.error("give both addresses or none")
-    with tempfile.TemporaryDirectory(prefix="kraft-vectors-") as place, target_of(options, Path(place)) as target:
-        return act(options.action, target, options.module)
+    with tempfile.TemporaryDirectory(prefix="kraft-vectors-") as place:
+        status = 0
+        if not options.addresses and options.module in ("", DENIED):
+            status = act_denied(options.action, Path(place) / DENIED)
+        if options.module == DENIED:
+            return status
+        with target_of(options, Path(place)) as target:
+            return act(options.action, target, options.module) or status
 
 
 def target_of(options: argparse.Namespace, place: Path) -> AbstractContextManager[Target]:
     if options.addresses:
         return nullcontext(Target.parse(*options.addresses))
     return apache_kafka(place) if options.action == "record" else our_node(place)
+
+
+def act_denied(action: str, place: Path) -> int:
+    if action == "record":
+        print(f"vectors: {matrix.record(place)} answers to those who lack rights recorded")
+        return 0
+    differences = matrix.compare(place)
+    print("\n".join(differences[:DIFFERENCES_TOLD_MAX]))
+    print(f"vectors: {len(differences)} answers to those who lack rights differ")
+    return 1 if differences else 0
 
 
 def act(action: str, target: Target, module: str) -> int:

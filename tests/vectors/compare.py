@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.vectors.case import Case
 from tests.vectors.cases import MODULES
@@ -17,6 +17,7 @@ from tests.vectors.runner import CaseRun, Target, versions_of
 RECORDED = Path(__file__).parent / "recorded"
 ABSENT = "<absent>"
 Answers = list[Any]
+V = TypeVar("V", int, str)
 
 
 @dataclass(frozen=True)
@@ -166,21 +167,21 @@ def differing(place: str, recorded: Answers, answered: Answers) -> Iterator[Mism
                 yield Mismatch(f"{place}/{step}/{path}", before.get(path, ABSENT), after.get(path, ABSENT))
 
 
-def to_text(module: Mapping[str, Mapping[int, Answers]]) -> str:
+def to_text(module: Mapping[str, Mapping[V, Answers]]) -> str:
     """JSON with a line for each distinct outcome of a case, after the versions that share it."""
     blocks = []
     for name, by_version in module.items():
-        groups: dict[str, list[int]] = {}
+        groups: dict[str, list[V]] = {}
         for version, answers in by_version.items():
             groups.setdefault(json.dumps(answers), []).append(version)
         lines = ",\n".join(
-            f'    {{"versions": {versions}, "answers": {answers}}}' for answers, versions in groups.items()
+            f'    {{"versions": {json.dumps(versions)}, "answers": {answers}}}' for answers, versions in groups.items()
         )
         blocks.append(f"  {json.dumps(name)}: [\n{lines}\n  ]")
     return "{\n" + ",\n".join(blocks) + "\n}\n"
 
 
-def from_text(text: str) -> dict[str, dict[int, Answers]]:
+def from_text(text: str) -> dict[str, dict[Any, Answers]]:
     return {
         name: {version: group["answers"] for group in groups for version in group["versions"]}
         for name, groups in json.loads(text).items()

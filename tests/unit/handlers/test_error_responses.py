@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from kraft.handlers.all_handlers import broker_registry, controller_registry
-from kraft.handlers.registry import Handler
+from kraft.handlers.registry import Handler, Registry
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import decode_response, encode_response
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.schema import Struct, fields_of, struct_class
 
 CODES = (
@@ -84,3 +85,16 @@ def test_a_request_for_nothing_has_an_answer_too(handler: Handler) -> None:
         request, _ = cls.decode_from(memoryview(cls().encode(version)), 0, version)
         response = handler.error_response(request, version, ErrorCode.UNKNOWN_SERVER_ERROR, "why")
         assert encode_response(handler.key, version, 7, response)
+
+
+@pytest.mark.parametrize("registry", [broker_registry(), controller_registry()], ids=lambda each: each.listener)
+@pytest.mark.parametrize("version", [4, 12])
+def test_partitions_of_a_fetch_that_fails_whole_tell_the_code(registry: Registry, version: int) -> None:
+    """Before version 7 there is no other place for it."""
+    handler = registry.get(ApiKey.FETCH)
+    assert handler is not None
+    request = FetchRequest(topics=[FetchTopic(topic="t", partitions=[FetchPartition(partition=3)])])
+    answer = handler.error_response(request, version, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
+    assert [(each.partition_index, each.error_code) for each in answer.responses[0].partitions] == [
+        (3, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    ]

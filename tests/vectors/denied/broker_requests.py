@@ -1,4 +1,5 @@
-"""Requests of a client that may do little, by API: each names something that it may not see or use."""
+"""Requests of a client that may do little, by API: each names something that it may not see or use. None changes
+anything that the answer to another depends on, unless `CHANGES` says so."""
 
 from __future__ import annotations
 
@@ -9,8 +10,27 @@ from tests.vectors.plain import Batch
 HIDDEN, SHOWN, NOWHERE = "hidden", "shown", "nowhere"
 HIDDEN_GROUP, SHOWN_GROUP = "hidden-group", "shown-group"
 TOPICS: Final = (HIDDEN, SHOWN, NOWHERE)
+OTHER_CLUSTER: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 Body = dict[str, Any]
+VOTERS: Final[tuple[tuple[str, str, Body], ...]] = (
+    (
+        "one",
+        "AddRaftVoter",
+        {
+            "cluster_id": OTHER_CLUSTER,
+            "timeout_ms": 1000,
+            "voter_id": 99,
+            "voter_directory_id": bytes(15) + b"\x09",
+            "listeners": [{"name": "CONTROLLER", "host": "127.0.0.1", "port": 9}],
+        },
+    ),
+    (
+        "one",
+        "RemoveRaftVoter",
+        {"cluster_id": OTHER_CLUSTER, "voter_id": 99, "voter_directory_id": bytes(15) + b"\x09"},
+    ),
+)
 
 
 def requests(ids: dict[str, bytes]) -> list[tuple[str, str, Body]]:
@@ -190,7 +210,7 @@ def requests(ids: dict[str, bytes]) -> list[tuple[str, str, Body]]:
             "JoinGroup",
             {
                 "group_id": HIDDEN_GROUP,
-                "session_timeout_ms": 10_000,
+                "session_timeout_ms": 1,
                 "rebalance_timeout_ms": 10_000,
                 "member_id": "",
                 "protocol_type": "consumer",
@@ -293,9 +313,9 @@ def requests(ids: dict[str, bytes]) -> list[tuple[str, str, Body]]:
                         {
                             "resource_type": kind,
                             "resource_name": name,
-                            "configs": [{"name": "retention.ms", **operation, "value": "-1"}],
+                            "configs": [{"name": key, **operation, "value": "1000"}],
                         }
-                        for kind, name in ((2, HIDDEN), (4, "1"))
+                        for kind, name, key in ((2, HIDDEN, "retention.ms"), (4, "1", "log.cleaner.backoff.ms"))
                     ],
                     "validate_only": True,
                 },
@@ -378,6 +398,7 @@ def requests(ids: dict[str, bytes]) -> list[tuple[str, str, Body]]:
             {"feature_updates": [{"feature": "x", "max_version_level": 1, "upgrade_type": 1}], "validate_only": True},
         ),
         ("one", "UnregisterBroker", {"broker_id": 99}),
+        *VOTERS,
         (
             "of the log",
             "DescribeQuorum",
@@ -393,7 +414,7 @@ def requests(ids: dict[str, bytes]) -> list[tuple[str, str, Body]]:
                         "producer_epoch": 0,
                         "transaction_result": True,
                         "coordinator_epoch": 0,
-                        "topics": [{"name": HIDDEN, "partition_indexes": [0]}],
+                        "topics": [{"name": NOWHERE, "partition_indexes": [0]}],
                     }
                 ]
             },
