@@ -109,7 +109,8 @@ def run_elsewhere(
     if status == WRONG_TREE:
         raise RuntimeError(errors.strip())
     found: list[dict[str, Any]] = [json.loads(line) for line in lines if line.startswith("{")]
-    if status != 0 and len(found) < len(seeds):
+    has_stopped = stop and bool(found) and found[-1]["verdict"] == "violation"
+    if status != 0 and len(found) < len(seeds) and not has_stopped:
         last = "\n".join(errors.strip().splitlines()[-40:])
         found.append(
             {

@@ -192,11 +192,13 @@ class Hunter:
 
     def _run(self, where: Path, kind: str, seeds: Sequence[int], at_once: int) -> tuple[int, str]:
         """How many seeds it took, and what the last of them showed."""
-        for start in range(0, len(seeds), at_once):
-            found = self._seeds_of(kind, seeds[start : start + at_once], where)
-            for position, outcome in enumerate(found, start + 1):
-                if outcome["verdict"] == "violation" and self._is_green(kind, outcome["seed"]):
-                    return position, str(outcome["violations"][0])
+        tried = 0
+        while tried < len(seeds):
+            found = self._seeds_of(kind, seeds[tried : tried + at_once], where)
+            tried += len(found)  # Fewer than asked for where the last one is a violation.
+            last = found[-1]
+            if last["verdict"] == "violation" and self._is_green(kind, last["seed"]):
+                return tried, str(last["violations"][0])
         return len(seeds), ""
 
     def _is_green(self, kind: str, seed: int) -> bool:

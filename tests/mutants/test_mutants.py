@@ -102,6 +102,31 @@ def test_a_defect_of_the_http_package_is_what_runs(tmp_path: Path) -> None:
     assert "planted" in outcome["violations"][0]
 
 
+STOPS = """import sys
+for seed in sys.argv[sys.argv.index("--these") + 1 :]:
+    print('{"seed": %s, "verdict": "%s", "violations": ["red"]}' % (seed, "violation" if seed in RED else "ok"))
+    if seed in RED:
+        sys.exit(1)
+"""
+
+
+def test_a_run_that_stops_at_a_violation_says_nothing_of_the_next_seed(tmp_path: Path) -> None:
+    (tmp_path / "stops.py").write_text("RED = ['2']\n" + STOPS)
+    found = run_elsewhere([1, 2, 3], tree=tmp_path, stop=True, module="stops")
+    assert [(each["seed"], each["verdict"]) for each in found] == [(1, "ok"), (2, "violation")]
+
+
+def test_a_seed_that_is_red_without_the_defect_does_not_catch_it_nor_do_the_next_ones_stay_untried(
+    tmp_path: Path,
+) -> None:
+    for tree, red in (("sound", "['2']"), ("mutant", "['2', '4']")):
+        (tmp_path / tree).mkdir()
+        (tmp_path / tree / "stops.py").write_text(f"RED = {red}\n{STOPS}")
+    hunter = Hunter([], tmp_path / "sound")
+    assert hunter._run(tmp_path / "mutant", "stops", range(1, 6), 5) == (4, "red")
+    assert hunter._run(tmp_path / "sound", "stops", range(1, 6), 5) == (5, "")
+
+
 def test_a_tree_whose_product_would_not_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=f"outside {tmp_path}"):
         run_elsewhere([1], tree=tmp_path)

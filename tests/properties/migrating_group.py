@@ -138,7 +138,7 @@ class MigratingLife:
         if isinstance(client, Consumer):
             client.send()
         elif client is not None:
-            client.waits_for = None
+            client.lose_answer()
 
     def commit(self) -> None:
         client = self.pick()
@@ -183,7 +183,7 @@ class MigratingLife:
         assert self.host.state.consumer_groups == before.consumer_groups
         for client in self.clients:
             if isinstance(client, ClassicConsumer):
-                client.waits_for = None
+                client.lose_answer()
 
     def check(self) -> None:
         self.check_owners()
@@ -250,6 +250,10 @@ class MigratingLife:
             assert settled(classic) == settled(again.groups[GROUP])
 
     def settle(self) -> None:
+        for client in self.clients:
+            if isinstance(client, ClassicConsumer) and client.instance_id is not None:
+                # A leader that came back to its place does not know which topics have grown while it was away.
+                client.must_join = True
         for _ in range(120):
             self.host.do_jobs()
             self.host.advance(1_000)

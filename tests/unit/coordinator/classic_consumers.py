@@ -86,6 +86,7 @@ class ClassicConsumer:
         self.is_dead = False
         self.joined_with: list[tuple[str, int]] = []
         self.waits_for: tuple[str, Token] | None = None
+        self.must_join = False
 
     # Requests.
 
@@ -93,7 +94,7 @@ class ClassicConsumer:
         """Ask to join; `hear` takes the answer, which may come later."""
         if not self.cooperative:
             self.owned = set()
-        self.joined_with = self._sees()
+        self.joined_with, self.must_join = self._sees(), False
         metadata = subscription_of(self.topics, self.owned, self.generation)
         request = join_request(
             GROUP,
@@ -126,7 +127,7 @@ class ClassicConsumer:
         self.hear()
         if self.waits_for is not None or self.is_dead:
             return self
-        if self.generation < 0 or self._sees() != self.joined_with:
+        if self.must_join or self.generation < 0 or self._sees() != self.joined_with:
             return self.join()
         code = self._ask(
             partial(heartbeat, request=heartbeat_request(GROUP, self.member_id, self.generation, self.instance_id))
@@ -147,6 +148,11 @@ class ClassicConsumer:
         self.host.run(lambda draft: leave(draft, GROUP, [leaving(self.member_id, self.instance_id)]))
         self.member_id, self.generation, self.owned, self.waits_for = "", -1, set(), None
         return self
+
+    def lose_answer(self) -> None:
+        """What it waits for never comes: it joins anew."""
+        self.must_join = self.must_join or self.waits_for is not None
+        self.waits_for = None
 
     # Answers.
 

@@ -15,7 +15,7 @@ from kraft.coordinator.group import rebalance
 from kraft.coordinator.group.classic_group import CONSUMER_PROTOCOL_TYPE, STABLE, ClassicGroup, ClassicMember
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
-from kraft.coordinator.group.consumer.member import ConsumerMember
+from kraft.coordinator.group.consumer.member import ConsumerMember, Partitions
 from kraft.coordinator.group.consumer_protocol import encode_assignment
 from kraft.coordinator.group.draft import GroupDraft
 
@@ -36,8 +36,8 @@ def may_downgrade(draft: GroupDraft, group: ConsumerGroup, leaving: Collection[s
 def downgrade(
     draft: GroupDraft, group: ConsumerGroup, leaving: Collection[str], *, generation: int, reason: str | None
 ) -> None:
-    """Turn the group into a classic one of those who do not leave, with its last target for their assignment. With a
-    reason, they rebalance."""
+    """Turn the group into a classic one of those who do not leave. They are assigned what they have, and of the last
+    target what is free: one that has yet to give a partition up is not told by this. With a reason, they rebalance."""
     group_id = group.group_id
     draft.note("group_downgraded", group=group_id, generation=generation, members=len(group.members) - len(leaving))
     _forget(draft, group)
@@ -48,7 +48,8 @@ def downgrade(
     classic.protocol = classic.select_protocol()
     converted = classic.members
     assignments = {
-        member_id: _encoded(draft, group, member, classic.protocol) for member_id, member in converted.items()
+        member_id: _encoded(draft, member, classic.protocol, _assigned(group, member_id, leaving))
+        for member_id, member in converted.items()
     }
     classic = draft.write_assignments(classic, assignments)
     for member_id, before in converted.items():
@@ -72,11 +73,26 @@ def _converted(member: ConsumerMember) -> ClassicMember:
     )
 
 
-def _encoded(draft: GroupDraft, group: ConsumerGroup, member: ClassicMember, protocol: str) -> bytes:
-    """The member's target, in the version of its subscription. One that cannot be read, in a log that another release
-    wrote, gets nothing until it joins anew."""
+def _assigned(group: ConsumerGroup, member_id: str, leaving: Collection[str]) -> Partitions:
+    """What the member has or has yet to give up, and what it is to have and no other one that stays has."""
+    found: dict[bytes, frozenset[int]] = {}
+    for topic_id, partitions in group.target_of(member_id).items():
+        owners = {partition: group.owners.get((topic_id, partition)) for partition in partitions}
+        found[topic_id] = frozenset(
+            partition for partition, owner in owners.items() if owner in (None, member_id) or owner in leaving
+        )
+    member = group.members[member_id]
+    for owned in (member.assigned, member.revoking):
+        for topic_id, epochs in owned.items():
+            found[topic_id] = found.get(topic_id, frozenset()) | epochs.keys()
+    return {topic_id: partitions for topic_id, partitions in found.items() if partitions}
+
+
+def _encoded(draft: GroupDraft, member: ClassicMember, protocol: str, assigned: Partitions) -> bytes:
+    """The member's partitions, in the version of its subscription. One that cannot be read, in a log that another
+    release wrote, gets nothing until it joins anew."""
     try:
-        return encode_assignment(group.target_of(member.member_id), member.metadata_for(protocol), draft.topics)
+        return encode_assignment(assigned, member.metadata_for(protocol), draft.topics)
     except ProtocolError:
         return b""
 

@@ -119,6 +119,27 @@ def test_last_consumer_member_that_leaves_downgrades_the_group() -> None:
     assert not again.consumer_groups
 
 
+def test_what_a_member_has_yet_to_give_up_is_its_own_through_a_downgrade_and_an_upgrade() -> None:
+    """A process of the new protocol starts, ends and starts again, and meanwhile nobody has heard of it."""
+    host = make_host()
+    one = ClassicConsumer(host, "one", "t", cooperative=True).join()
+    run(one)
+    assert numbers(one) == {0, 1, 2, 3}
+    joining = Consumer(host, "new", "t").join()
+    one.prompt = False
+    one.beat()
+    assert any(member.revoking for member in host.group.members_in_order()), "it is told to give up two"
+    joining.leave()
+    again = Consumer(host, "again", "t").join()
+    assert (again.error, again.has) == (ErrorCode.NONE, set())
+    one.prompt = True
+    for _ in range(12):
+        again.beat()
+        assert not again.has & numbers(one)
+        one.beat()
+    assert (len(again.has), len(one.owned)) == (2, 2)
+
+
 def test_session_of_the_last_consumer_member_downgrades_the_group() -> None:
     host = make_host()
     one, two = classic_pair(host)
