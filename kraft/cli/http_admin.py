@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,15 @@ class AdminThread:
     """Serves the HTTP admin beside the node until `stop`. A failure of the admin is logged and leaves the node
     alone."""
 
-    def __init__(self, listener: socket.socket, port: AdminPort, log_sink: Callable[[LogLine], None]) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        port: AdminPort,
+        log_sink: Callable[[LogLine], None],
+        context: Callable[[], ssl.SSLContext] | None = None,
+    ) -> None:
+        """`context` gives the keys for the next connection; None: it speaks plain HTTP."""
+        self._context = context
         self._listener = listener
         self._port = port
         self._log_sink = log_sink
@@ -93,10 +102,14 @@ class AdminThread:
     def _serve(self, app: Any) -> None:
         import uvicorn
         from kraft_http.connections import BoundedConnection
+        from kraft_http.handshakes import Handshakes
 
+        protocol: Any = BoundedConnection
+        if self._context is not None:
+            protocol = Handshakes(BoundedConnection, self._context).connection
         config = uvicorn.Config(
             app,
-            http=BoundedConnection,
+            http=protocol,
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from kraft.cli.admin_tls import AdminTls, admin_tls
 from kraft.cli.http_admin import AdminThread, bind_admin
 from kraft.cli.terminal import print_ready, process_age_ms, ready_line
 from kraft.common.config.endpoints import Address, Endpoint
@@ -68,12 +69,16 @@ class _Process:
         self.stopping = False
         self.admin_socket: socket.socket | None = None
         self.admin: AdminThread | None = None
+        self.admin_tls: AdminTls | None = None
 
     async def run(self) -> None:
+        self.admin_tls = admin_tls(self.world, self.config)
         self.admin_socket = bind_admin(self.config.admin_address)
         try:
             async with trio.open_nursery() as process_nursery:
                 await process_nursery.start(self.watch_signals, process_nursery)
+                if self.admin_tls is not None:
+                    process_nursery.start_soon(self.admin_tls.follow_files)
                 with self.node_scope:
                     await self.live()
                 process_nursery.cancel_scope.cancel()
@@ -97,24 +102,30 @@ class _Process:
         by_name = {endpoint.name: endpoint for endpoint in node.endpoints}
         broker = next((by_name[endpoint.name] for endpoint in self.config.broker_listeners), None)
         controller = next((by_name[endpoint.name] for endpoint in self.config.controller_listeners), None)
-        admin_address = self.bound_admin_address()
+        admin_url = self.admin_url()
         line = ready_line(
-            self.config.node_id, self.config.roles, broker, controller, admin_address, node.cluster_id, process_age_ms()
+            self.config.node_id, self.config.roles, broker, controller, admin_url, node.cluster_id, process_age_ms()
         )
-        print_ready(line, broker, admin_address)
+        print_ready(line, broker, admin_url)
         if self.admin_socket is None:
             gc.collect()
             gc.freeze()
             gc.enable()
             return
-        self.admin = AdminThread(self.admin_socket, node.admin_service, self.world.log_sink)
+        self.admin = AdminThread(
+            self.admin_socket,
+            node.admin_service,
+            self.world.log_sink,
+            None if self.admin_tls is None else self.admin_tls.context,
+        )
         self.admin.start()
 
-    def bound_admin_address(self) -> Address | None:
+    def admin_url(self) -> str | None:
+        """Where the HTTP admin listens; None when it is off."""
         if self.admin_socket is None:
             return None
         host, port = self.admin_socket.getsockname()[:2]
-        return Address(host, port)
+        return f"{'http' if self.admin_tls is None else 'https'}://{Address(host, port)}"
 
     async def watch_signals(
         self, process_nursery: trio.Nursery, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from kraft.common.config.endpoints import Address, Endpoint
+from kraft.common.config.endpoints import Endpoint
 from kraft.common.logging import LEVELS, LogLine, level_of, render_console, render_json
 
 
@@ -52,7 +52,7 @@ def ready_line(
     roles: Sequence[str],
     broker: Endpoint | None,
     controller: Endpoint | None,
-    admin: Address | None,
+    admin: str | None,
     cluster_id: str,
     age_ms: int,
 ) -> str:
@@ -62,12 +62,12 @@ def ready_line(
         words.append(f"kafka={broker.address}")
     if controller is not None:
         words.append(f"controller={controller.address}")
-    words.append(f"admin=http://{admin}" if admin is not None else "admin=off")
+    words.append(f"admin={admin or 'off'}")
     words.append(f"cluster={cluster_id} ms={age_ms}")
     return " ".join(words)
 
 
-def print_ready(line: str, broker: Endpoint | None, admin: Address | None) -> None:
+def print_ready(line: str, broker: Endpoint | None, admin: str | None) -> None:
     """The ready line; on a terminal also what one may want to type next."""
     sys.stdout.write(line + "\n")
     if sys.stdout.isatty() and broker is not None:
@@ -77,7 +77,7 @@ def print_ready(line: str, broker: Endpoint | None, admin: Address | None) -> No
             f"hello{target}\n"
         )
         sys.stdout.write(
-            f"  open http://{admin}\n\n" if admin is not None else f"  kraft consume hello --from-beginning{target}\n\n"
+            f"  open {admin}\n\n" if admin is not None else f"  kraft consume hello --from-beginning{target}\n\n"
         )
     sys.stdout.flush()
 

@@ -6,7 +6,7 @@ with. Keys that cannot be used end a start, but do not touch a node that runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import trio
@@ -100,16 +100,24 @@ class TlsKeys:
             await trio.lowlevel.checkpoint()
 
     def _statuses(self) -> dict[str, FileStatus | None]:
-        files = self._world.files
-        paths = dict.fromkeys(path for settings in self._settings.values() for path in settings.files)
-        return {path: _status(files, path) for path in paths}
+        return statuses_of(self._world.files, (path for each in self._settings.values() for path in each.files))
 
     def _read(self, path: str) -> bytes:
-        file = self._world.files.open(path, writable=False)
-        try:
-            return file.pread(STORE_BYTES_MAX + 1, 0)
-        finally:
-            file.close()
+        return read_store(self._world.files, path)
+
+
+def statuses_of(files: FileSystem, paths: Iterable[str]) -> dict[str, FileStatus | None]:
+    """What tells whether one of the files has changed: None for one that cannot be looked at."""
+    return {path: _status(files, path) for path in dict.fromkeys(paths)}
+
+
+def read_store(files: FileSystem, path: str) -> bytes:
+    """A keystore's content, or so much of it that it is seen to be too large. Raises OSError."""
+    file = files.open(path, writable=False)
+    try:
+        return file.pread(STORE_BYTES_MAX + 1, 0)
+    finally:
+        file.close()
 
 
 def _status(files: FileSystem, path: str) -> FileStatus | None:

@@ -83,7 +83,7 @@ class NodeProcess:
         self._listen = self.ready.get("kafka", self._listen)
         self._controller_listen = self.ready.get("controller", self._controller_listen)
         if self._admin != "off":
-            self._admin = self.ready["admin"].removeprefix("http://")
+            self._admin = self.ready["admin"].partition("://")[2]
         return self
 
     @property

@@ -117,6 +117,12 @@ FILES: tuple[Allowed, ...] = (
         "Likewise: several brokers are asked side by side.",
     ),
     Allowed(
+        "api/kraft_http/handshakes.py",
+        "ambient module",
+        ("asyncio", "ssl"),
+        "The HTTP edge's own loop, with contexts from the composition root.",
+    ),
+    Allowed(
         "kraft/cli/library_logs.py",
         "ambient module",
         ("logging",),

@@ -13,8 +13,16 @@ from dataclasses import dataclass, replace
 
 from kraft.common.config.definition import UpdateMode
 from kraft.common.config.endpoints import Address, Endpoint, Voter
+from kraft.common.config.keys.admin_keys import PREFIX
 from kraft.common.config.layers import Setting
-from kraft.common.config.resources import BROKER_KEYS, TLS_KEYS, broker_family, broker_key, listener_key
+from kraft.common.config.resources import (
+    ADMIN_TLS_KEYS,
+    BROKER_KEYS,
+    TLS_KEYS,
+    broker_family,
+    broker_key,
+    listener_key,
+)
 from kraft.common.config.types import Value
 
 BROKER = "broker"
@@ -99,6 +107,15 @@ class NodeConfig:
             # As in Kafka: who logs in needs no certificate, unless its listener says so.
             values["ssl.client.auth"] = self.values.get(listener_key(listener, "ssl.client.auth"), "none")
         return values
+
+    @property
+    def admin_is_encrypted(self) -> bool:
+        """Whether the HTTP admin speaks HTTPS: once any of its TLS keys is set."""
+        return any(name in self.settings for name in ADMIN_TLS_KEYS)
+
+    def admin_tls_values(self) -> dict[str, Value]:
+        """The TLS keys of the HTTP admin, by the names that they have for listeners."""
+        return {name.removeprefix(PREFIX): self.values[name] for name in ADMIN_TLS_KEYS}
 
     def optional_integer(self, name: str) -> int | None:
         return None if self.values[name] is None else self.integer(name)

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from kraft.common.config.definition import ConfigDef, ConfigKey, Status
 from kraft.common.config.keys import (
+    admin_keys,
     cleaner_keys,
     client_metrics_keys,
     group_level_keys,
@@ -58,6 +59,7 @@ BROKER_KEYS: Final = ConfigDef(
     sasl_keys.KEYS,
     tiered_keys.KEYS,
     kraft_keys.KEYS,
+    admin_keys.KEYS,
 )
 TOPIC_KEYS: Final = ConfigDef(topic_level_keys.KEYS)
 GROUP_KEYS: Final = ConfigDef(group_level_keys.KEYS)
@@ -65,6 +67,7 @@ CLIENT_METRICS_KEYS: Final = ConfigDef(client_metrics_keys.KEYS)
 
 TLS_KEYS: Final = tuple(row.name for row in ssl_keys.KEYS if row.status == Status.ENFORCED)
 TLS_KEYS_WITHOUT_EFFECT: Final = tuple(row.name for row in ssl_keys.KEYS if row.status == Status.ACCEPTED)
+ADMIN_TLS_KEYS: Final = tuple(row.name for row in admin_keys.KEYS)
 SASL_KEYS: Final = (
     *(row.name for row in sasl_keys.KEYS if row.status == Status.ENFORCED),
     "connections.max.reauth.ms",

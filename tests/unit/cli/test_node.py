@@ -14,7 +14,7 @@ import pytest
 from kraft.cli.node import UNUSABLE, main
 from kraft.cli.options import parse_command_line
 from kraft.cli.terminal import ready_line
-from kraft.common.config.endpoints import Address, Endpoint
+from kraft.common.config.endpoints import Endpoint
 from kraft.common.version import VERSION
 
 ROOT = Path(__file__).parents[3]
@@ -119,7 +119,7 @@ def test_an_unusable_configuration_is_one_report_and_exit_code_2(
 def test_the_ready_line_is_as_programs_read_it() -> None:
     broker, controller = Endpoint("PLAINTEXT", "127.0.0.1", 9092), Endpoint("CONTROLLER", "::1", 9093)
     line = ready_line(
-        1, ("broker", "controller"), broker, controller, Address("127.0.0.1", 9644), "4L6g3nShT-eMCtK--X86sw", 95
+        1, ("broker", "controller"), broker, controller, "http://127.0.0.1:9644", "4L6g3nShT-eMCtK--X86sw", 95
     )
     assert line == (
         "ready node=1 roles=broker,controller kafka=127.0.0.1:9092 controller=[::1]:9093 "

@@ -10,11 +10,12 @@ from kraft._tools.generate_config_docs import TARGET, document
 from kraft.common.config.definition import Status
 from kraft.common.config.layers import ConfigFile
 from kraft.common.config.node_loader import Surroundings, load_node_config
-from kraft.common.config.resources import BROKER_KEYS, GROUP_KEYS, TOPIC_SYNONYMS
+from kraft.common.config.resources import ADMIN_TLS_KEYS, BROKER_KEYS, GROUP_KEYS, TOPIC_SYNONYMS
 
 ROOT = Path(__file__).parents[3]
 
 READ_BY_THE_LOADER = {
+    *ADMIN_TLS_KEYS,
     "kraft.admin.remote.without.login",
     "process.roles",
     "node.id",

@@ -1,0 +1,99 @@
+"""TLS of the HTTP admin's connections: each is handed to HTTP once both sides have agreed on keys.
+
+A connection that has not come so far is a descriptor, too. How many there are is bounded, and how long each may take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import ssl
+
+HANDSHAKES_MAX: Final = 64
+"""Connections that have not agreed on keys. The oldest gives way to a new one."""
+HANDSHAKE_SECONDS_MAX: Final = 10.0
+
+MakeConnection = Callable[..., asyncio.Protocol]
+
+
+class Handshakes:
+    """Those of one admin. Touched by its loop only."""
+
+    def __init__(self, make: MakeConnection, context: Callable[[], ssl.SSLContext]) -> None:
+        """`make` gives what speaks HTTP on a connection, `context` the keys for the next one."""
+        self._make = make
+        self._context = context
+        self._waiting: dict[_Accepted, None] = {}
+
+    def connection(self, **arguments: Any) -> asyncio.Protocol:
+        """A connection that has been accepted, with the server's arguments for `make`."""
+        return _Accepted(self, self._make(**arguments))
+
+    async def shake_hands(self, accepted: _Accepted, transport: asyncio.Transport) -> None:
+        """Hand the connection on, or close it."""
+        while len(self._waiting) >= HANDSHAKES_MAX:
+            oldest = next(iter(self._waiting))
+            del self._waiting[oldest]
+            oldest.give_up()
+        self._waiting[accepted] = None
+        early = _Early()
+        try:
+            encrypted = await asyncio.get_running_loop().start_tls(
+                transport, early, self._context(), server_side=True, ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX
+            )
+        except (OSError, asyncio.CancelledError):  # The errors of TLS are OSErrors. asyncio has told nobody of them.
+            transport.abort()
+            return
+        finally:
+            self._waiting.pop(accepted, None)
+        if encrypted is not None and not early.is_lost:
+            early.hand_over(encrypted, accepted.http)
+
+
+class _Accepted(asyncio.Protocol):
+    """A connection without keys. Whatever came on it would be dropped here."""
+
+    def __init__(self, handshakes: Handshakes, http: asyncio.Protocol) -> None:
+        self.http = http
+        self._handshakes = handshakes
+        self._task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        # The task runs before anything is read from the socket, and `start_tls` then pauses reading until TLS does it.
+        self._task = asyncio.create_task(self._handshakes.shake_hands(self, transport))
+
+    def give_up(self) -> None:
+        """Close the connection."""
+        if self._task is not None:
+            self._task.cancel()
+
+
+class _Early(asyncio.Protocol):
+    """What a client has sent with its last message of the handshake arrives before `start_tls` has returned."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._has_ended = False
+        self.is_lost = False
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+
+    def eof_received(self) -> None:
+        self._has_ended = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+
+    def hand_over(self, transport: asyncio.Transport, http: asyncio.Protocol) -> None:
+        """`http` goes on with the connection."""
+        transport.set_protocol(http)
+        http.connection_made(transport)
+        if self._data:
+            http.data_received(bytes(self._data))
+        if self._has_ended:
+            http.eof_received()

@@ -1,0 +1,68 @@
+"""The keys that the HTTP admin shows its clients (`kraft.admin.ssl.*`): read when the process starts, and again when
+their files change. Connections that are there keep the keys they began with."""
+
+from __future__ import annotations
+
+import ssl
+
+from kraft.common.config.keys.admin_keys import PREFIX
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.errors import ConfigurationError
+from kraft.security.tls import TlsSettings, load_tls
+from kraft.server.tls_keys import LOOK_SECONDS, read_store, statuses_of
+from kraft.world.ports import Tls, World
+from kraft.world.real.tls import server_context
+
+
+class AdminTls:
+    """Made for an admin that speaks HTTPS. Raises ConfigurationError."""
+
+    def __init__(self, world: World, config: NodeConfig) -> None:
+        self._world = world
+        self._settings = TlsSettings(values=config.admin_tls_values(), is_server=True, prefix=PREFIX)
+        self._seen = statuses_of(world.files, self._settings.files)
+        try:
+            self._tls, self._context = self._load()
+        except ValueError as problem:
+            raise ConfigurationError([str(problem)]) from problem
+
+    def context(self) -> ssl.SSLContext:
+        """For the next connection. Asked from the admin's thread."""
+        return self._context
+
+    async def follow_files(self) -> None:
+        """Take keys over from files that change, for ever. Those that cannot be used are told in the log, and change
+        nothing."""
+        while True:
+            await self._world.clock.sleep(LOOK_SECONDS)
+            statuses = statuses_of(self._world.files, self._settings.files)
+            if statuses == self._seen:
+                continue
+            self._seen = statuses
+            try:
+                # In a thread: opening a PKCS#12 file takes a tenth of a second of hashing.
+                tls, context = await self._world.threads.run(self._load)
+            except ValueError as problem:
+                self._tell("error", "changed keys of TLS are not taken: those from before stay in force", str(problem))
+                continue
+            if tls != self._tls:
+                self._tls, self._context = tls, context
+                self._tell("info", "keys of TLS renewed")
+
+    def _load(self) -> tuple[Tls, ssl.SSLContext]:
+        tls = load_tls(self._settings, lambda path: read_store(self._world.files, path))
+        try:
+            return tls, server_context(tls)
+        except ValueError as problem:
+            raise ValueError(f"{PREFIX}ssl: {problem}") from problem
+
+    def _tell(self, level: str, event: str, reason: str = "") -> None:
+        line = {"level": level, "logger": "http_admin", "event": event}
+        self._world.log_sink({**line, "reason": reason} if reason else line)
+
+
+def admin_tls(world: World, config: NodeConfig) -> AdminTls | None:
+    """None for an admin that is off, or speaks plain HTTP. Raises ConfigurationError."""
+    if config.admin_address is None or not config.admin_is_encrypted:
+        return None
+    return AdminTls(world, config)

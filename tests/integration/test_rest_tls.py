@@ -1,0 +1,82 @@
+"""A node whose HTTP admin speaks HTTPS: clients, links, the stream of events, and certificates that change."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from kraft.testing.node_process import NodeProcess
+from kraft.world.ports import Tls
+from kraft.world.real.tls import client_context
+from tests.certificates import certificates
+
+SECONDS_MAX = 60
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    directory = certificates().write(tmp_path_factory.mktemp("rest-tls"))
+    sets = (
+        f"kraft.admin.ssl.keystore.location={directory}/node.pem",
+        f"kraft.admin.ssl.truststore.location={directory}/ca.pem",
+        "kraft.admin.ssl.client.auth=requested",
+    )
+    options = [option for each in sets for option in ("--set", each)]
+    with NodeProcess(directory / "node", *options, admin=True).start() as started:
+        yield started
+
+
+def client(node: NodeProcess, tls: Tls | None = None) -> httpx.Client:
+    context = client_context(certificates().anybody if tls is None else tls)
+    return httpx.Client(base_url=node.admin_url, verify=context, timeout=SECONDS_MAX, trust_env=False)
+
+
+def test_the_node_tells_https_and_its_links_lead_there(node: NodeProcess) -> None:
+    assert node.admin_url.startswith("https://127.0.0.1:")
+    with client(node) as asking:
+        [cluster] = asking.get("/v3/clusters").json()["data"]
+        link = cluster["metadata"]["self"]
+        assert link.startswith(node.admin_url)
+        created = asking.post(f"{link}/topics", json={"topic_name": "orders"})
+        assert created.status_code == 201
+        assert created.json()["metadata"]["self"] == f"{link}/topics/orders"
+        assert asking.get("/").status_code == 200
+        assert asking.get("/openapi.json").status_code == 200
+
+
+def test_events_are_streamed(node: NodeProcess) -> None:
+    with client(node) as asking, asking.stream("GET", "/v1/events", headers={"Accept": "text/event-stream"}) as stream:
+        assert next(stream.iter_lines()) == "retry: 1000"
+
+
+def test_who_trusts_another_authority_talks_to_nobody(node: NodeProcess) -> None:
+    with client(node, Tls(trusted=certificates().stranger)) as asking, pytest.raises(httpx.ConnectError):
+        asking.get("/livez")
+
+
+def test_plain_http_is_not_served(node: NodeProcess) -> None:
+    with pytest.raises(httpx.TransportError):
+        httpx.get(f"{node.admin_url.replace('https', 'http')}/livez", trust_env=False)
+
+
+def test_certificates_that_change_are_shown_to_the_next_connection(node: NodeProcess) -> None:
+    key, chain = certificates().renewed()
+    stored = node.directory.parent / "node.pem"
+    (stored.parent / "new.pem").write_text(key + chain)
+    os.replace(stored.parent / "new.pem", stored)
+    deadline = time.monotonic() + SECONDS_MAX
+    while shown(node) != ssl.PEM_cert_to_DER_cert(chain):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def shown(node: NodeProcess) -> bytes:
+    with client(node) as asking, asking.stream("GET", "/livez") as response:
+        tls = response.extensions["network_stream"].get_extra_info("ssl_object")
+        certificate: bytes = tls.getpeercert(True)
+        return certificate

@@ -1,0 +1,158 @@
+"""The HTTP admin's TLS: what is agreed on before HTTP begins, under clients that do not agree."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import uvicorn
+from kraft_http import handshakes
+from kraft_http.connections import BoundedConnection
+from kraft_http.handshakes import Handshakes
+from uvicorn.server import ServerState
+
+from kraft.world.ports import Tls
+from kraft.world.real.tls import client_context, server_context
+from tests.certificates import certificates
+
+REQUEST = b"GET / HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n"
+Play = Callable[[int], Awaitable[None]]
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    body = scope["scheme"].encode()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+
+
+def served(play: Play, shown: Callable[[], Tls] = lambda: certificates().server) -> None:
+    async def main() -> None:
+        config = uvicorn.Config(app, log_config=None, lifespan="off")
+        config.load()
+        state = ServerState()
+        made = Handshakes(BoundedConnection, lambda: server_context(shown()))
+        server = await asyncio.get_running_loop().create_server(
+            lambda: made.connection(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+        )
+        try:
+            async with asyncio.timeout(60):
+                await play(server.sockets[0].getsockname()[1])
+        finally:
+            server.close()
+            while state.connections:  # noqa: ASYNC110  # Uvicorn tells nobody when one has gone.
+                await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+
+async def asked(port: int, tls: Tls) -> bytes:
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", port, ssl=client_context(tls), server_hostname="localhost"
+    )
+    writer.write(REQUEST)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def test_http_begins_once_keys_are_agreed_on_and_knows_its_scheme() -> None:
+    async def play(port: int) -> None:
+        assert (await asked(port, certificates().anybody)).endswith(b"\r\nhttps\r\n0\r\n\r\n")
+
+    served(play)
+
+
+def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered() -> None:
+    async def play(port: int) -> None:
+        assert (await asyncio.to_thread(_ask_at_once, port)).startswith(b"HTTP/1.1 200 ")
+
+    served(play)
+
+
+def _ask_at_once(port: int) -> bytes:
+    """The client's last message and its request leave in one segment."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = client_context(certificates().anybody).wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with socket.create_connection(("127.0.0.1", port), 60) as connection:
+        while True:
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                connection.sendall(outgoing.read())
+                incoming.write(connection.recv(65536))
+        tls.write(REQUEST)
+        connection.sendall(outgoing.read())
+        while True:
+            try:
+                return tls.read(65536)
+            except ssl.SSLWantReadError:
+                incoming.write(connection.recv(65536))
+
+
+def test_plain_http_is_not_answered() -> None:
+    async def play(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(REQUEST)
+        assert b"HTTP" not in await reader.read()
+        writer.close()
+        assert (await asked(port, certificates().anybody)).startswith(b"HTTP/1.1 200 ")
+
+    served(play)
+
+
+def test_who_never_agrees_gives_way_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshakes, "HANDSHAKES_MAX", 2)
+
+    async def play(port: int) -> None:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+        assert (await asked(port, certificates().anybody)).startswith(b"HTTP/1.1 200 ")
+        for reader, _ in silent[:18]:
+            assert await _ended(reader)
+        for _, writer in silent:
+            writer.close()
+
+    served(play)
+
+
+async def _ended(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await reader.read(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_a_handshake_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshakes, "HANDSHAKE_SECONDS_MAX", 0.01)
+
+    async def play(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await _ended(reader)
+        writer.close()
+
+    served(play)
+
+
+def test_each_connection_gets_the_newest_keys() -> None:
+    key, chain = certificates().renewed()
+    shown = [certificates().server]
+
+    async def play(port: int) -> None:
+        before = await _certificate(port)
+        shown[0] = Tls(certificate_chain=chain, private_key=key)
+        assert ssl.PEM_cert_to_DER_cert(chain) == await _certificate(port) != before
+
+    served(play, lambda: shown[0])
+
+
+async def _certificate(port: int) -> bytes | None:
+    _, writer = await asyncio.open_connection(
+        "127.0.0.1", port, ssl=client_context(certificates().anybody), server_hostname="localhost"
+    )
+    shown: bytes | None = writer.get_extra_info("ssl_object").getpeercert(True)
+    writer.close()
+    return shown
