@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,18 +12,28 @@ from kraft.protocol import api_keys
 from tests.capabilities import require_capability
 from tests.vectors.case import BROKER, CONTROLLER, Ask
 from tests.vectors.cases import MODULES
-from tests.vectors.compare import RECORDED, Report, ask_all, changed, compare, differing, from_text, to_text
+from tests.vectors.compare import RECORDED, Report, ask_all, changed, compare, differing, from_text, to_text, together
 from tests.vectors.differences import DIFFERENCES, reason_for
 from tests.vectors.masks import Masks
 from tests.vectors.plain import message_class
 from tests.vectors.targets import apache_kafka, our_node
 
+NODES = 4
+"""How many nodes share the modules: scripts pause for most of their time."""
+
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """One run of everything against one fresh node."""
-    with our_node(tmp_path_factory.mktemp("vectors")) as target:
-        compared = compare(target)
+    """One run of everything, each module against one of some fresh nodes."""
+
+    def share(number: int) -> Report:
+        with our_node(tmp_path_factory.mktemp("vectors")) as target:
+            if number > 0:  # The first module wants a node without coordinators; the others, one that has them.
+                target.wait_for_coordinators()
+            return compare(target, list(MODULES.items())[number::NODES])
+
+    with ThreadPoolExecutor(NODES) as pool:
+        compared = together(pool.map(share, range(NODES)))
     print(compared.summary())
     return compared
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -91,12 +91,12 @@ def changed(
             yield from differing(f"{module}/{name}/{version}", earlier.get(version, []), later.get(version, []))
 
 
-def compare(target: Target, only: str = "") -> Report:
+def compare(target: Target, modules: Iterable[tuple[str, tuple[Case, ...]]]) -> Report:
     """Run what was recorded against `target`. A run that fails altogether differs in one field that says how."""
     unexplained: list[Mismatch] = []
     deliberate: Counter[str] = Counter()
     cases_run = runs = 0
-    for module, cases in selected(only):
+    for module, cases in modules:
         recorded = from_text((RECORDED / f"{module}.json").read_text())
         for case in cases:
             cases_run += 1
@@ -111,6 +111,17 @@ def compare(target: Target, only: str = "") -> Report:
             unexplained.append(Mismatch(f"{module}/after/0/0/", "serving", problem))
             break
     return Report(cases_run, runs, tuple(unexplained), deliberate)
+
+
+def together(reports: Iterable[Report]) -> Report:
+    """One report of what several targets were asked."""
+    given = list(reports)
+    return Report(
+        sum(each.cases for each in given),
+        sum(each.runs for each in given),
+        tuple(mismatch for each in given for mismatch in each.unexplained),
+        sum((each.deliberate for each in given), Counter()),
+    )
 
 
 def selected(only: str) -> list[tuple[str, tuple[Case, ...]]]:
