@@ -1,5 +1,7 @@
 """How long test files take, so that a run over several workers begins with the longest: its workers then end together.
 
+Files that share what is costly to start are one unit: one worker runs them, one after the other.
+
 A run keeps what it measured in pytest's cache. A tree without a cache takes `durations.json`: seconds that runs on two
 cores have measured. Files that it does not name take little, or have not been measured.
 """
@@ -15,10 +17,17 @@ import pytest
 KEPT = Path(__file__).with_suffix(".json")
 CACHE_KEY = "kraft/seconds-of-files"
 UNKNOWN_SECONDS = 5.0
+SPARK = "tests/integration/test_spark"
+"""How the names of the files begin that one worker runs: their sessions share its JVM, which compiles Spark once."""
 
 
 def file_of(nodeid: str) -> str:
     return nodeid.partition("::")[0]
+
+
+def unit_of(nodeid: str) -> str:
+    """What a worker takes as a whole: a file, or all that share a JVM."""
+    return SPARK if nodeid.startswith(SPARK) else file_of(nodeid)
 
 
 def seconds_of_files(config: pytest.Config) -> dict[str, float]:
@@ -29,9 +38,12 @@ def seconds_of_files(config: pytest.Config) -> dict[str, float]:
 
 
 def longest_first(items: list[pytest.Item], seconds: dict[str, float]) -> list[pytest.Item]:
-    """A file's tests stay together and in their order."""
-    files = dict.fromkeys(file_of(item.nodeid) for item in items)
-    ordered = sorted(files, key=lambda file: -seconds.get(file, UNKNOWN_SECONDS))
+    """By units, and within one by files. A file's tests stay together and in their order."""
+    files = {file_of(item.nodeid): unit_of(item.nodeid) for item in items}
+    units = Counter[str]()
+    for file, unit in files.items():
+        units[unit] += seconds.get(file, UNKNOWN_SECONDS)
+    ordered = sorted(files, key=lambda file: (-units[files[file]], files[file], -seconds.get(file, UNKNOWN_SECONDS)))
     place = {file: number for number, file in enumerate(ordered)}
     return sorted(items, key=lambda item: place[file_of(item.nodeid)])
 

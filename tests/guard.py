@@ -31,7 +31,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from kraft.testing.foreign.stacks import dump_stacks
-from tests.durations import Durations
+from tests.durations import Durations, unit_of
 from tests.leftovers import Leftovers, kill, processes_with
 
 LOOK_SECONDS = 0.5
@@ -41,7 +41,7 @@ MARK = "KRAFT_TEST_WORKER"
 
 
 class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
-    """Gives workers whole files, in the order in which they were collected, until none is left."""
+    """Gives workers whole units of files, in the order in which they were collected, until none is left."""
 
     def remove_node(self, node: Any) -> str | None:
         """Take a worker out. Returns the test that it died in, which is not run again, or None."""
@@ -62,6 +62,9 @@ class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
         for other in self.assigned_work:
             self._reschedule(other)
         return crashed
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit_of(nodeid)
 
     def _reschedule(self, node: Any) -> None:
         """Keep two tests at a worker, since it begins one only when it knows the next, or that there is none."""

@@ -6,7 +6,7 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-from tests.durations import CACHE_KEY, KEPT, UNKNOWN_SECONDS, Durations, longest_first, seconds_of_files
+from tests.durations import CACHE_KEY, KEPT, SPARK, UNKNOWN_SECONDS, Durations, longest_first, seconds_of_files, unit_of
 
 
 class Cache(dict[str, Any]):
@@ -32,6 +32,19 @@ def test_the_longest_file_is_first_and_its_tests_keep_their_order() -> None:
         "short.py::b",
         "short.py::a",
     ]
+
+
+def test_files_that_share_a_jvm_are_one_unit_whose_length_is_their_sum() -> None:
+    given = items("long.py::a", f"{SPARK}.py::a", f"{SPARK}_jobs.py::b", f"{SPARK}_jobs.py::a", f"{SPARK}.py::b")
+    ordered = longest_first(given, {"long.py": 10.0, f"{SPARK}.py": 4.0, f"{SPARK}_jobs.py": 8.0})
+    assert [item.nodeid.removeprefix(SPARK) for item in ordered] == [
+        "_jobs.py::b",
+        "_jobs.py::a",
+        ".py::a",
+        ".py::b",
+        "long.py::a",
+    ]
+    assert {unit_of(item.nodeid) for item in given} == {SPARK, "long.py"}
 
 
 def test_what_a_run_measured_comes_before_what_is_kept_in_the_tree() -> None:
