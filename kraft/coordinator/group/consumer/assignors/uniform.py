@@ -1,14 +1,18 @@
 """The uniform assignor: as many partitions for each member as for any other, moving no more of them than that takes.
 
-Where all members subscribe to the same topics, the shares differ by at most one partition. Where they do not, no
-partition can be moved from its owner to another subscriber of its topic that has at least two partitions less.
+Where all members subscribe to the same topics, the shares differ by at most one partition. Where they do not, they
+differ as little as the subscriptions allow: no chain of moves leads from a member to another that has at least two
+partitions less. Of all assignments of which that is true, one is found that lets most partitions stay. (Only very large
+groups may move a few more: the search for them is bounded.)
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping, Sequence
 
+from kraft.coordinator.group.consumer.assignors.chains import even_out
+from kraft.coordinator.group.consumer.assignors.returns import bring_back
+from kraft.coordinator.group.consumer.assignors.shares import Shares
 from kraft.coordinator.group.consumer.assignors.subscriber import Assignment, Subscriber, subscribers_of_topics
 
 NAME = "uniform"
@@ -22,9 +26,7 @@ def assign(subscribers: Sequence[Subscriber], partition_counts: Mapping[bytes, i
     if all(subscriber.topic_ids == subscribers[0].topic_ids for subscriber in subscribers):
         _share_out(assignment, free, sum(partition_counts[topic_id] for topic_id in subscribers[0].topic_ids))
     else:
-        by_topic = subscribers_of_topics(subscribers)
-        _fill(assignment, free, by_topic)
-        _balance(assignment, by_topic)
+        _balance(assignment, free, subscribers_of_topics(subscribers))
     return assignment
 
 
@@ -68,64 +70,41 @@ def _share_out(assignment: Assignment, free: list[tuple[bytes, int]], total: int
             _give(parts, *free.pop())
 
 
-def _fill(assignment: Assignment, free: list[tuple[bytes, int]], by_topic: Mapping[bytes, list[str]]) -> None:
-    """Each free partition to the subscriber that has least; topics with few subscribers first."""
-    loads = {member_id: _load(parts) for member_id, parts in assignment.items()}
-    free.sort(key=lambda key: (len(by_topic[key[0]]), key))
-    least: list[tuple[int, str]] = []
-    present = None
+def _balance(
+    assignment: Assignment, free: Sequence[tuple[bytes, int]], by_topic: Mapping[bytes, Sequence[str]]
+) -> None:
+    """Count first who shall have how many of each topic, then move."""
+    topics = {topic_id: number for number, topic_id in enumerate(by_topic)}
+    members = {member_id: number for number, member_id in enumerate(assignment)}
+    left: list[list[int]] = [[] for _ in topics]
     for topic_id, partition in free:
-        if topic_id != present:
-            present = topic_id
-            least = [(loads[member_id], member_id) for member_id in by_topic[topic_id]]
-            heapq.heapify(least)
-        load, member_id = least[0]
-        heapq.heapreplace(least, (load + 1, member_id))
-        loads[member_id] = load + 1
-        _give(assignment[member_id], topic_id, partition)
+        left[topics[topic_id]].append(partition)
+    shares = Shares(
+        [[members[member_id] for member_id in member_ids] for member_ids in by_topic.values()],
+        [{topics[topic_id]: len(parts[topic_id]) for topic_id in parts} for parts in assignment.values()],
+    )
+    shares.fill(list(map(len, left)))
+    shares.level()
+    even_out(shares)
+    bring_back(shares)
+    _move(assignment, left, shares, list(by_topic))
 
 
-def _balance(assignment: Assignment, by_topic: Mapping[bytes, list[str]]) -> None:
-    """Move partitions from those who have most to those who have least, topic after topic, until nothing moves. Each
-    move makes the sum of the squares of all loads smaller, so there is an end."""
-    loads = {member_id: _load(parts) for member_id, parts in assignment.items()}
-    shared = {topic_id: member_ids for topic_id, member_ids in by_topic.items() if len(member_ids) > 1}
-    moved = True
-    while moved:
-        moved = False
-        for topic_id, member_ids in shared.items():
-            moved = _balance_topic(assignment, loads, topic_id, member_ids) or moved
-
-
-def _balance_topic(assignment: Assignment, loads: dict[str, int], topic_id: bytes, member_ids: list[str]) -> bool:
-    least = [(loads[member_id], member_id) for member_id in member_ids]
-    most = [(-loads[member_id], member_id) for member_id in member_ids if topic_id in assignment[member_id]]
-    heapq.heapify(least)
-    heapq.heapify(most)
-    last_first: dict[str, list[int]] = {}
-    moved = False
-    while most:
-        load, giver = heapq.heappop(most)
-        if -load != loads[giver] or topic_id not in assignment[giver]:
-            continue  # It gave since; its newer entry follows.
-        while least[0][0] != loads[least[0][1]]:
-            heapq.heapreplace(least, (loads[least[0][1]], least[0][1]))
-        taker = least[0][1]
-        if loads[giver] - loads[taker] < 2:
-            return moved
-        if giver not in last_first:
-            last_first[giver] = sorted(-partition for partition in assignment[giver][topic_id])
-        partition = -heapq.heappop(last_first[giver])
-        _take(assignment[giver], topic_id, partition)
-        _give(assignment[taker], topic_id, partition)
-        if taker in last_first:
-            heapq.heappush(last_first[taker], -partition)
-        loads[giver] -= 1
-        loads[taker] += 1
-        heapq.heappush(most, (-loads[giver], giver))
-        heapq.heappush(most, (-loads[taker], taker))
-        moved = True
-    return moved
+def _move(assignment: Assignment, left: list[list[int]], shares: Shares, topic_ids: Sequence[bytes]) -> None:
+    """Who gives up partitions of a topic gives up the last ones. They are given out with those `left` of each topic."""
+    for parts, had, has in zip(assignment.values(), shares.had, shares.has, strict=True):
+        for topic, before in had.items():
+            less = before - has.get(topic, 0)
+            if less > 0:
+                for partition in sorted(parts[topic_ids[topic]], reverse=True)[:less]:
+                    _take(parts, topic_ids[topic], partition)
+                    left[topic].append(partition)
+    for partitions in left:
+        partitions.sort(reverse=True)
+    for parts, had, has in zip(assignment.values(), shares.had, shares.has, strict=True):
+        for topic in sorted(has):
+            for _ in range(has[topic] - had.get(topic, 0)):
+                _give(parts, topic_ids[topic], left[topic].pop())
 
 
 def _load(parts: Mapping[bytes, set[int]]) -> int:

@@ -1,0 +1,135 @@
+"""Undo moves that evenness does not need: find partitions that can go back to members that had them.
+
+Who takes a partition of a topic of which it has less than it had keeps one more; who gives one of which it has more
+than it had loses nothing. So a ring of moves, each from one member to the next, may let more partitions stay in place
+while all loads stay as they are. A ring may also lead from a member to another that has one partition more: those two
+change their loads. Where the loads are as even as they can be, and no such ring is left, no assignment of these loads
+moves less.
+
+The rings are the cycles of negative cost in the residual network of a flow of partitions from topics to members (Ahuja,
+Magnanti and Orlin, "Network Flows", chapter 9), found by relaxing distances.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from kraft.coordinator.group.consumer.assignors.shares import Shares
+
+STEPS_MIN: Final = 40_000
+"""So many steps a search may take in any case: some ten milliseconds, which a heartbeat can bear."""
+STEPS_A_PARTITION: Final = 20
+"""Steps for each partition of a larger group, beyond which what has been found must do."""
+
+
+def bring_back(shares: Shares) -> None:
+    """Move along rings until there is none, or the steps are used up. Loads must be as even as they can be."""
+    search = _Search(shares)
+    while (ring := search.find_ring()) is not None:
+        for node, after in zip(ring, [*ring[1:], ring[0]], strict=True):
+            search.move(node, after)
+
+
+class _Search:
+    """Nodes are numbers: the members, then the topics, then the loads. A ring goes from a member to a topic of which it
+    gives one, and from a topic to a member that takes one. From a member that takes and gives nothing it goes to its
+    load, and from a load to a member that has one more, gives one, and takes nothing.
+
+    `wanting` are the members that had more of a topic; `laden` those that have each load; `gained` the members and
+    topics of which they had less."""
+
+    def __init__(self, shares: Shares) -> None:
+        self._shares = shares
+        self._first_topic = len(shares.has)
+        self._first_load = self._first_topic + len(shares.takers)
+        partitions = sum(shares.loads)
+        self._steps_left = max(STEPS_MIN, STEPS_A_PARTITION * partitions)
+        self._wanting: list[dict[int, None]] = [{} for _ in shares.takers]
+        self._laden: dict[int, dict[int, None]] = {}
+        self._gained: dict[tuple[int, int], None] = {}
+        for member, load in enumerate(shares.loads):
+            self._laden.setdefault(load, {})[member] = None
+            for topic in dict.fromkeys([*shares.had[member], *shares.has[member]]):
+                self._note(topic, member)
+
+    def _note(self, topic: int, member: int) -> None:
+        """Whether the member has less of the topic than it had, or more."""
+        more = self._shares.has[member].get(topic, 0) - self._shares.had[member].get(topic, 0)
+        if more > 0:
+            self._gained[member, topic] = None
+        else:
+            self._gained.pop((member, topic), None)
+        if more < 0:
+            self._wanting[topic][member] = None
+        else:
+            self._wanting[topic].pop(member, None)
+
+    def move(self, node: int, after: int) -> None:
+        """Do the step of a ring from one node to the one after it."""
+        if node < self._first_topic <= after < self._first_load:
+            self._change(self._shares.take, after - self._first_topic, node)
+        elif after < self._first_topic <= node < self._first_load:
+            self._change(self._shares.give, node - self._first_topic, after)
+
+    def _change(self, change: Callable[[int, int], None], topic: int, member: int) -> None:
+        del self._laden[self._shares.loads[member]][member]
+        change(topic, member)
+        self._laden.setdefault(self._shares.loads[member], {})[member] = None
+        self._note(topic, member)
+
+    def find_ring(self) -> list[int] | None:
+        """The nodes of a ring that lets more partitions stay, in order."""
+        if not any(self._wanting):
+            return None
+        distances: dict[int, int] = {}
+        came: dict[int, int] = {}
+        waiting = deque(dict.fromkeys(member for member, _ in self._gained))
+        queued = set(waiting)
+        while waiting and self._steps_left > 0:
+            node = waiting.popleft()
+            queued.discard(node)
+            distance = distances.get(node, 0)
+            for after, cost in self._steps(node, distance):
+                self._steps_left -= 1
+                if distance + cost >= distances.get(after, 0):
+                    continue
+                ring = self._back(came, node, after)
+                if ring:
+                    return ring
+                distances[after] = distance + cost
+                came[after] = node
+                if after not in queued:
+                    queued.add(after)
+                    waiting.append(after)
+        return None
+
+    def _steps(self, node: int, distance: int) -> Iterator[tuple[int, int]]:
+        """Where a ring may go on, and how many partitions that moves. Only what may make a distance less than 0."""
+        if node < self._first_topic:
+            had = self._shares.had[node]
+            for topic, has in self._shares.has[node].items():
+                yield self._first_topic + topic, -1 if has > had.get(topic, 0) else 0
+            yield self._first_load + self._shares.loads[node], 0
+        elif node < self._first_load:
+            topic = node - self._first_topic
+            for member in self._wanting[topic]:
+                yield member, 0
+            if distance < -1:
+                for member in self._shares.takers[topic]:
+                    yield member, 1
+        else:
+            for member in self._laden.get(node - self._first_load + 1, ()):
+                yield member, 0
+
+    def _back(self, came: dict[int, int], node: int, after: int) -> list[int]:
+        """The way by which `node` was reached, from `after` on; empty if it did not come through there."""
+        way = [node]
+        while node != after:
+            self._steps_left -= 1
+            if node not in came:
+                return []
+            node = came[node]
+            way.append(node)
+        return way[::-1]
