@@ -18,7 +18,7 @@ import trio
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator import offset_requests
-from kraft.coordinator.consumer_group_jobs import ConsumerGroupJobs
+from kraft.coordinator.consumer_group_jobs import ConsumerGroupJobs, GroupJob
 from kraft.coordinator.consumer_group_service import ConsumerGroupService
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import append_error
@@ -39,6 +39,7 @@ from kraft.coordinator.group.rebalance import join_error
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.coordinator.group.sync import abandon_assignment, sync
 from kraft.coordinator.group.txn_offset_commit import TxnOffsetCommitAnswers, commit_transactional_offsets
+from kraft.coordinator.group_activity import GroupActivity, GroupChange
 from kraft.coordinator.partitioner import partition_for
 from kraft.coordinator.runtime import CoordinatorRuntime
 from kraft.coordinator.shard import Marker, Operation, Producer
@@ -113,6 +114,7 @@ class GroupCoordinator:
         self._topics = topics
         self._partition_count = partition_count
         self._world = world
+        self.activity = GroupActivity()
         self._jobs = ConsumerGroupJobs(topics, world, self._write_to, lambda: self.runtime.set_aside)
         self.runtime: CoordinatorRuntime[GroupShardState] = CoordinatorRuntime(
             OFFSETS_TOPIC,
@@ -120,7 +122,7 @@ class GroupCoordinator:
             log=log,
             world=world,
             write_timeout_ms=config.offsets_commit_timeout_ms,
-            perform=self._jobs.perform,
+            perform=self._perform,
         )
         self.consumer = ConsumerGroupService(config, topics, self.runtime, self.partition_for, world.random)
 
@@ -130,6 +132,13 @@ class GroupCoordinator:
             expiry_nursery.start_soon(self._expire)
             await expiry_nursery.start(self._jobs.run)
             await self.runtime.run(task_status)
+
+    def _perform(self, partition: int, leader_epoch: int, effect: GroupChange | GroupJob) -> None:
+        """What the effect follows from is committed."""
+        if isinstance(effect, GroupChange):
+            self.activity.hear(partition, effect, self._world.clock.now())
+        else:
+            self._jobs.perform(partition, leader_epoch, effect)
 
     async def _expire(self) -> None:
         walk = expiring(self._topics)
@@ -145,6 +154,7 @@ class GroupCoordinator:
         self.runtime.on_election(partition, leader_epoch)
 
     def on_resignation(self, partition: int, leader_epoch: int | None = None) -> None:
+        self.activity.forget(partition)
         self.runtime.on_resignation(partition, leader_epoch)
 
     def on_topics_deleted(self, topics: Collection[tuple[str, bytes]]) -> None:

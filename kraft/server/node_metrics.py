@@ -17,6 +17,7 @@ from kraft.common.version import VERSION
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import name_of as error_name_of
 from kraft.server.cluster_facts import SLICE_PARTITIONS, offline_log_dirs
+from kraft.server.group_families import group_families, register_group_activity
 from kraft.server.group_lags import GroupLags
 from kraft.server.node_families import follower_lags, quorum_families, request_durations
 from kraft.server.node_status import failed_work
@@ -62,6 +63,7 @@ class NodeMetrics:
             *await quorum_families(self._node),
         ]
         if self._node.broker is not None:
+            gathered += await group_families(self._node.broker.groups.snapshots())
             gathered += [
                 request_durations(self._node.broker.dispatcher.counters),
                 await follower_lags(self._node.broker.replicas),
@@ -199,6 +201,7 @@ class NodeMetrics:
         )
         requests, seconds = "kafka_network_requestmetrics_requests_total", "kraft_request_seconds_total"
         counters = broker.dispatcher.counters
+        register_group_activity(self._registry, broker.groups.activity)
         self._registry.counters(
             requests,
             "Requests by API and version.",

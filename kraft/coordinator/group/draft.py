@@ -24,6 +24,7 @@ from kraft.coordinator.group.consumer.settings import ConsumerGroupConfigs
 from kraft.coordinator.group.pending_offsets import GroupPending
 from kraft.coordinator.group.replay import replay_group, replay_offset, set_offsets
 from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group_activity import GroupChange, Happened
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue
 from kraft.coordinator.shard import LogRecord, Moment, Producer, TimerKey, Token
 from kraft.coordinator.topic_directory import TopicDirectory
@@ -168,6 +169,10 @@ class GroupDraft:
         """The member must have given up its partitions by then."""
         self.keep_consumer(replace(group, revocations=group.revocations.set(member_id, deadline)))
         self.timers.append(("revocation", group.group_id, member_id))
+
+    def tell(self, group_id: str, protocol: str, happened: Happened, deadline: str = "") -> None:
+        """Something that is counted once it is committed."""
+        self.effects.append(GroupChange(group_id, protocol, happened, deadline))
 
     def note(self, event: str, **fields: Any) -> None:
         self.notes.append({"event": event, **fields})

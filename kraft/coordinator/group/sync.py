@@ -16,6 +16,7 @@ from kraft.coordinator.group.classic_group import (
 )
 from kraft.coordinator.group.consumer.classic_members import sync_as_classic
 from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.group_activity import CLASSIC, Happened
 from kraft.coordinator.shard import PARKED, Parked
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest
@@ -86,6 +87,7 @@ def _settle(draft: GroupDraft, group: ClassicGroup, assignments: dict[str, bytes
     """The generation is settled by its record: Stable from here on. Answers wait until the record is committed, like
     every answer that rests on it."""
     group = draft.write_assignments(group, assignments)
+    draft.tell(group.group_id, CLASSIC, Happened.SETTLED)
     members: dict[str, ClassicMember] = {}
     for member in group.members.values():
         changed = member

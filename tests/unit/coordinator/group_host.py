@@ -15,6 +15,7 @@ from kraft.coordinator.group.consumer.target import counted_topics
 from kraft.coordinator.group.deletion import expiring
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group_activity import GroupChange
 from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.shard import PARKED, LogRecord, Moment, Token
 from kraft.coordinator.walks import Walk
@@ -73,6 +74,7 @@ class GroupHost:
         self.targets_asked: dict[str, ComputeTarget] = {}
         self.computed: list[ComputedTarget] = []
         """Targets that jobs have computed and not handed over yet."""
+        self.changes: list[GroupChange] = []
         self._token = 0
         self.load()
 
@@ -104,7 +106,8 @@ class GroupHost:
     def _adopt(self, draft: Any) -> None:
         self.state = draft.finish()
         self.log += draft.records
-        for job in draft.effects:
+        self.changes += [effect for effect in draft.effects if isinstance(effect, GroupChange)]
+        for job in (effect for effect in draft.effects if not isinstance(effect, GroupChange)):
             asked: dict[str, Any] = self.targets_asked if isinstance(job, ComputeTarget) else self.jobs
             asked.setdefault(job.group_id, job)
         for token, response in draft.completions:

@@ -82,11 +82,11 @@ def expire_consumer(draft: GroupDraft, key: TimerKey) -> None:
     not join or sync in time, where it speaks the classic protocol."""
     kind, group_id, member_id = key
     if kind in _REASONS:
-        expire_member(draft, group_id, member_id, _REASONS[kind])
+        expire_member(draft, group_id, member_id, kind, _REASONS[kind])
         return
     group = draft.require_consumer_group(group_id)
     limit = group.revocations[member_id]
     if group.members[member_id].member_epoch == limit.member_epoch:
-        expire_member(draft, group_id, member_id, "the member failed to revoke its partitions in time")
+        expire_member(draft, group_id, member_id, kind, "the member failed to revoke its partitions in time")
     else:
         draft.keep_consumer(replace(group, revocations=group.revocations.delete(member_id)))

@@ -18,6 +18,7 @@ from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.member import ConsumerMember, Partitions
 from kraft.coordinator.group.consumer_protocol import encode_assignment
 from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.group_activity import CONSUMER, Happened
 
 
 def may_downgrade(draft: GroupDraft, group: ConsumerGroup, leaving: Collection[str], *, joining: int = 0) -> bool:
@@ -56,7 +57,9 @@ def downgrade(
         # The record has the selected protocol only.
         classic.update(replace(classic.members[member_id], protocols=before.protocols))
         draft.start_session(classic, classic.members[member_id])
-    if reason is not None:
+    if reason is None:
+        draft.tell(group_id, CONSUMER, Happened.SETTLED)
+    else:
         rebalance.prepare_rebalance(draft, classic, f"downgrade from consumer to classic: {reason}")
 
 

@@ -17,6 +17,7 @@ from kraft.coordinator.group.consumer.member import (
 )
 from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.group_activity import CONSUMER, Happened
 from kraft.protocol.error_codes import ErrorCode
 
 
@@ -25,6 +26,9 @@ def bump_epoch(draft: GroupDraft, group_id: str) -> ConsumerGroup:
     group = draft.require_consumer_group(group_id)
     digest = metadata_hash(group.subscribed_topics(), draft.topics)
     group = draft.write_consumer(group_id, records.group_metadata(group_id, group.group_epoch + 1, digest))
+    draft.tell(group_id, CONSUMER, Happened.UNSETTLED)
+    if group.is_empty:
+        draft.tell(group_id, CONSUMER, Happened.EMPTIED)
     return draft.keep_consumer(replace(group, topics_seen=draft.topics.version()))
 
 
@@ -60,10 +64,11 @@ def forget_expression(draft: GroupDraft, group_id: str, regex: str | None) -> No
         draft.write_consumer(group_id, records.regular_expression_tombstone(group_id, regex))
 
 
-def expire_member(draft: GroupDraft, group_id: str, member_id: str, reason: str) -> None:
-    """A deadline has passed: the member is removed."""
+def expire_member(draft: GroupDraft, group_id: str, member_id: str, deadline: str, reason: str) -> None:
+    """A deadline of this kind has passed: the member is removed."""
     group = draft.require_consumer_group(group_id)
     draft.note("consumer_group_member_fenced", group=group_id, member=member_id, reason=reason)
+    draft.tell(group_id, CONSUMER, Happened.FENCED, deadline)
     remove_members(draft, group_id, [group.members[member_id]])
 
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kraft.coordinator.group.consumer import records
-from kraft.coordinator.group.consumer.consumer_group import RevocationDeadline
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroupState, RevocationDeadline
 from kraft.coordinator.group.consumer.member import ConsumerMember, MemberState, Partitions
 from kraft.coordinator.group.consumer.membership import bump_epoch
 from kraft.coordinator.group.consumer.reconciliation import Reconciliation
 from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.group_activity import CONSUMER, Happened
 
 
 def follow_topics(draft: GroupDraft, group_id: str, *, subscription_changed: bool) -> None:
@@ -48,6 +49,8 @@ def reconcile(
         return member
     draft.write_consumer(group_id, records.current_assignment(group_id, after))
     _limit_revocation(draft, group_id, after)
+    if draft.require_consumer_group(group_id).state is ConsumerGroupState.STABLE:
+        draft.tell(group_id, CONSUMER, Happened.SETTLED)
     return after
 
 

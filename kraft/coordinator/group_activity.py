@@ -1,0 +1,66 @@
+"""What has happened to groups since this node coordinates: rebalances, members that were removed, and how long groups
+took to settle. For metrics.
+
+Operations tell by an effect (`GroupChange`), which arrives once what they wrote is committed.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from kraft.common.metrics import Histogram
+
+SETTLE_BOUNDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+"""Seconds."""
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+
+
+class Happened(Enum):
+    """`UNSETTLED`: a rebalance began, or the group epoch rose. `SETTLED`: every member has what it is to have.
+    `EMPTIED`: nobody is left. `FENCED`: a member was removed because a deadline of its passed."""
+
+    UNSETTLED = 1
+    SETTLED = 2
+    EMPTIED = 3
+    FENCED = 4
+
+
+class GroupChange(NamedTuple):
+    """An effect. `protocol` is CLASSIC or CONSUMER; `deadline` is the kind of the one that passed."""
+
+    group_id: str
+    protocol: str
+    happened: Happened
+    deadline: str = ""
+
+
+class GroupActivity:
+    """Owned by the coordinator. Counts by protocol; only groups that are settling are remembered by name."""
+
+    def __init__(self) -> None:
+        self.rebalances = {CLASSIC: 0, CONSUMER: 0}
+        self.fenced: dict[tuple[str, str], int] = {}
+        """By protocol and deadline."""
+        self.settle_seconds = {CLASSIC: Histogram(SETTLE_BOUNDS), CONSUMER: Histogram(SETTLE_BOUNDS)}
+        self._since: dict[int, dict[str, float]] = {}
+
+    def hear(self, partition: int, change: GroupChange, now: float) -> None:
+        """`now` is the monotonic time in seconds, `partition` that of `__consumer_offsets`. A group that has to begin
+        anew before it has settled counts from its first beginning."""
+        since = self._since.setdefault(partition, {})
+        if change.happened is Happened.UNSETTLED:
+            self.rebalances[change.protocol] += 1
+            since.setdefault(change.group_id, now)
+        elif change.happened is Happened.FENCED:
+            key = (change.protocol, change.deadline)
+            self.fenced[key] = self.fenced.get(key, 0) + 1
+        else:
+            began = since.pop(change.group_id, None)
+            if began is not None and change.happened is Happened.SETTLED:
+                self.settle_seconds[change.protocol].observe(now - began)
+
+    def forget(self, partition: int) -> None:
+        """Another node coordinates the groups of this partition."""
+        self._since.pop(partition, None)

@@ -1,0 +1,110 @@
+"""What is counted of groups: rebalances, members that were removed, and how long a group took to settle."""
+
+from __future__ import annotations
+
+import trio
+
+from kraft.common.metrics import Histogram
+from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group_activity import CLASSIC, CONSUMER, GroupActivity, GroupChange, Happened
+from kraft.server.group_families import group_families
+from tests.unit.coordinator.classic_consumers import ClassicConsumer
+from tests.unit.coordinator.consumers import GROUP, Consumer, ConsumerHost
+
+UNSETTLED, SETTLED, EMPTIED, FENCED = Happened
+
+
+def make_host() -> ConsumerHost:
+    host = ConsumerHost(GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0))
+    host.consumer_configs.settings = type(host.consumer_configs.settings)(assignment_interval_ms=0)
+    host.topics.counts["t"] = 4
+    return host
+
+
+def told(host: ConsumerHost) -> list[tuple[str, Happened]]:
+    found = [(change.protocol, change.happened) for change in host.changes]
+    host.changes.clear()
+    return found
+
+
+def counts(host: ConsumerHost) -> dict[tuple[str, tuple[str, ...]], float]:
+    families = trio.run(group_families, [host.state])
+    return {
+        (family.name.rpartition("_")[2] if family.labels == () else family.name, labels): number
+        for family in families
+        for labels, number in (family.read() if family.read is not None else ())
+        if number
+    }
+
+
+def test_consumer_group_settles_when_the_last_member_has_what_it_is_to_have() -> None:
+    host = make_host()
+    one = Consumer(host, "one", "t").join()
+    assert told(host) == [(CONSUMER, UNSETTLED), (CONSUMER, SETTLED)]
+    two = Consumer(host, "two", "t").join()
+    assert told(host) == [(CONSUMER, UNSETTLED)]
+    assert counts(host)["kafka_server_group_coordinator_metrics_consumer_group_count", ("reconciling",)] == 1
+    for _ in range(3):
+        one.beat()
+        two.beat()
+    assert told(host) == [(CONSUMER, SETTLED)]
+    assert counts(host) == {
+        ("kafka_server_group_coordinator_metrics_group_count", ("consumer",)): 1,
+        ("kafka_server_group_coordinator_metrics_consumer_group_count", ("stable",)): 1,
+    }
+
+
+def test_consumer_group_that_everybody_leaves_has_not_settled() -> None:
+    host = make_host()
+    one = Consumer(host, "one", "t").join()
+    told(host)
+    one.leave()
+    assert told(host) == [(CONSUMER, UNSETTLED), (CONSUMER, EMPTIED)]
+
+
+def test_member_whose_session_ends_is_counted() -> None:
+    host = make_host()
+    Consumer(host, "one", "t").join()
+    told(host)
+    host.advance(60_000)
+    assert [change for change in host.changes if change.happened is FENCED] == [
+        GroupChange(GROUP, CONSUMER, FENCED, "session")
+    ]
+
+
+def test_classic_group_settles_with_its_leaders_assignment() -> None:
+    host = make_host()
+    one = ClassicConsumer(host, "one", "t").join()
+    host.advance(0)
+    one.beat()
+    assert told(host) == [(CLASSIC, UNSETTLED), (CLASSIC, SETTLED)]
+    assert counts(host) == {
+        ("kafka_server_group_coordinator_metrics_group_count", ("classic",)): 1,
+        ("numgroups", ()): 1,
+        ("numgroupsstable", ()): 1,
+    }
+    host.advance(60_000)
+    assert (CLASSIC, FENCED) in told(host)
+
+
+def observed(histogram: Histogram) -> tuple[int, float]:
+    return histogram.count, histogram.sum
+
+
+def test_group_that_begins_anew_counts_from_its_first_beginning() -> None:
+    activity = GroupActivity()
+    for happened, now in ((UNSETTLED, 1.0), (UNSETTLED, 2.0), (SETTLED, 4.0), (SETTLED, 9.0)):
+        activity.hear(0, GroupChange(GROUP, CONSUMER, happened), now)
+    assert activity.rebalances == {CLASSIC: 0, CONSUMER: 2}
+    assert observed(activity.settle_seconds[CONSUMER]) == (1, 3.0)
+
+
+def test_group_that_is_emptied_or_moves_away_is_forgotten() -> None:
+    activity = GroupActivity()
+    activity.hear(0, GroupChange(GROUP, CONSUMER, UNSETTLED), 1.0)
+    activity.hear(0, GroupChange(GROUP, CONSUMER, EMPTIED), 2.0)
+    activity.hear(0, GroupChange(GROUP, CONSUMER, SETTLED), 3.0)
+    activity.hear(1, GroupChange("other", CLASSIC, UNSETTLED), 4.0)
+    activity.forget(1)
+    activity.hear(1, GroupChange("other", CLASSIC, SETTLED), 5.0)
+    assert observed(activity.settle_seconds[CONSUMER]) == observed(activity.settle_seconds[CLASSIC]) == (0, 0.0)
