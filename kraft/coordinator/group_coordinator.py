@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import trio
 
@@ -42,7 +41,7 @@ from kraft.coordinator.group.txn_offset_commit import TxnOffsetCommitAnswers, co
 from kraft.coordinator.group_activity import GroupActivity, GroupChange
 from kraft.coordinator.partitioner import partition_for
 from kraft.coordinator.runtime import CoordinatorRuntime
-from kraft.coordinator.shard import Marker, Operation, Producer
+from kraft.coordinator.shard import Marker, Producer
 from kraft.coordinator.topic_directory import TopicDirectory
 from kraft.coordinator.transaction_partitions import TransactionPartitions, TransactionSupport
 from kraft.protocol.error_codes import ErrorCode
@@ -115,7 +114,9 @@ class GroupCoordinator:
         self._partition_count = partition_count
         self._world = world
         self.activity = GroupActivity()
-        self._jobs = ConsumerGroupJobs(topics, world, self._write_to, lambda: self.runtime.set_aside)
+        self._jobs = ConsumerGroupJobs(
+            topics, world, lambda *write: self.runtime.write(*write), lambda: self.runtime.set_aside
+        )
         self.runtime: CoordinatorRuntime[GroupShardState] = CoordinatorRuntime(
             OFFSETS_TOPIC,
             GroupShard(config, topics, consumer_configs),
@@ -466,14 +467,11 @@ class GroupCoordinator:
         return dict(
             sorted(
                 (group_id, group.state.value)
-                for state in self.runtime.read_loaded(_whole_state)
+                for state in self.snapshots()
                 for groups in (state.groups, state.consumer_groups)
                 for group_id, group in groups.items()
             )
         )
-
-    async def _write_to(self, partition: int, operation: Operation) -> Any:
-        return await self.runtime.write(partition, operation)
 
     async def _write(self, group_id: str, operation: Callable[[GroupDraft], object]):  # type: ignore[no-untyped-def]
         return await self.runtime.write(self.partition_for(group_id), operation)
