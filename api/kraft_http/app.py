@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from kraft.common.logging import Sink
 from kraft_http import errors, openapi
 from kraft_http.failures import Failures
+from kraft_http.logins import CallersOnly
 from kraft_http.middleware import BoundedBodies, EncodedSlashes, OwnPagesOnly
 from kraft_http.ports import AdminPort
 from kraft_http.routers import (
@@ -68,10 +69,10 @@ def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
     app = FastAPI(
         title=openapi.TITLE, docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False
     )
-    app.state.port = port
     app.state.event_streams = []
     app.add_middleware(EncodedSlashes)
     app.add_middleware(BoundedBodies)
+    app.add_middleware(CallersOnly, port=port)
     app.add_middleware(OwnPagesOnly, identity=port.identity)
     app.add_middleware(Failures, identity=port.identity, log_sink=log_sink)
     errors.install(app)

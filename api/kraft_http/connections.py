@@ -14,6 +14,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kraft_http.framing import StrictBuffer
+from kraft_http.logins import CERTIFICATE, SOURCE
 from kraft_http.middleware import is_streamed
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class BoundedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As uvicorn has it.
         super().connection_made(transport)
         self.conn._receive_buffer = StrictBuffer()  # h11 lets nobody choose. The tests would see it go unused.
+        self.app_state = {**self.app_state, SOURCE: self.source, CERTIFICATE: _certificate(transport)}
         self._look()
         others = [other for other in self.connections if other is not self and isinstance(other, BoundedConnection)]
         from_here = [other for other in others if other.source == self.source]
@@ -144,6 +146,13 @@ class BoundedConnection(H11Protocol):
 
     def _progressed(self) -> bool:
         return self.transport.get_write_buffer_size() < self._left_bytes
+
+
+def _certificate(transport: asyncio.Transport) -> bytes | None:
+    """What the client has shown by TLS, as DER."""
+    tls = transport.get_extra_info("ssl_object")
+    shown: bytes | None = None if tls is None else tls.getpeercert(True)
+    return shown
 
 
 def _patience(connection: BoundedConnection) -> tuple[Waiting, float]:

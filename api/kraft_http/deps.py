@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 from urllib.parse import quote
 
 from fastapi import Depends, Path, Query, Request
@@ -21,8 +21,12 @@ from kraft_http.ports import AdminPort
 T = TypeVar("T")
 
 
+PORT: Final = "kraft_http.port"
+"""Where a request has the node as it is for its caller."""
+
+
 def admin_port(request: Request) -> AdminPort:
-    port: AdminPort = request.app.state.port
+    port: AdminPort = request.scope[PORT]
     return port
 
 

@@ -21,6 +21,7 @@ from kraft_http.links import restore_slashes
 
 PROBLEM_JSON: Final = "application/problem+json"
 REQUEST_ID_CHARACTERS_MAX: Final = 128
+CHALLENGE: Final = 'Basic realm="kraft"'
 
 
 class KafkaErrorBody(BaseModel):
@@ -127,6 +128,7 @@ _TITLES: Final = {
     413: "Content Too Large",
     415: "Unsupported Media Type",
     422: "Unprocessable Content",
+    429: "Too Many Requests",
     500: "Internal Server Error",
     501: "Not Implemented",
     503: "Service Unavailable",
@@ -189,7 +191,7 @@ async def _kafka_problem(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
-    """What `AdminPort` itself does not tell: the HTTP admin's principal may not know it."""
+    """What `AdminPort` itself does not tell: the caller may not know it, or its login does not hold any more."""
     assert isinstance(error, ApiError)
     return await _kafka_problem(request, KafkaProblem(error.code, error.message))
 
@@ -261,7 +263,7 @@ def error_response(
         request_id=request_id_of(request),
     )
     wants_json = path.startswith("/v3") and PROBLEM_JSON not in request.headers.get("accept", "")
-    headers = {"Retry-After": "1"} if status == 503 else None
+    headers = {"Retry-After": "1"} if status == 503 else {"WWW-Authenticate": CHALLENGE} if status == 401 else None
     content = body.model_dump(exclude_none=True)
     return JSONResponse(
         _readable(content), status, headers, media_type="application/json" if wants_json else PROBLEM_JSON

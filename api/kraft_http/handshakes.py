@@ -22,8 +22,12 @@ MakeConnection = Callable[..., asyncio.Protocol]
 class Handshakes:
     """Those of one admin. Touched by its loop only."""
 
-    def __init__(self, make: MakeConnection, context: Callable[[], ssl.SSLContext]) -> None:
-        """`make` gives what speaks HTTP on a connection, `context` the keys for the next one."""
+    def __init__(
+        self, make: MakeConnection, context: Callable[[], ssl.SSLContext], report: Callable[[str, str], None]
+    ) -> None:
+        """`make` gives what speaks HTTP on a connection, `context` the keys for the next one. `report` hears the
+        address of who did not agree on TLS, and why."""
+        self._report = report
         self._make = make
         self._context = context
         self._waiting: dict[_Accepted, None] = {}
@@ -44,8 +48,11 @@ class Handshakes:
             encrypted = await asyncio.get_running_loop().start_tls(
                 transport, early, self._context(), server_side=True, ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX
             )
-        except (OSError, asyncio.CancelledError):  # The errors of TLS are OSErrors. asyncio has told nobody of them.
+        except (OSError, asyncio.CancelledError) as problem:  # The errors of TLS are OSErrors.
             transport.abort()
+            # Probes and port scans come and go all the time.
+            if isinstance(problem, OSError) and not isinstance(problem, ConnectionResetError):
+                self._report(transport.get_extra_info("peername", ("",))[0], str(problem))
             return
         finally:
             self._waiting.pop(accepted, None)

@@ -21,7 +21,9 @@ often what to do.
 
 _COMMON_ERRORS: Final = {
     "400": "The request is not valid.",
+    "401": "Nobody has logged in, or name and password are wrong (kraft.admin.authentication).",
     "403": "The Host or the Origin is not one of this admin's (kraft.admin.allowed.hosts).",
+    "429": "Too many logins from this address have failed. Try again after the seconds in Retry-After.",
     "500": "Something failed here. The node's log says what.",
     "501": "This node does not serve that.",
     "503": "Not now: no leader, no controller or no coordinator. Try again after the seconds in Retry-After.",

@@ -9,7 +9,7 @@ implementation bridges into the node's loop.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kraft.common.broker_state import ACTIVE
@@ -37,6 +37,30 @@ class NodeIdentity:
     """Those of the node's Kafka listeners. The HTTP admin may be asked under them too."""
     allowed_hosts: tuple[str, ...] = ()
     """Further names under which it may be asked, and whose pages may change things (kraft.admin.allowed.hosts)."""
+    asks_for_password: bool = False
+    """Whether clients log in by HTTP Basic (kraft.admin.authentication)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """What a request brings by which its client may be known."""
+
+    host: str
+    """The address at the other end of the connection."""
+    authorization: str | None = field(default=None, repr=False)
+    """The header Authorization."""
+    certificate: bytes | None = field(default=None, repr=False)
+    """What the client has shown by TLS, as DER."""
+
+
+class LoginRefused(Exception):
+    """The client is not known, or not yet. Its text is told to the client, so it holds no secret."""
+
+    def __init__(self, status: int, message: str, retry_seconds: int = 0) -> None:
+        """`status` is HTTP's. `retry_seconds`: after how long it is worth trying again, where it is."""
+        super().__init__(message)
+        self.status = status
+        self.retry_seconds = retry_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +195,15 @@ class AdminPort(Protocol):
     @property
     def identity(self) -> NodeIdentity: ...
 
+    async def on_behalf_of(self, caller: Caller) -> AdminPort:
+        """The same node for one caller: what is asked there, is asked as the caller's principal and from its address,
+        for as long as its login holds. Afterwards it raises ApiError SASL_AUTHENTICATION_FAILED. Raises LoginRefused
+        for a caller that is not known.
+        """
+
+    def tell_failed_handshake(self, host: str, reason: str) -> None:
+        """A client could not agree on TLS."""
+
     async def call(self, api_key: int, version: int, request: Message, *, node_id: int | None = None) -> Message:
         """The answer of this node, or of broker `node_id`, to a request as a client would send it.
 
@@ -182,8 +215,8 @@ class AdminPort(Protocol):
         """The node's wall clock."""
 
     async def cluster_facts(self) -> ClusterFacts:
-        """As all facts and events: raises ApiError CLUSTER_AUTHORIZATION_FAILED where `kraft.admin.principal` may not
-        describe the cluster."""
+        """As all facts and events: raises ApiError CLUSTER_AUTHORIZATION_FAILED where the caller may not describe
+        the cluster."""
 
     async def cluster_health(self) -> ClusterHealth:
         """The verdict, with what the active controller and the other live nodes tell. It takes a few seconds at most
@@ -213,4 +246,5 @@ class AdminPort(Protocol):
         """
 
     async def metrics(self) -> str:
-        """The Prometheus text of this node. Rendered in slices that leave room for clients."""
+        """The Prometheus text of this node. Rendered in slices that leave room for clients. Raises ApiError
+        CLUSTER_AUTHORIZATION_FAILED where kraft.admin.metrics.authorize is set, as facts do."""

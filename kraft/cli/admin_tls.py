@@ -9,6 +9,7 @@ from kraft.common.config.keys.admin_keys import PREFIX
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.security.tls import TlsSettings, load_tls
+from kraft.server.admin_logins import principals_of_certificates
 from kraft.server.tls_keys import LOOK_SECONDS, read_store, statuses_of
 from kraft.world.ports import Tls, World
 from kraft.world.real.tls import server_context
@@ -65,4 +66,5 @@ def admin_tls(world: World, config: NodeConfig) -> AdminTls | None:
     """None for an admin that is off, or speaks plain HTTP. Raises ConfigurationError."""
     if config.admin_address is None or not config.admin_is_encrypted:
         return None
+    principals_of_certificates(config)
     return AdminTls(world, config)

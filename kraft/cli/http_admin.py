@@ -106,7 +106,7 @@ class AdminThread:
 
         protocol: Any = BoundedConnection
         if self._context is not None:
-            protocol = Handshakes(BoundedConnection, self._context).connection
+            protocol = Handshakes(BoundedConnection, self._context, self._port.tell_failed_handshake).connection
         config = uvicorn.Config(
             app,
             http=protocol,

@@ -1,4 +1,4 @@
-"""What the HTTP admin may do where there is an authorizer: it asks as one principal, `kraft.admin.principal`.
+"""What a caller of the HTTP admin may do where there is an authorizer.
 
 Requests to this node's broker ask the authorizer there. Those to other brokers would arrive as this node's own, and a
 node is a super user: they are authorized here, by the same declarations beside the handlers, before they leave.
@@ -23,15 +23,12 @@ if TYPE_CHECKING:
     from kraft.security.authorizer import Access, Authorizer
     from kraft.server.node import Node
 
-LOCAL_HOST = "127.0.0.1"
-"""From where the HTTP admin asks, as far as entries with a host are concerned."""
-
 Send = Callable[[Any], Awaitable[Any]]
 _RECORDS = {ApiKey.PRODUCE: Operation.WRITE, ApiKey.FETCH: Operation.READ}
 
 
 class AdminAccess:
-    """One for a node's HTTP admin. `broker` is None on a node without that role."""
+    """One caller's. `broker` is None on a node without that role."""
 
     def __init__(self, authorizer: Authorizer, broker: BrokerServices | None, peer: Peer) -> None:
         self._authorizer = authorizer
@@ -85,11 +82,11 @@ class AdminAccess:
     def _refusal(self, what: str) -> ApiError:
         return ApiError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            f"{self._peer.principal}, as whom the HTTP admin asks (kraft.admin.principal), may not {what}",
+            f"{self._peer.principal}, as whom this is asked over HTTP, may not {what}",
         )
 
 
-def access_of_admin(node: Node) -> AdminAccess | None:
+def access_of_caller(node: Node, principal: str, host: str) -> AdminAccess | None:
     """None where the node has no authorizer."""
     broker = None if node.broker is None else node.broker.services
     services: NodeServices | None = broker
@@ -99,5 +96,4 @@ def access_of_admin(node: Node) -> AdminAccess | None:
     if authorizer is None:
         return None
     listener = node.config.listeners[0]
-    peer = Peer(LOCAL_HOST, listener.name, (listener.host, listener.port), node.config.text("kraft.admin.principal"))
-    return AdminAccess(authorizer, broker, peer)
+    return AdminAccess(authorizer, broker, Peer(host, listener.name, (listener.host, listener.port), principal))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 from typing import TYPE_CHECKING, Final
 
@@ -19,14 +20,17 @@ from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import SIZE_BYTES, decode_response_in_turns, encode_request
 from kraft.protocol.schema import Message
-from kraft.world.ports import Threads
+from kraft.world.ports import Clock, Threads
 from kraft.world.turns import in_turns
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 CLIENT_ID: Final = "http-admin"
+LOCAL_HOST: Final = "127.0.0.1"
 READ_AT_ONCE_BYTES: Final = 1 << 20
+MUTED_SECONDS_MAX: Final = 30.0
+"""For so long at most an answer is kept back from a caller that has used up a quota."""
 
 
 class LocalRequests:
@@ -39,15 +43,26 @@ class LocalRequests:
         listener: Endpoint,
         threads: Threads,
         log: Logger,
-        principal: str = ANONYMOUS,
+        clock: Clock,
     ) -> None:
-        """Answers that name addresses (Metadata, FindCoordinator) name those of `listener`. `principal` is who asks."""
+        """Answers that name addresses (Metadata, FindCoordinator) name those of `listener`."""
+        self._clock = clock
         self._dispatcher = dispatcher
         self._registry = registry
-        self._peer = Peer("127.0.0.1", listener.name, (listener.host, listener.port), principal)
+        self._listener = listener
+        self._peer = self._peer_at(LOCAL_HOST, ANONYMOUS)
         self._cold_reads = ColdReads(threads)
         self._log = log
         self._correlation_id = 0
+
+    def of_caller(self, principal: str, host: str) -> LocalRequests:
+        """The same, asked by `principal` from `host`."""
+        asked = copy.copy(self)
+        asked._peer = self._peer_at(host, principal)
+        return asked
+
+    def _peer_at(self, host: str, principal: str) -> Peer:
+        return Peer(host, self._listener.name, (self._listener.host, self._listener.port), principal)
 
     async def call(self, api_key: int, version: int, request: Message) -> Message:
         """Raises ApiError: UNSUPPORTED_VERSION for what is not served, KAFKA_STORAGE_ERROR when the answer's records
@@ -76,6 +91,8 @@ class LocalRequests:
         pending = self._dispatcher.dispatch(self._peer, frame)
         reply = pending if isinstance(pending, Reply) else await pending
         answer = memoryview(await self._bytes_of(reply))[SIZE_BYTES:]
+        if reply.throttle_ms:
+            await self._clock.sleep(min(reply.throttle_ms / 1000, MUTED_SECONDS_MAX))
         _, response = await in_turns(decode_response_in_turns(api_key, version, answer))
         return response
 

@@ -8,17 +8,25 @@ for clients.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 from kraft_http.health import ClusterHealth
-from kraft_http.ports import Check, ClusterFacts, EventFacts, EventPage, NodeIdentity, UncleanElectionFacts
+from kraft_http.ports import Caller, Check, ClusterFacts, EventFacts, EventPage, NodeIdentity, UncleanElectionFacts
 from kraft_http.waits import WaitingElections
 
+from kraft.common.errors import ApiError
+from kraft.common.ids import ANONYMOUS
 from kraft.common.version import VERSION
-from kraft.server.admin_access import access_of_admin
-from kraft.server.admin_requests import LocalRequests
+from kraft.network.login_outcome import TLS, LoginOutcome
+from kraft.protocol.error_codes import ErrorCode
+from kraft.server.admin_access import access_of_caller
+from kraft.server.admin_logins import CERTIFICATE, LISTENER, make_admin_logins
+from kraft.server.admin_requests import LOCAL_HOST, LocalRequests
 from kraft.server.asyncio_bridge import AsyncioBridge
 from kraft.server.broker_lifecycle_manager import BrokerState
 from kraft.server.cluster_facts import gather_facts
@@ -28,6 +36,8 @@ from kraft.server.node_metrics import NodeMetrics
 
 if TYPE_CHECKING:
     from kraft.protocol.schema import Message
+    from kraft.security.sasl.scram import Credential
+    from kraft.server.audit import AuditLog
     from kraft.server.node import Node
 
 T = TypeVar("T")
@@ -39,19 +49,7 @@ class AdminService:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._bridge = AsyncioBridge(trio.lowlevel.current_trio_token())
-        self._local: LocalRequests | None = None
-        if node.broker is not None:
-            listener, log = node.config.broker_listeners[0], node.loggers.get("http_admin")
-            self._local = LocalRequests(
-                node.broker.dispatcher,
-                node.broker.services.registry,
-                listener,
-                node.world.threads,
-                log,
-                node.config.text("kraft.admin.principal"),
-            )
         self._remote = node.remote
-        self._access = access_of_admin(node)
         self._metrics = NodeMetrics(node, self._remote)
         config = node.config
         self._identity = NodeIdentity(
@@ -63,7 +61,46 @@ class AdminService:
             admin_host="localhost" if config.admin_address is None else config.admin_address.host,
             advertised_hosts=tuple(endpoint.host for endpoint in config.advertised),
             allowed_hosts=config.texts("kraft.admin.allowed.hosts"),
+            asks_for_password=config.text("kraft.admin.authentication") == "basic",
         )
+        self._report = _audit(node).logins.of_listener(LISTENER)
+        self._logins = make_admin_logins(node.world, config, self._credential, self._report)
+        self._principal = config.text("kraft.admin.principal") if self._logins is None else ANONYMOUS
+        self._requests: LocalRequests | None = None
+        if node.broker is not None:
+            self._requests = LocalRequests(
+                node.broker.dispatcher,
+                node.broker.services.registry,
+                node.config.broker_listeners[0],
+                node.world.threads,
+                node.loggers.get("http_admin"),
+                node.world.clock,
+            )
+        self._speak_for(self._principal, LOCAL_HOST, _always)
+
+    def _speak_for(self, principal: str, host: str, holds: Callable[[], bool]) -> None:
+        """What is asked from now on, is asked by this caller, while `holds` says so."""
+        self._holds = holds
+        self._access = access_of_caller(self._node, principal, host)
+        self._local = None if self._requests is None else self._requests.of_caller(principal, host)
+
+    def _credential(self, user: str, mechanism: int) -> Credential | None:
+        return self._node.shared.loader.image.scram.credentials.get((user, mechanism))
+
+    async def on_behalf_of(self, caller: Caller) -> AdminService:
+        """See `AdminPort`."""
+        host, logins = address_of(caller.host), self._logins
+        principal, holds = self._principal, _always
+        if logins is not None:
+            login = await self._bridge.run(logins.log_in, host, caller)
+            principal, holds = login.principal, partial(logins.holds, login)
+        spoken_for = copy.copy(self)
+        spoken_for._speak_for(principal, host, holds)
+        return spoken_for
+
+    def tell_failed_handshake(self, host: str, reason: str) -> None:
+        """See `AdminPort`."""
+        self._bridge.tell(self._report, LoginOutcome(CERTIFICATE, address_of(host), failure=TLS, reason=reason))
 
     @property
     def identity(self) -> NodeIdentity:
@@ -132,6 +169,8 @@ class AdminService:
         if not found.events and not found.missed and wait_seconds > 0:
             with clock.move_on_at(clock.now() + wait_seconds):
                 await journal.wait(journal.last_id)
+            self._check_login()
+            self._check_describe()  # Either may have been lost meanwhile.
             found = journal.since(after_id)
         return _event_page(found, journal.last_id)
 
@@ -172,10 +211,44 @@ class AdminService:
         return checks
 
     async def metrics(self) -> str:
-        return await self._run(self._metrics.render)
+        return await self._run(self._render)
+
+    async def _render(self) -> str:
+        if self._node.config.flag("kraft.admin.metrics.authorize"):
+            self._check_describe()
+        return await self._metrics.render()
 
     async def _run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
-        return await self._bridge.run(function, *arguments)
+        return await self._bridge.run(self._while_known, function, *arguments)
+
+    async def _while_known(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        self._check_login()
+        return await function(*arguments)
+
+    def _check_login(self) -> None:
+        """Raises ApiError SASL_AUTHENTICATION_FAILED."""
+        if not self._holds():
+            raise ApiError(ErrorCode.SASL_AUTHENTICATION_FAILED, "the password was changed or removed since the login")
+
+
+def address_of(host: str) -> str:
+    """A client's address in the one form in which entries name it: an IPv4 address that came over IPv6 is itself."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
+
+
+def _always() -> bool:
+    return True
+
+
+def _audit(node: Node) -> AuditLog:
+    role = node.broker or node.controller
+    assert role is not None
+    return role.audit
 
 
 def _event_page(found: Events, last_id: int) -> EventPage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,6 +29,11 @@ class AsyncioBridge:
         except trio.RunFinishedError:
             raise ConnectionError("the node has stopped") from None
         return await future
+
+    def tell(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Have `function(*arguments)` called there; nobody waits for it. Nothing happens once the node has stopped."""
+        with suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(partial(function, *arguments))
 
     def _begin(
         self,

@@ -6,6 +6,7 @@ import os
 import ssl
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -80,3 +81,27 @@ def shown(node: NodeProcess) -> bytes:
         tls = response.extensions["network_stream"].get_extra_info("ssl_object")
         certificate: bytes = tls.getpeercert(True)
         return certificate
+
+
+def test_a_certificate_gives_the_principal_and_who_shows_none_gets_in_nowhere(tmp_path: Path) -> None:
+    directory = certificates().write(tmp_path)
+    sets = (
+        f"kraft.admin.ssl.keystore.location={directory}/node.pem",
+        f"kraft.admin.ssl.truststore.location={directory}/ca.pem",
+        "kraft.admin.ssl.client.auth=requested",
+        "kraft.admin.ssl.principal.mapping.rules=RULE:^.*O=([^,]+).*$/$1/L",
+        "kraft.admin.authentication=mtls",
+        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users=User:ANONYMOUS",
+    )
+    options = [option for each in sets for option in ("--set", each)]
+    with NodeProcess(directory / "node", *options, admin=True).start() as node:
+        with client(node, certificates().client) as asking:
+            refused = asking.get("/v1/events")
+            assert (refused.status_code, asking.get("/v1/node").status_code) == (403, 200)
+            assert refused.json()["detail"].startswith("User:trustme ")
+        with client(node) as asking:
+            refused = asking.get("/v1/node")
+            assert (refused.status_code, "www-authenticate" in refused.headers) == (403, False)
+            assert "Show a certificate" in refused.json()["detail"]
+            assert asking.get("/livez").status_code == 200

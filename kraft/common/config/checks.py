@@ -58,6 +58,7 @@ _REPLICA_SELECTORS: Final = (
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.common.replica.LeaderSelector",
 )
+AUTHENTICATION: Final = "kraft.admin.authentication"
 _SECURED: Final = ("SSL", "SASL_SSL", "SASL_PLAINTEXT")
 _ASSIGNORS: Final = ("uniform", "range")
 _CODECS: Final = range(5)
@@ -144,17 +145,59 @@ def _check_authorizer(config: NodeConfig) -> list[str]:
 
 
 def _check_admin(config: NodeConfig) -> list[str]:
-    """The HTTP admin has no logins: beside listeners that have, it is for this machine unless somebody says so."""
-    address = config.admin_address
+    """Whether who reaches the HTTP admin has to say who they are, and whether nobody overhears it."""
+    if config.admin_address is None:
+        return []
+    is_here = _is_loopback(config.admin_address.host)
+    match config.text(AUTHENTICATION):
+        case "none":
+            return [] if is_here else _check_open_admin(config)
+        case "basic":
+            return _check_fixed_principal(config) + ([] if is_here else _check_overheard(config))
+        case _:
+            return _check_fixed_principal(config) + _check_certificates(config)
+
+
+def _check_open_admin(config: NodeConfig) -> list[str]:
+    """Beside listeners that ask for logins, an admin without them is for this machine unless somebody says so."""
     protocols = config.security_protocols
     secured = [endpoint.name for endpoint in config.listeners if protocols.get(endpoint.name) in _SECURED]
-    if address is None or not secured or config.flag("kraft.admin.remote.without.login") or _is_loopback(address.host):
+    if not secured or config.flag("kraft.admin.remote.without.login"):
         return []
     name = "kraft.admin.listener"
     return [
-        f"{_origin(config, name)}: {name} {address} would let whoever reaches it administer the cluster without a "
-        f"login, while the listener {secured[0]} is secured ({protocols[secured[0]]}). "
-        f"Listen on 127.0.0.1, or set kraft.admin.remote.without.login=true if the address is protected by other means"
+        f"{_origin(config, name)}: {name} {config.admin_address} would let whoever reaches it administer the cluster "
+        f"without a login, while the listener {secured[0]} is secured ({protocols[secured[0]]}). "
+        f"Set {AUTHENTICATION}, listen on 127.0.0.1, or set kraft.admin.remote.without.login=true if the address is "
+        "protected by other means"
+    ]
+
+
+def _check_overheard(config: NodeConfig) -> list[str]:
+    if config.admin_is_encrypted or config.flag("kraft.admin.basic.without.tls"):
+        return []
+    name = "kraft.admin.listener"
+    return [
+        f"{_origin(config, name)}: {name} {config.admin_address} would take passwords over plain HTTP. Set "
+        "kraft.admin.ssl.keystore.location, listen on 127.0.0.1, or set kraft.admin.basic.without.tls=true if they "
+        "are encrypted by other means"
+    ]
+
+
+def _check_certificates(config: NodeConfig) -> list[str]:
+    name = "kraft.admin.ssl.client.auth"
+    if config.text(name) != "none":
+        return []
+    return [f"{_origin(config, AUTHENTICATION)}: {AUTHENTICATION}=mtls needs {name}=required (or requested)"]
+
+
+def _check_fixed_principal(config: NodeConfig) -> list[str]:
+    name = "kraft.admin.principal"
+    if name not in config.settings:
+        return []
+    return [
+        f"{_origin(config, name)}: {name} has no effect with {AUTHENTICATION}={config.text(AUTHENTICATION)}: each "
+        "client asks as itself. Remove one of them"
     ]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from kraft_http.health import ClusterHealth, VoterFacts, judge
 from kraft_http.ports import (
     BrokerFacts,
+    Caller,
     Check,
     ClusterFacts,
     EventPage,
@@ -60,6 +61,14 @@ class SocketPort:
     @property
     def identity(self) -> NodeIdentity:
         return self._identity
+
+    async def on_behalf_of(self, caller: Caller) -> SocketPort:
+        """For all the same."""
+        await asyncio.sleep(0)
+        return self
+
+    def tell_failed_handshake(self, host: str, reason: str) -> None:
+        """Nobody keeps it."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

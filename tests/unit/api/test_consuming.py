@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 from kraft_http.app import create_app
-from kraft_http.ports import NodeIdentity
+from kraft_http.ports import Caller, NodeIdentity
 
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -90,6 +90,11 @@ class Port:
     def __init__(self, *logs: Log | None) -> None:
         self.logs = logs
         self.asked: list[int] = []
+
+    async def on_behalf_of(self, caller: Caller) -> Port:
+        """For all the same."""
+        await asyncio.sleep(0)
+        return self
 
     async def call(self, api_key: int, version: int, request: Any, *, node_id: int | None = None) -> Any:
         await asyncio.sleep(0)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from kraft_http.app import create_app
 from kraft_http.errors import ApiProblem
-from kraft_http.ports import EventPage, NodeIdentity
+from kraft_http.ports import Caller, EventPage, NodeIdentity
 from kraft_http.routers.events import SSE, STREAMS_MAX, get_events
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -23,6 +23,11 @@ class Port:
     identity = NodeIdentity(
         node_id=1, roles=("broker", "controller"), cluster_id=CLUSTER, version="test", admin_host="node"
     )
+
+    async def on_behalf_of(self, caller: Caller) -> Port:
+        """For all the same."""
+        await asyncio.sleep(0)
+        return self
 
     async def events(self, after_id: int, wait_seconds: float) -> EventPage:
         await asyncio.sleep(0)

@@ -29,12 +29,15 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def served(play: Play, shown: Callable[[], Tls] = lambda: certificates().server) -> None:
+def served(play: Play, shown: Callable[[], Tls] = lambda: certificates().server) -> list[tuple[str, str]]:
+    """Return what was reported: address and reason."""
+    told: list[tuple[str, str]] = []
+
     async def main() -> None:
         config = uvicorn.Config(app, log_config=None, lifespan="off")
         config.load()
         state = ServerState()
-        made = Handshakes(BoundedConnection, lambda: server_context(shown()))
+        made = Handshakes(BoundedConnection, lambda: server_context(shown()), lambda *failed: told.append(failed))
         server = await asyncio.get_running_loop().create_server(
             lambda: made.connection(config=config, server_state=state, app_state={}), "127.0.0.1", 0
         )
@@ -47,6 +50,7 @@ def served(play: Play, shown: Callable[[], Tls] = lambda: certificates().server)
                 await asyncio.sleep(0)
 
     asyncio.run(main())
+    return told
 
 
 async def asked(port: int, tls: Tls) -> bytes:
@@ -102,7 +106,9 @@ def test_plain_http_is_not_answered() -> None:
         writer.close()
         assert (await asked(port, certificates().anybody)).startswith(b"HTTP/1.1 200 ")
 
-    served(play)
+    [(host, reason)] = served(play)
+    assert host == "127.0.0.1"
+    assert "HTTP_REQUEST" in reason
 
 
 def test_who_never_agrees_gives_way_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

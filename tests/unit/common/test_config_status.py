@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[3]
 
 READ_BY_THE_LOADER = {
     *ADMIN_TLS_KEYS,
+    "kraft.admin.basic.without.tls",
     "kraft.admin.remote.without.login",
     "process.roles",
     "node.id",

@@ -263,6 +263,39 @@ def test_an_admin_on_this_machine_needs_no_key(address: str) -> None:
     load(sets=[*SECURED, f"kraft.admin.listener={address}"])
 
 
+OUTSIDE = "kraft.admin.listener=0.0.0.0:9644"
+KEYSTORE = "kraft.admin.ssl.keystore.location=node.pem"
+
+
+@pytest.mark.parametrize(
+    ("sets", "sentence"),
+    [
+        (["kraft.admin.authentication=basic", OUTSIDE], "would take passwords over plain HTTP"),
+        (["kraft.admin.authentication=mtls", KEYSTORE], "mtls needs kraft.admin.ssl.client.auth=required"),
+        (
+            ["kraft.admin.authentication=basic", "kraft.admin.principal=User:web"],
+            "kraft.admin.principal has no effect with kraft.admin.authentication=basic",
+        ),
+    ],
+)
+def test_logins_of_the_admin_that_would_protect_nothing_are_refused(sets: list[str], sentence: str) -> None:
+    (problem,) = problems(sets=[*SECURED, *sets])
+    assert sentence in problem
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ["kraft.admin.authentication=basic"],
+        ["kraft.admin.authentication=basic", OUTSIDE, KEYSTORE],
+        ["kraft.admin.authentication=basic", OUTSIDE, "kraft.admin.basic.without.tls=true"],
+        ["kraft.admin.authentication=mtls", OUTSIDE, KEYSTORE, "kraft.admin.ssl.client.auth=required"],
+    ],
+)
+def test_an_admin_with_logins_may_leave_the_machine_beside_secured_listeners(sets: list[str]) -> None:
+    load(sets=[*SECURED, *sets])
+
+
 def test_the_admin_is_nobody_until_entries_name_it() -> None:
     assert load().text("kraft.admin.principal") == "User:http-admin"
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 import trio
+import trio.testing
 
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.errors import ApiError, ProtocolError
@@ -23,7 +24,7 @@ from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
-from kraft.server.admin_requests import LocalRequests
+from kraft.server.admin_requests import MUTED_SECONDS_MAX, LocalRequests
 from kraft.world.ports import Threads as ThreadsPort
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
@@ -42,6 +43,7 @@ def local_requests(
         Endpoint("PLAINTEXT", "localhost", 9092),
         threads,
         log,
+        cast("Any", SimpleNamespace(sleep=trio.sleep)),
     )
 
 
@@ -156,3 +158,23 @@ def test_others_are_served_while_the_answer_about_ten_thousand_partitions_is_dec
         assert turns >= 3
 
     simulate(play)
+
+
+def test_a_caller_that_has_used_up_a_quota_gets_its_answer_late_and_is_the_one_whom_it_names() -> None:
+    peers: list[Peer] = []
+    answer = Reply((bytes(encode_response(1, 12, 1, FetchResponse())),), throttle_ms=90_000)
+
+    class Muting:
+        last_request = None
+
+        def dispatch(self, peer: Peer, frame: memoryview) -> Reply:
+            peers.append(peer)
+            return answer
+
+    async def main() -> None:
+        local = local_requests(cast("RequestDispatcher", Muting()), cast("ThreadsPort", None), [])
+        await local.of_caller("User:alice", "10.0.0.7").call(1, 12, FetchRequest())
+        assert trio.current_time() == MUTED_SECONDS_MAX
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert [(peer.principal, peer.host) for peer in peers] == [("User:alice", "10.0.0.7")]

@@ -38,6 +38,33 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ),
     ),
     key(
+        "kraft.admin.authentication",
+        STRING,
+        "none",
+        HIGH,
+        READ_ONLY,
+        ENFORCED,
+        one_of("none", "basic", "mtls"),
+        (
+            "How clients of the HTTP admin say who they are. basic: name and password (HTTP Basic) that a listener of "
+            "this node takes, too. mtls: the certificate that they show, by kraft.admin.ssl.principal.mapping.rules. "
+            "none: not at all; all of them are kraft.admin.principal."
+        ),
+    ),
+    key(
+        "kraft.admin.basic.without.tls",
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        ANYTHING,
+        (
+            "Lets an HTTP admin beyond loopback take passwords over plain HTTP, where everybody on the way reads them. "
+            "For one behind a proxy that encrypts."
+        ),
+    ),
+    key(
         "kraft.admin.listener",
         STRING,
         "127.0.0.1:9644",
@@ -48,6 +75,19 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "Where the HTTP admin listens, as host:port, or off. Port 0 picks one.",
     ),
     key(
+        "kraft.admin.metrics.authorize",
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        ANYTHING,
+        (
+            "Whether /metrics needs Describe on the cluster where there is an authorizer. Otherwise whoever may log in "
+            "reads them, and everybody where kraft.admin.authentication is none."
+        ),
+    ),
+    key(
         "kraft.admin.principal",
         STRING,
         "User:http-admin",
@@ -56,8 +96,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         (
-            "As whom the HTTP admin asks where there is an authorizer: whoever reaches it may do what this principal "
-            "may. Unless entries or super.users name it, it may do nothing but report health and metrics."
+            "As whom the HTTP admin asks where kraft.admin.authentication is none: whoever reaches it may do what this "
+            "principal may. Unless entries or super.users name it, it may do nothing but report health and metrics."
         ),
     ),
     key(
@@ -79,8 +119,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         (
-            "The HTTP admin knows no logins. On a node with a listener of SSL, SASL_SSL or SASL_PLAINTEXT it listens "
-            "on an address other than loopback only if this is true: whoever reaches that address may use it."
+            "Where kraft.admin.authentication is none, on a node with a listener of SSL, SASL_SSL or SASL_PLAINTEXT, "
+            "the HTTP admin listens on an address other than loopback only if this is true: whoever reaches that "
+            "address may use it."
         ),
     ),
     key(

@@ -1,0 +1,57 @@
+"""Who sends a request: asked once, before anything is done for it. Routes get the node as it is for that caller."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kraft_http.deps import PORT
+from kraft_http.errors import error_response
+from kraft_http.ports import AdminPort, Caller, LoginRefused
+
+PROBES: Final = ("/livez", "/readyz", "/healthz")
+"""Who looks whether a node works needs no login: an orchestrator has none, and the answer says nothing else."""
+CERTIFICATE: Final = "peer_certificate"
+SOURCE: Final = "peer_host"
+"""In the state of a connection (`kraft_http.connections`). The address that a request claims to be forwarded for is
+none of these."""
+UNKNOWN_HOST: Final = "0.0.0.0"
+NOT_LOGGED_IN: Final = 40101
+
+
+class CallersOnly:
+    """Refuses who is not known, with what to do about it."""
+
+    def __init__(self, app: ASGIApp, port: AdminPort) -> None:
+        self.app = app
+        self._port = port
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        try:
+            port = self._port if scope["path"] in PROBES else await self._port.on_behalf_of(_caller(scope))
+        except LoginRefused as problem:
+            code = NOT_LOGGED_IN if problem.status == 401 else problem.status
+            response = error_response(Request(scope), problem.status, str(problem), code)
+            if problem.retry_seconds:
+                response.headers["retry-after"] = str(problem.retry_seconds)
+            if "content-length" in Headers(scope=scope) or "transfer-encoding" in Headers(scope=scope):
+                response.headers["connection"] = "close"  # The body is not read.
+            await response(scope, receive, send)
+            return
+        await self.app({**scope, PORT: port}, receive, send)
+
+
+def _caller(scope: Scope) -> Caller:
+    connection = scope.get("state", {})
+    client = scope.get("client")
+    return Caller(
+        host=connection.get(SOURCE) or (client[0] if client else UNKNOWN_HOST),
+        authorization=Headers(scope=scope).get("authorization"),
+        certificate=connection.get(CERTIFICATE),
+    )

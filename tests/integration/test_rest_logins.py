@@ -1,0 +1,214 @@
+"""Three nodes whose HTTP admins ask for passwords: each request is its caller's own, on every node, and ends with the
+caller's rights and credentials."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+
+from kraft.cli.admin.app import main
+from kraft.testing.process_cluster import ProcessCluster
+
+SECONDS_MAX = 60
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+NODE = f"""\
+listeners=CLIENTS://127.0.0.1:0,CONTROLLER://127.0.0.1:0
+listener.security.protocol.map=CLIENTS:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT
+inter.broker.listener.name=CLIENTS
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512
+sasl.mechanism.inter.broker.protocol=PLAIN
+sasl.mechanism.controller.protocol=PLAIN
+listener.name.clients.plain.sasl.jaas.config={PLAIN} required username="node" password="p-node" \\
+  user_node="p-node" user_admin="p-admin" user_alice="p-alice" user_bob="p-bob";
+listener.name.clients.scram-sha-512.sasl.jaas.config={SCRAM} required;
+listener.name.controller.plain.sasl.jaas.config={PLAIN} required username="node" password="p-node" user_node="p-node";
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:node;User:admin
+kraft.admin.authentication=basic
+kraft.admin.metrics.authorize=true
+"""
+RECORD = {"partition_id": 0, "value": {"type": "STRING", "data": "v"}}
+Answers = list[int]
+
+
+class Guarded:
+    def __init__(self, cluster: ProcessCluster, directory: Path) -> None:
+        self.cluster = cluster
+        self.urls = [node.admin_url for node in cluster.nodes.values()]
+        self._properties = directory / "admin.properties"
+        self._properties.write_text(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+            f'sasl.jaas.config={PLAIN} required username="admin" password="p-admin";\n'
+        )
+        self.kafka = AdminClient(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "admin",
+                "sasl.password": "p-admin",
+            }
+        )
+        self.cluster_id = self.kafka.list_topics(timeout=SECONDS_MAX).cluster_id
+
+    def ask(
+        self, user: str, method: str, path: str, node: int = 0, host: str = "127.0.0.1", **more: Any
+    ) -> httpx.Response:
+        """As `user`, whose password follows from the name unless it is told; `:` stands for the cluster's URL."""
+        name, _, password = user.partition(":")
+        url = self.urls[node] + path.replace(":", f"/v3/clusters/{self.cluster_id}", 1)
+        transport = httpx.HTTPTransport(local_address=host)
+        with httpx.Client(transport=transport, timeout=SECONDS_MAX) as http:
+            return http.request(method, url, auth=(name, password or f"p-{name}"), **more)
+
+    def everywhere(self, user: str, method: str, path: str, **more: Any) -> Answers:
+        return [self.ask(user, method, path, node, **more).status_code for node in range(3)]
+
+    def kraft(self, *arguments: str) -> None:
+        common = ("--bootstrap-server", self.cluster.bootstrap, "--command-config", str(self._properties))
+        assert main([*arguments, *common]) == 0
+
+    def scram(self, *changes: Any) -> None:
+        for future in self.kafka.alter_user_scram_credentials(list(changes)).values():
+            future.result(SECONDS_MAX)
+
+    def told(self, kind: str) -> list[dict[str, Any]]:
+        """Fields of all nodes' events of a kind."""
+        pages = (self.ask("admin", "GET", "/v1/events", node).json()["data"] for node in range(3))
+        return [event["fields"] for page in pages for event in page if event["kind"] == kind]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    directory = tmp_path_factory.mktemp("rest-logins")
+    (directory / "node.properties").write_text(NODE)
+    with ProcessCluster(directory / "nodes", "--config", str(directory / "node.properties"), admin=True) as cluster:
+        yield Guarded(cluster, directory)
+
+
+def test_who_has_no_password_gets_in_nowhere_but_at_the_probes(guarded: Guarded) -> None:
+    for url in guarded.urls:
+        refused = httpx.get(f"{url}/v3/clusters")
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, 'Basic realm="kraft"')
+        assert "Log in with the name and password" in refused.json()["detail"]
+        assert [httpx.get(url + path).status_code for path in ("/livez", "/readyz")] == [200, 200]
+        assert [httpx.get(url + path).status_code for path in ("/", "/metrics", "/openapi.json")] == [401] * 3
+
+
+def test_a_wrong_password_is_refused_and_told(guarded: Guarded) -> None:
+    assert guarded.ask("alice:wrong", "GET", "/v1/node").status_code == 401
+    assert guarded.ask("nobody", "GET", "/v1/node").status_code == 401
+    failed = [each for each in guarded.told("login.failed") if each["listener"] == "HTTP_ADMIN"]
+    assert [(each["mechanism"], each["host"], each["user"], each["failure"]) for each in failed[-2:]] == [
+        ("BASIC", "127.0.0.1", "alice", "credentials"),
+        ("BASIC", "127.0.0.1", "nobody", "credentials"),
+    ]
+    metrics = guarded.ask("admin", "GET", "/metrics").text
+    assert 'kraft_failed_logins_total{listener="HTTP_ADMIN",mechanism="BASIC",host="127.0.0.1"' in metrics
+    assert "wrong" not in guarded.ask("admin", "GET", "/v1/events").text
+
+
+def test_each_caller_has_its_own_rights_and_loses_them_at_once(guarded: Guarded) -> None:
+    """One node leads the topic. The others hand the records on, as a node that may do everything."""
+    assert guarded.ask("admin", "POST", ":/topics", json={"topic_name": "hers"}).status_code == 201
+    until(lambda: guarded.everywhere("admin", "GET", ":/topics/hers") == [200] * 3)
+    write = ("POST", ":/topics/hers/records")
+
+    def written(user: str, **more: Any) -> list[Any]:
+        return [guarded.ask(user, *write, node, json=RECORD, **more).json()["error_code"] for node in range(3)]
+
+    assert written("alice") == [40301] * 3
+    guarded.kraft("acls", "add", "--allow-principal", "User:alice", "--producer", "--topic", "hers")
+    until(lambda: written("alice") == [200] * 3)
+    assert guarded.everywhere("bob", "GET", ":/topics/hers") == [403] * 3
+    assert written("bob") == [40301] * 3
+    here = ("--deny-principal", "User:alice", "--deny-host", "127.0.0.9", "--operation", "Write", "--topic", "hers")
+    guarded.kraft("acls", "add", *here)
+    until(lambda: written("alice", host="127.0.0.9") == [40301] * 3)
+    assert written("alice") == [200] * 3
+    guarded.kraft("acls", "remove", "--topic", "hers", "--yes")
+    until(lambda: written("alice") == [40301] * 3)
+    denied = [each for each in guarded.told("access.denied") if each["principal"] == "User:alice"]
+    assert {each["host"] for each in denied} == {"127.0.0.1", "127.0.0.9"}
+
+
+def test_who_changes_something_is_told_by_name_and_address_whichever_node_was_asked(guarded: Guarded) -> None:
+    guarded.kraft("acls", "add", "--allow-principal", "User:bob", "--operation", "All", "--topic", "audited")
+    until(lambda: guarded.ask("bob", "POST", ":/topics", json={"topic_name": "audited"}).status_code == 201)
+    until(lambda: guarded.everywhere("bob", "GET", ":/topics/audited") == [200] * 3)
+    for node in range(3):
+        body = {"value": str(86_400_000 + node)}
+        answer = guarded.ask(
+            "bob", "PUT", ":/topics/audited/configs/retention.ms", node, f"127.0.0.{node + 2}", json=body
+        )
+        assert answer.status_code == 204
+    changed = [each for each in guarded.told("config.changed") if each["resource_name"] == "audited"]
+    assert [(each["principal"], each["host"], each["value"]) for each in changed] == [
+        ("User:bob", f"127.0.0.{node + 2}", str(86_400_000 + node)) for node in range(3)
+    ]
+
+
+def test_facts_and_metrics_need_describe_on_the_cluster(guarded: Guarded) -> None:
+    assert guarded.everywhere("alice", "GET", "/metrics") == [403] * 3
+    assert guarded.everywhere("alice", "GET", "/v1/events") == [403] * 3
+    assert guarded.everywhere("admin", "GET", "/metrics") == [200] * 3
+
+
+def test_a_login_and_its_streams_end_with_the_credential(guarded: Guarded) -> None:
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    guarded.scram(UserScramCredentialUpsertion("carol", info, b"p-carol"))
+    guarded.kraft("acls", "add", "--allow-principal", "User:carol", "--operation", "Describe", "--cluster")
+    until(lambda: guarded.everywhere("carol", "GET", "/v1/events") == [200] * 3)
+    url, stream = f"{guarded.urls[0]}/v1/events", {"Accept": "text/event-stream"}
+    with httpx.stream("GET", url, auth=("carol", "p-carol"), headers=stream, timeout=SECONDS_MAX) as open_stream:
+        lines = open_stream.iter_lines()
+        assert next(lines) == "retry: 1000"
+        guarded.scram(UserScramCredentialDeletion("carol", ScramMechanism.SCRAM_SHA_512))
+        for _ in lines:
+            pass  # It ends.
+    until(lambda: guarded.everywhere("carol", "GET", "/v1/node") == [401] * 3)
+
+
+def test_a_changed_password_ends_the_old_one_and_begins_the_new(guarded: Guarded) -> None:
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    guarded.scram(UserScramCredentialUpsertion("dave", info, b"old"))
+    until(lambda: guarded.everywhere("dave:old", "GET", "/v1/node") == [200] * 3)
+    guarded.scram(UserScramCredentialUpsertion("dave", info, b"new"))
+    until(lambda: guarded.everywhere("dave:old", "GET", "/v1/node") == [401] * 3)
+    until(lambda: guarded.everywhere("dave:new", "GET", "/v1/node") == [200] * 3)
+
+
+def test_guesses_have_to_wait_while_known_logins_and_other_addresses_do_not(guarded: Guarded) -> None:
+    """From an address of their own, so that the other tests need not wait."""
+    assert guarded.ask("alice", "GET", "/v1/node", host="127.0.0.77").status_code == 200
+
+    def guess(number: int) -> int:
+        return guarded.ask(f"alice:{number}", "GET", "/v1/node", host="127.0.0.77").status_code
+
+    with ThreadPoolExecutor(16) as guessers:
+        answers = list(guessers.map(guess, range(100)))
+    assert answers.count(429) > 50
+    assert set(answers) == {401, 429}
+    assert guarded.ask("alice", "GET", "/v1/node", host="127.0.0.77").status_code == 200
+    assert guarded.ask("bob", "GET", "/v1/node", host="127.0.0.78").status_code == 200
