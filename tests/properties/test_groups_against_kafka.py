@@ -4,32 +4,48 @@ end included (those in a soak)."""
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import trio
+from confluent_kafka import Consumer, TopicPartition
 
 from jepsen.java.kafka import ApacheKafka
+from kraft.coordinator.group.classic_group import COMPLETING_REBALANCE, PREPARING_REBALANCE
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.consumer.describe import describe_consumer_group
 from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
+from kraft.coordinator.group.describe import describe_group
+from kraft.coordinator.group.group_shard import GroupShard
+from kraft.coordinator.group.shard_state import GroupShardState
+from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
+from kraft.coordinator.shard import LogRecord
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from kraft.world.turns import at_once
 from tests.capabilities import require_capability
 from tests.properties.groups_against_kafka import ArbitraryChoice, Kafka, Life, Ours
 from tests.properties.migrations_against_kafka import PARTITIONS as TOPIC_PARTITIONS
 from tests.properties.migrations_against_kafka import TOPIC, MigratingLife, OursOfBothKinds
 from tests.unit.coordinator.fakes import MemoryLog
+from tests.unit.coordinator.group_host import rebuild
 from tests.unit.coordinator.service import PARTITIONS, Service
 
 pytestmark = pytest.mark.java
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
-SETTINGS = {"offsets.topic.num.partitions": "4", "group.consumer.assignment.interval.ms": "0"}
+OFFSETS_PARTITIONS = "offsets.topic.num.partitions"
+SETTINGS = {OFFSETS_PARTITIONS: "4", "group.consumer.assignment.interval.ms": "0"}
+WRITTEN = range(200, 240 if SOAK else 208)
 MIGRATIONS = range(100, 140 if SOAK else 104)
 LOADING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 
@@ -154,4 +170,87 @@ def test_both_answer_alike_while_members_change_the_protocol(port):
 
     compared, kinds = trio.run(lives)
     assert compared > 15 * len(MIGRATIONS)
+    assert kinds == {"classic", "consumer"}
+
+
+def read_group_log(port: int) -> list[LogRecord]:
+    """All that Kafka has written to its topic of group offsets, partition after partition."""
+    consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "reads-alone", "log_level": 0})
+    try:
+        places = [TopicPartition(OFFSETS_TOPIC, index, 0) for index in range(int(SETTINGS[OFFSETS_PARTITIONS]))]
+        ends = {place.partition: consumer.get_watermark_offsets(place, 30)[1] for place in places}
+        consumer.assign(places)
+        found: dict[int, list[LogRecord]] = {index: [] for index in ends}
+        give_up = time.monotonic() + 60
+        while sum(map(len, found.values())) < sum(ends.values()):
+            assert time.monotonic() < give_up, "Kafka does not give what it has"
+            message = consumer.poll(0.1)
+            if message is not None and message.offset() < ends[message.partition()]:
+                found[message.partition()].append((message.key(), message.value()))
+        return [record for index in sorted(found) for record in found[index]]
+    finally:
+        consumer.close()
+
+
+async def told_by_kafka(kafka: Kafka, group: str) -> tuple[Any, Any]:
+    """The group as Kafka describes it, whichever its kind is, and its offsets."""
+    request = ConsumerGroupDescribeRequest(group_ids=[group])
+    described = (await kafka.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, request, "c")).groups[0]
+    if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        classic = await kafka.ask(ApiKey.DESCRIBE_GROUPS, 6, DescribeGroupsRequest(groups=[group]), "c")
+        described = classic.groups[0]
+    wanted = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+    offsets = (await kafka.ask(ApiKey.OFFSET_FETCH, 8, wanted, "c")).groups[0]
+    found = {
+        (topic.name, each.partition_index): (each.committed_offset, each.committed_leader_epoch, each.metadata)
+        for topic in offsets.topics
+        for each in topic.partitions
+    }
+    return kafka.plain(described), found
+
+
+def read_by_us(state: GroupShardState, group: str, service: Service) -> tuple[Any, Any]:
+    side = Ours(service)
+    consumers = state.consumer_group(group)
+    if consumers is None:
+        described = side.plain(describe_group(state, group, 6))
+    else:
+        described = side.plain(at_once(describe_consumer_group(consumers, service.topics, "uniform")))
+    found = {
+        (place.topic, place.partition): (each.offset, each.leader_epoch, each.metadata)
+        for place, each in state.offsets_of(group).items()
+    }
+    return described, found
+
+
+def test_what_apache_kafka_wrote_of_groups_that_change_their_protocol_is_read(port):
+    """A node of ours that takes Kafka's log over knows the same members, epochs, partitions and offsets. A classic
+    group that rebalances is as it was before: what is under way has no records."""
+
+    async def lives() -> tuple[int, set[str]]:
+        topic_ids = await make_topics(port)
+        service = make_service(topic_ids)
+        shard = GroupShard(GroupCoordinatorConfig(), service.topics, service.consumer_configs)
+        read, kinds = 0, set()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(service.coordinator.run)
+            await service.lead()
+            for seed in WRITTEN:
+                life = MigratingLife(Random(seed), OursOfBothKinds(service), Kafka(port), topic_ids)
+                await until_coordinated(port, life.group)
+                try:
+                    await life.run(10 + seed % 4 * 10)
+                except* ArbitraryChoice:
+                    pass
+                state = rebuild(shard, read_group_log(port))
+                told = await told_by_kafka(Kafka(port), life.group)
+                if told[0]["group_state"] not in (PREPARING_REBALANCE.value, COMPLETING_REBALANCE.value):
+                    assert read_by_us(state, life.group, service) == told
+                    read += 1
+                    kinds.add("classic" if state.consumer_group(life.group) is None else "consumer")
+            nursery.cancel_scope.cancel()
+        return read, kinds
+
+    read, kinds = trio.run(lives)
+    assert read >= len(WRITTEN) // 3
     assert kinds == {"classic", "consumer"}
