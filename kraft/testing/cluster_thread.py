@@ -3,56 +3,169 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import trio
 
+from kraft.testing.faults.switchboard import Party
 from kraft.testing.local_cluster import LocalCluster
+from kraft.testing.records import Record, Stored
+
+if TYPE_CHECKING:
+    from kraft.testing.asyncio_view import AsyncioView
+
+T = TypeVar("T")
 
 
 class ClusterThread:
     """`with ClusterThread(3) as cluster`: every node serves inside the block. Its methods are those of
-    `LocalCluster`, and block."""
+    `LocalCluster`, and block; any thread may call them. Outside the block they raise RuntimeError."""
 
     def __init__(
-        self, nodes: int = 3, directory: str | Path | None = None, settings: Mapping[str, str] | None = None
+        self,
+        nodes: int = 3,
+        directory: str | Path | None = None,
+        settings: Mapping[str, object] | None = None,
+        *,
+        admin: bool = False,
     ) -> None:
         """Arguments as for `LocalCluster`."""
-        self._cluster = LocalCluster(nodes, directory, settings)
+        self._cluster = LocalCluster(nodes, directory, settings, admin=admin)
         self._serving: Future[trio.lowlevel.TrioToken] = Future()
         self._ended: Future[None] = Future()
         self._leave = trio.Event()
         self._thread = threading.Thread(target=self._run, name="kraft-cluster")
 
     @property
+    def asyncio(self) -> AsyncioView:
+        """The same methods, for coroutines of asyncio: `await cluster.asyncio.kill(1)`."""
+        from kraft.testing.asyncio_view import AsyncioView  # asyncio is slow to import, and few tests need it.
+
+        return AsyncioView(self)
+
+    @property
     def bootstrap(self) -> str:
         """HOST:PORT of every node, for `bootstrap.servers`."""
+        self._token()
         return self._cluster.bootstrap
+
+    @property
+    def admin_url(self) -> str:
+        """Of the HTTP admin of the first node that runs. Raises RuntimeError where no node has one."""
+        self._token()
+        return self._cluster.admin_url
 
     @property
     def node_ids(self) -> tuple[int, ...]:
         return self._cluster.node_ids
 
     @property
+    def running(self) -> tuple[int, ...]:
+        """Ids of the nodes that serve."""
+        return self._cluster.running
+
+    @property
     def events(self) -> list[Mapping[str, object]]:
         """The log events of all nodes so far, the newest last."""
         return list(self._cluster.events)
 
-    def kill(self, node_id: int) -> None:
-        """End the node without a farewell; returns when its ports are free."""
-        trio.from_thread.run(self._cluster.kill, node_id, trio_token=self._serving.result())
+    def start(self, *nodes: int) -> None:
+        """Start `nodes` again over what they left; returns when they serve."""
+        self._call(partial(self._cluster.start, *nodes))
 
     def stop(self, *nodes: int) -> None:
         """Controlled shutdown of `nodes`; returns when they have ended."""
-        trio.from_thread.run(self._cluster.stop, nodes, trio_token=self._serving.result())
+        self._call(partial(self._cluster.stop, *nodes))
 
-    def start(self, *nodes: int) -> None:
-        """Start `nodes` again over what they left; returns when they serve."""
-        trio.from_thread.run(self._cluster.start, nodes, trio_token=self._serving.result())
+    def kill(self, *nodes: int) -> None:
+        """End `nodes` without a farewell; returns when their ports are free."""
+        self._call(partial(self._cluster.kill, *nodes))
+
+    def pause(self, node_id: int) -> None:
+        """Freeze a node, as SIGSTOP does."""
+        self._switch(partial(self._cluster.pause, node_id))
+
+    def resume(self, node_id: int) -> None:
+        """A paused node goes on."""
+        self._switch(partial(self._cluster.resume, node_id))
+
+    def partition(self, *groups: Iterable[Party], one_way: bool = False) -> None:
+        """Cut the network between `groups` of nodes and perhaps "clients"; `one_way`: what the first sends is lost."""
+        self._switch(partial(self._cluster.partition, *groups, one_way=one_way))
+
+    def delay(self, seconds: float, *nodes: int) -> None:
+        """What `nodes` (none: all) receive comes so much later; 0 ends it."""
+        self._switch(partial(self._cluster.delay, seconds, *nodes))
+
+    def heal(self) -> None:
+        """The network is whole and fast again."""
+        self._switch(self._cluster.heal)
+
+    def full_disk(self, node_id: int) -> None:
+        """The node finds no room for more, until `mend_disk`."""
+        self._switch(partial(self._cluster.full_disk, node_id))
+
+    def failing_disk(self, node_id: int) -> None:
+        """The node can write and sync nothing, until `mend_disk`; it may end of that."""
+        self._switch(partial(self._cluster.failing_disk, node_id))
+
+    def mend_disk(self, node_id: int) -> None:
+        """The disk is well again, with what is on it."""
+        self._switch(partial(self._cluster.mend_disk, node_id))
+
+    def leader(self, topic: str, partition: int = 0, *, other_than: int | None = None) -> int:
+        """The running node that leads; waits for one, that is not `other_than`."""
+        return self._call(partial(self._cluster.leader, topic, partition, other_than=other_than))
+
+    def controller(self, *, other_than: int | None = None) -> int:
+        """The active controller; waits for one."""
+        return self._call(partial(self._cluster.controller, other_than=other_than))
+
+    def coordinator(self, group: str, *, other_than: int | None = None) -> int:
+        """The running node that coordinates the group; waits for one."""
+        return self._call(partial(self._cluster.coordinator, group, other_than=other_than))
+
+    def create_topic(self, name: str, partitions: int = 1, *, replicas: int | None = None, **configs: object) -> None:
+        """Returns when every node knows its leaders. `configs` may have underscores for dots."""
+        self._call(partial(self._cluster.create_topic, name, partitions, replicas=replicas, **configs))
+
+    def delete_topic(self, name: str) -> None:
+        self._call(partial(self._cluster.delete_topic, name))
+
+    def produce(
+        self,
+        topic: str,
+        *values: bytes | str | None,
+        key: bytes | str | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes | str | None] | None = None,
+        seconds: float = 30.0,
+    ) -> list[Stored]:
+        """Write a record for each value; returns when all in-sync replicas have them."""
+        return self._call(
+            partial(
+                self._cluster.produce, topic, *values, key=key, partition=partition, headers=headers, seconds=seconds
+            )
+        )
+
+    def consume(
+        self,
+        topic: str,
+        count: int | None = None,
+        *,
+        partition: int | None = None,
+        committed: bool = False,
+        seconds: float = 10.0,
+    ) -> list[Record]:
+        """Read from the beginning: `count` records, or all that there are now."""
+        return self._call(
+            partial(self._cluster.consume, topic, count, partition=partition, committed=committed, seconds=seconds)
+        )
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -67,6 +180,29 @@ class ClusterThread:
         self._thread.join()
         if error is None:
             self._ended.result()  # A node that failed fails the test.
+
+    def _token(self) -> trio.lowlevel.TrioToken:
+        """Raises RuntimeError while the cluster does not serve."""
+        if self._ended.done():
+            problem = self._ended.exception()
+            raise RuntimeError(
+                "the cluster is closed" if problem is None else "the cluster has failed, see the cause"
+            ) from problem
+        if not self._serving.done():
+            raise RuntimeError("the cluster does not serve yet: use it inside `with`")
+        return self._serving.result()
+
+    def _call(self, deed: Callable[[], Awaitable[T]]) -> T:
+        """Carry out `deed` on the loop of the cluster. Raises what it raises."""
+        try:
+            return trio.from_thread.run(deed, trio_token=self._token())
+        except (trio.RunFinishedError, trio.Cancelled):
+            self._thread.join()
+            self._token()
+            raise
+
+    def _switch(self, deed: Callable[[], None]) -> None:
+        trio.from_thread.run_sync(deed, trio_token=self._token())
 
     def _run(self) -> None:
         try:

@@ -2,9 +2,10 @@
 
 What leaves is a bootstrap address for any Kafka client, and ways to break the cluster: `kill` ends a node between
 two instructions of its own, without any farewell, `stop` lets it hand over its leaderships, `start` serves the same
-directory on the same ports again. The nodes are what `kraft-node` runs; only what belongs to a process - signals,
-the ready line, the HTTP admin - is absent. One loop means that a client which blocks has to live in another thread:
-`ClusterThread` keeps the loop there and is for tests that are not trio's.
+directory on the same ports again. `pause` freezes one, `partition` and `delay` are for the network, `full_disk` and
+`failing_disk` for disks. The nodes are what `kraft-node` runs; only what belongs to a process - signals and the ready
+line - is absent. One loop means that a client which blocks has to live in another thread: `ClusterThread` keeps the
+loop there and is for tests that are not trio's.
 """
 
 from __future__ import annotations
@@ -24,20 +25,28 @@ from kraft.common.config.internal_topics import internal_topic_settings
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config
 from kraft.server.node import Node, run_node
+from kraft.testing.admin_server import AdminServer
+from kraft.testing.cluster_client import ClusterClient
+from kraft.testing.cluster_view import ClusterView
+from kraft.testing.faults.switchboard import CLIENTS, Party, Switchboard
+from kraft.testing.faults.world import FaultyWorld
 from kraft.testing.ports import HOST, free_ports
-from kraft.world.real import RealWorld
+from kraft.testing.records import Record, Stored, as_property, as_setting
 
 EVENTS_KEPT = 10_000
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 60.0
+REPLICAS_MAX = 3
+"""Of a topic for which no number of replicas is given."""
 
 
 class _Life:
     """One run of one node, from start to end."""
 
-    __slots__ = ("ended", "node", "scope")
+    __slots__ = ("ended", "node", "scope", "world")
 
-    def __init__(self) -> None:
+    def __init__(self, world: FaultyWorld) -> None:
+        self.world = world
         self.scope = trio.CancelScope()
         self.node: Node | None = None
         self.ended = trio.Event()
@@ -46,17 +55,23 @@ class _Life:
 class LocalCluster:
     """`async with LocalCluster(3) as cluster`: every node serves inside the block, and none is left behind it.
 
-    A node that fails by itself ends the block with its error. Whatever is public is called from the loop that
-    entered the block.
+    A node that fails by itself ends the block with its error, unless the test has broken its disk. Whatever is public
+    is called from the loop that entered the block. A node that there is not raises LookupError, whatever does not fit
+    the state of a node RuntimeError: each says what was wrong.
     """
 
     def __init__(
-        self, nodes: int = 3, directory: str | Path | None = None, settings: Mapping[str, str] | None = None
+        self,
+        nodes: int = 3,
+        directory: str | Path | None = None,
+        settings: Mapping[str, object] | None = None,
+        *,
+        admin: bool = False,
     ) -> None:
         """`nodes` voters, each broker and controller, with ids from 1. Data lies in `directory`/ID (None: a
         temporary one, removed at the end).
 
-        `settings` are Kafka properties for every node.
+        `settings` are Kafka properties for every node. With `admin` each serves its HTTP admin.
         """
         if nodes < 1:
             raise ValueError(f"a cluster has at least one node, not {nodes}")
@@ -64,15 +79,23 @@ class LocalCluster:
         self.events: deque[Mapping[str, Any]] = deque(maxlen=EVENTS_KEPT)
         """The log events of all nodes, the newest last."""
         self._directory = directory
-        self._settings = dict(settings or {})
+        self._settings = {as_property(key): as_setting(value) for key, value in (settings or {}).items()}
+        self._has_admin = admin
+        self._admin_ports: dict[int, int] = {}
         self._configs: dict[int, NodeConfig] = {}
         self._lives: dict[int, _Life] = {}
+        self._failures: dict[int, str] = {}
+        """Why nodes ended whose disks were broken."""
+        self._board = Switchboard()
+        self._client = ClusterClient(self._addresses)
+        self._view = ClusterView(self._serving_nodes)
         self._nursery: trio.Nursery | None = None
         self._stack = AsyncExitStack()
 
     @property
     def bootstrap(self) -> str:
         """HOST:PORT of every node, for `bootstrap.servers`."""
+        self._open_nursery()
         return ",".join(self._configs[node].broker_listeners[0].address for node in self.node_ids)
 
     @property
@@ -80,11 +103,21 @@ class LocalCluster:
         """Ids of the nodes that serve or are starting."""
         return tuple(self._lives)
 
+    @property
+    def admin_url(self) -> str:
+        """Of the HTTP admin of the first node that runs. Raises RuntimeError where no node has one."""
+        for node in sorted(self._lives):
+            if node in self._admin_ports:
+                return f"http://{HOST}:{self._admin_ports[node]}"
+        raise RuntimeError(
+            "no node runs" if self._has_admin else "this cluster has no HTTP admin: start it with admin=True"
+        )
+
     def node(self, node_id: int) -> Node:
         """The serving node. Raises LookupError when it is not serving."""
         life = self._lives.get(node_id)
         if life is None or life.node is None:
-            raise LookupError(f"node {node_id} does not serve (running: {', '.join(map(str, self._lives)) or 'none'})")
+            raise LookupError(f"node {node_id} does not serve ({self._running_text()})")
         return life.node
 
     async def __aenter__(self) -> Self:
@@ -93,62 +126,296 @@ class LocalCluster:
                 self._directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kraft-cluster-"))
             self._configs = configurations(self.node_ids, Path(self._directory), self._settings)
             self._nursery = await stack.enter_async_context(trio.open_nursery())
-            await self.start(self.node_ids)
+            await self.start(*self.node_ids)
             self._stack = stack.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
+        nursery = self._open_nursery()
         if kind is None:
+            self.heal()
+            for node in self.running:
+                self.mend_disk(node)
+                self._resume(node)
             with trio.move_on_after(STOP_SECONDS_MAX):
-                await self.stop(self.running)
-        self._open_nursery().cancel_scope.cancel()
+                await self.stop(*self.running)
+        nursery.cancel_scope.cancel()
+        self._nursery = None
         return await self._stack.__aexit__(kind, error, trace)
 
-    async def start(self, nodes: Iterable[int]) -> None:
+    # Nodes
+
+    async def start(self, *nodes: int) -> None:
         """Returns when all of `nodes` serve. At once, since the first of a new cluster needs a majority. Raises
         TimeoutError after START_SECONDS_MAX."""
-        with trio.fail_after(START_SECONDS_MAX):
+        nursery = self._open_nursery()
+        for node_id in nodes:
+            self._require_known(node_id)
+            if node_id in self._lives:
+                raise RuntimeError(f"node {node_id} runs already")
+        with trio.move_on_after(START_SECONDS_MAX) as patience:
             async with trio.open_nursery() as starters:
                 for node_id in nodes:
-                    if node_id in self._lives:
-                        raise ValueError(f"node {node_id} runs already")
-                    self._lives[node_id] = _Life()
-                    starters.start_soon(self._open_nursery().start, self._live, node_id)
+                    self._failures.pop(node_id, None)
+                    self._lives[node_id] = _Life(FaultyWorld(self._board, node_id, self.events.append))
+                    starters.start_soon(nursery.start, self._live, node_id)
+        if patience.cancelled_caught:
+            raise TimeoutError(f"nodes {_list(nodes)} do not serve after {START_SECONDS_MAX:g} s")
 
-    async def stop(self, nodes: Iterable[int]) -> None:
-        """Controlled shutdown of `nodes`, side by side; returns when they have ended."""
-        lives = [self._lives[node_id] for node_id in nodes]
+    async def stop(self, *nodes: int) -> None:
+        """Controlled shutdown of `nodes`, side by side; returns when they have ended. One that is paused cannot."""
+        lives = [self._life(node_id) for node_id in nodes]
+        for node_id in nodes:
+            if self._board.is_paused(node_id):
+                raise RuntimeError(f"node {node_id} is paused: resume it before it is stopped, or kill it")
         for life in lives:
             if life.node is not None:
                 life.node.begin_shutdown()
         for life in lives:
             await life.ended.wait()
 
-    async def kill(self, node_id: int) -> None:
-        """End the node without a farewell: its connections close, nothing is handed over or flushed. Returns when
-        its ports are free."""
-        life = self._lives[node_id]
-        life.scope.cancel()
-        await life.ended.wait()
+    async def kill(self, *nodes: int) -> None:
+        """End `nodes` without a farewell: their connections close, nothing is handed over or flushed. Returns when
+        their ports are free."""
+        lives = [self._life(node_id) for node_id in nodes]
+        for node_id, life in zip(nodes, lives, strict=True):
+            life.scope.cancel()
+            self._resume(node_id)
+        for life in lives:
+            await life.ended.wait()
+
+    def pause(self, node_id: int) -> None:
+        """Freeze a node as SIGSTOP does a process: connections stay, nothing is read or answered, no timer strikes.
+        Time goes on."""
+        life = self._life(node_id)
+        if self._board.is_paused(node_id):
+            raise RuntimeError(f"node {node_id} is paused already")
+        self._board.pause(node_id)
+        life.world.clock.follow()
+
+    def resume(self, node_id: int) -> None:
+        """A paused node goes on."""
+        self._life(node_id)
+        if not self._board.is_paused(node_id):
+            raise RuntimeError(f"node {node_id} is not paused")
+        self._resume(node_id)
+
+    def _resume(self, node_id: int) -> None:
+        self._board.resume(node_id)
+        self._lives[node_id].world.clock.follow()
+
+    # Network and disks
+
+    def partition(self, *groups: Iterable[Party], one_way: bool = False) -> None:
+        """Cut the network between `groups`: what one sends reaches nobody in another, on connections that exist as on
+        new ones, until `heal`. It arrives then where the connection lives.
+
+        A group holds ids of nodes, and perhaps "clients". Who is in no group reaches everybody. With `one_way` only
+        what the first group sends is lost. Cuts add up.
+        """
+        self._open_nursery()
+        members = [tuple(group) for group in groups]
+        if len(members) < 2:
+            raise ValueError("a cut is between two groups at least")
+        if not all(members):
+            raise ValueError("a group of a cut is empty")
+        seen: dict[Party, None] = {}
+        for party in (party for group in members for party in group):
+            if isinstance(party, int):
+                self._require_known(party)
+            elif party != CLIENTS:
+                raise LookupError(f'{party!r} is neither a node nor "{CLIENTS}"')
+            if party in seen:
+                raise ValueError(f"{party} is in two groups")
+            seen[party] = None
+        for index, group in enumerate(members):
+            for other in members[index + 1 :]:
+                if not one_way:
+                    self._board.cut(other, group)
+                if index == 0 or not one_way:
+                    self._board.cut(group, other)
+
+    def delay(self, seconds: float, *nodes: int) -> None:
+        """What `nodes` (none: all) receive, from nodes and clients, comes `seconds` later: at least, where a connection
+        was quiet. 0 ends it."""
+        self._open_nursery()
+        if seconds < 0:
+            raise ValueError(f"nothing comes {-seconds:g} s before it is sent")
+        for node_id in nodes or self.node_ids:
+            self._require_known(node_id)
+            self._board.delay(node_id, seconds)
+
+    def heal(self) -> None:
+        """The network is whole and fast again. Nodes that are paused, and disks, stay as they are."""
+        self._open_nursery()
+        self._board.heal()
+
+    def full_disk(self, node_id: int) -> None:
+        """The node finds no room for more, until `mend_disk`: ENOSPC."""
+        self._require_known(node_id)
+        self._board.break_disk(node_id, "full")
+
+    def failing_disk(self, node_id: int) -> None:
+        """The node can write and sync nothing, until `mend_disk`: EIO. It ends when that hits its only disk, which is
+        no failure of the cluster; `start` it again once the disk is mended."""
+        self._require_known(node_id)
+        self._board.break_disk(node_id, "failing")
+
+    def mend_disk(self, node_id: int) -> None:
+        """The disk is well again, with what is on it."""
+        self._require_known(node_id)
+        self._board.mend_disk(node_id)
+
+    # Who does what
+
+    async def leader(self, topic: str, partition: int = 0, *, other_than: int | None = None) -> int:
+        """The running node that leads, as the newest committed metadata tells; waits for one.
+
+        `other_than` waits until it is not that node any more. Raises LookupError where there is no such partition,
+        TimeoutError.
+        """
+        self._open_nursery()
+        return await self._view.leader(topic, partition, other_than)
+
+    async def controller(self, *, other_than: int | None = None) -> int:
+        """The active controller, once it is a running node, and not `other_than`. Raises TimeoutError."""
+        self._open_nursery()
+        return await self._view.controller(other_than)
+
+    async def coordinator(self, group: str, *, other_than: int | None = None) -> int:
+        """The running node that coordinates the group, which need not exist. Waits as `leader`."""
+        self._open_nursery()
+        if not self._view.has_groups():
+            await self._client.coordinator(group)
+        return await self._view.coordinator(group, other_than)
+
+    # Topics and records
+
+    async def create_topic(
+        self, name: str, partitions: int = 1, *, replicas: int | None = None, **configs: object
+    ) -> None:
+        """Returns when every node that hears of it knows its leaders. `replicas` is three, or as many as there are
+        nodes. `configs` may have underscores for dots: `cleanup_policy="compact"`. Raises ApiError."""
+        self._open_nursery()
+        copies = min(REPLICAS_MAX, len(self.node_ids)) if replicas is None else replicas
+        await self._client.create_topic(name, partitions, copies, configs)
+        await self._view.await_topic(name, everywhere=self._board.is_calm)
+
+    async def delete_topic(self, name: str) -> None:
+        """Raises LookupError where there is none, ApiError."""
+        self._open_nursery()
+        self._view.require_topic(name)
+        await self._client.delete_topic(name)
+
+    async def produce(
+        self,
+        topic: str,
+        *values: bytes | str | None,
+        key: bytes | str | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes | str | None] | None = None,
+        seconds: float = 30.0,
+    ) -> list[Stored]:
+        """Write a record for each value; returns when all in-sync replicas have them. Raises ApiError,
+        and DeadlinePassed where one was not acknowledged within `seconds`."""
+        self._open_nursery()
+        return await self._client.produce(topic, values, key, partition, headers or {}, seconds)
+
+    async def consume(
+        self,
+        topic: str,
+        count: int | None = None,
+        *,
+        partition: int | None = None,
+        committed: bool = False,
+        seconds: float = 10.0,
+    ) -> list[Record]:
+        """Read from the beginning: `count` records, or all that there are now; of one partition or all, each in its
+        order. `committed`: nothing of open or aborted transactions.
+
+        Raises LookupError where there is no such topic, TimeoutError that tells how many came.
+        """
+        self._open_nursery()
+        self._view.require_topic(topic)
+        return await self._client.consume(topic, count, partition, committed, seconds)
+
+    # Inside
 
     async def _live(self, node_id: int, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         life = self._lives[node_id]
-        world = RealWorld(log_sink=self.events.append)
+        admin: AdminServer | None = None
         try:
             with life.scope:
                 async with trio.open_nursery() as nursery:
-                    life.node = await nursery.start(partial(run_node, self._configs[node_id], world))
+                    life.node = await nursery.start(partial(run_node, self._configs[node_id], life.world))
+                    if self._has_admin:
+                        port = self._admin_ports.get(node_id, 0)
+                        admin = AdminServer(life.node.admin_service, port, self.events.append)
+                        self._admin_ports[node_id] = admin.port
                     task_status.started()
+        except Exception as problem:
+            if life.node is None or self._board.disk_fault(node_id) is None:
+                raise
+            self._failures[node_id] = _innermost(problem)
         finally:
+            if admin is not None:
+                await admin.stop()
             del self._lives[node_id]
+            self._board.resume(node_id)
             life.ended.set()
 
     def _open_nursery(self) -> trio.Nursery:
         if self._nursery is None:
-            raise RuntimeError("a LocalCluster is used inside `async with`")
+            raise RuntimeError(
+                "a LocalCluster is used inside `async with`" + (", not after it" if self._configs else "")
+            )
         return self._nursery
+
+    def _life(self, node_id: int) -> _Life:
+        """Raises LookupError, RuntimeError when the node is down."""
+        self._open_nursery()
+        self._require_known(node_id)
+        life = self._lives.get(node_id)
+        if life is None:
+            why = f": {self._failures[node_id]}" if node_id in self._failures else ""
+            raise RuntimeError(f"node {node_id} is down{why} ({self._running_text()})")
+        return life
+
+    def _require_known(self, node_id: int) -> None:
+        if node_id not in self.node_ids:
+            verb = "is" if len(self.node_ids) == 1 else "are"
+            raise LookupError(f"there is no node {node_id}; there {verb} {_list(self.node_ids)}")
+
+    def _running_text(self) -> str:
+        return f"running: {_list(sorted(self._lives)) or 'none'}"
+
+    def _serving_nodes(self) -> dict[int, Node]:
+        return {
+            node_id: life.node
+            for node_id, life in sorted(self._lives.items())
+            if life.node is not None and not self._board.is_paused(node_id)
+        }
+
+    def _addresses(self) -> list[tuple[str, int]]:
+        """For our own client: who can answer first."""
+        serving = self._serving_nodes()
+        apart = [node for node in self.node_ids if self._board.is_apart(node)]
+        ordered = sorted(self.node_ids, key=lambda node: (node not in serving or node in apart, node))
+        listeners = [self._configs[node].broker_listeners[0] for node in ordered]
+        return [(listener.host, listener.port) for listener in listeners]
+
+
+def _list(nodes: Iterable[int]) -> str:
+    return ", ".join(map(str, nodes))
+
+
+def _innermost(problem: BaseException) -> str:
+    """What is at the bottom of nested groups."""
+    while isinstance(problem, BaseExceptionGroup):
+        problem = problem.exceptions[0]
+    return str(problem) or repr(problem)
 
 
 def configurations(nodes: Iterable[int], directory: Path, settings: Mapping[str, str]) -> dict[int, NodeConfig]:

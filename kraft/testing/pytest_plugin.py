@@ -1,11 +1,11 @@
 """What pytest finds when kraft is installed: the fixture `kraft_cluster`, a whole cluster for a test and nothing
-left behind it."""
+left behind it, and the same for a module and a session."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
@@ -15,22 +15,54 @@ if TYPE_CHECKING:
     from kraft.testing.cluster_thread import ClusterThread
 
 
+class StartCluster(Protocol):
+    """What the fixtures are: `cluster = kraft_cluster(nodes=3, min_insync_replicas=2)`, then `cluster.bootstrap`."""
+
+    def __call__(
+        self, nodes: int = 3, *, admin: bool = False, settings: Mapping[str, object] | None = None, **more: object
+    ) -> ClusterThread:
+        """A cluster that serves. `settings` and `more` are Kafka properties of every node, perhaps with underscores
+        for dots; `admin`: each serves its HTTP admin."""
+
+
+@contextmanager
+def _starter(directory: Path) -> Iterator[StartCluster]:
+    from kraft.testing.cluster_thread import ClusterThread  # The whole server: only for tests that ask.
+
+    with ExitStack() as clusters:
+        started: list[ClusterThread] = []
+
+        def start(
+            nodes: int = 3, *, admin: bool = False, settings: Mapping[str, object] | None = None, **more: object
+        ) -> ClusterThread:
+            place = directory / f"kraft-cluster-{len(started)}"
+            cluster = clusters.enter_context(ClusterThread(nodes, place, {**(settings or {}), **more}, admin=admin))
+            started.append(cluster)
+            return cluster
+
+        yield start
+
+
 @pytest.fixture
-def kraft_cluster(tmp_path: Path) -> Iterator[Callable[..., ClusterThread]]:
-    """A function that starts a cluster: `cluster = kraft_cluster(nodes=3, **{"min.insync.replicas": "2"})`, then
+def kraft_cluster(tmp_path: Path) -> Iterator[StartCluster]:
+    """A function that starts a cluster: `cluster = kraft_cluster(nodes=3, min_insync_replicas=2)`, then
     `cluster.bootstrap`.
 
     Further calls start further clusters; all end with the test. A node that failed by itself fails the test.
     """
-    from kraft.testing.cluster_thread import ClusterThread  # The whole server: only for tests that ask.
+    with _starter(tmp_path) as start:
+        yield start
 
-    with ExitStack() as clusters:
 
-        def start(nodes: int = 3, **settings: str) -> ClusterThread:
-            directory = tmp_path / f"kraft-cluster-{len(started)}"
-            cluster = clusters.enter_context(ClusterThread(nodes, directory, settings))
-            started.append(cluster)
-            return cluster
+@pytest.fixture(scope="module")
+def module_kraft_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartCluster]:
+    """As `kraft_cluster`; what it starts ends with the tests of the file."""
+    with _starter(tmp_path_factory.mktemp("kraft")) as start:
+        yield start
 
-        started: list[ClusterThread] = []
+
+@pytest.fixture(scope="session")
+def session_kraft_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartCluster]:
+    """As `kraft_cluster`; what it starts ends with the whole run."""
+    with _starter(tmp_path_factory.mktemp("kraft")) as start:
         yield start

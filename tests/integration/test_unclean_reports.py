@@ -81,17 +81,17 @@ def test_every_node_tells_exactly_what_was_lost(config: dict[str, str]) -> None:
             await until(lambda: in_sync(first), "the dead follower stays in sync")
             await trio.to_thread.run_sync(write, cluster.bootstrap, LOST)
             await cluster.kill(first)
-            await cluster.start([second])
+            await cluster.start(second)
             await until(is_led_again, "no unclean election")
             for node in (second, other):
                 (told,) = await reports(cluster, node)
                 assert (told.report.election["leader"], told.report.outstanding, told.gone) == (second, (first,), ())
-            await cluster.start([first])
+            await cluster.start(first)
             await until(lambda: in_sync(second, first), "the former leader does not follow")
             await until(is_complete, "what was lost is not told")
             controller = cluster.node(other).shared.raft.leader_and_epoch.leader_id
             await cluster.kill(controller)
-            await cluster.start([controller])
+            await cluster.start(controller)
             for node in cluster.node_ids:
                 (told,) = await reports(cluster, node)
                 document = shown(told)

@@ -116,7 +116,7 @@ def test_an_election_that_waits_is_told_everywhere_and_ended_by_its_command(caps
             await until(is_left_alone, "the dead follower stays in sync")
             await trio.to_thread.run_sync(write, cluster.bootstrap, "t", ALONE)
             await cluster.kill(first)
-            await cluster.start([second])
+            await cluster.start(second)
 
             async def is_asked() -> bool:
                 found = await asked.get(other, "/v1/elections/waiting")
@@ -156,9 +156,9 @@ def test_an_election_that_waits_is_told_everywhere_and_ended_by_its_command(caps
             code, text = await asked.kraft("elections", "unclean", "t-0", "--dry-run")
             assert (code, f"nothing to do: {second} leads" in text) == (0, True)
 
-            await cluster.start([first])
+            await cluster.start(first)
             await asked.agreed()
-            await cluster.stop([second])
+            await cluster.stop(second)
             reasons = await asked.agreed("under_replicated_partitions")
             assert "brokers_down" not in {each["code"] for each in reasons}, "it was stopped on purpose"
 

@@ -66,6 +66,14 @@ class RealStream:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
+    @property
+    def peer_port(self) -> int:
+        """0 where the other side has gone."""
+        try:
+            return int(self._socket.getpeername()[1])
+        except OSError:
+            return 0
+
     async def shake_hands(self) -> None:
         await trio.lowlevel.checkpoint()
 

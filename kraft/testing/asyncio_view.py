@@ -1,0 +1,117 @@
+"""The methods of a `ClusterThread` for coroutines of asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kraft.testing.faults.switchboard import Party
+from kraft.testing.records import Record, Stored
+
+if TYPE_CHECKING:
+    from kraft.testing.cluster_thread import ClusterThread
+
+
+class AsyncioView:
+    """Each method waits for the one of the cluster that has its name, in a worker thread: the loop of the caller goes
+    on, and so do its clients."""
+
+    def __init__(self, cluster: ClusterThread) -> None:
+        self._cluster = cluster
+
+    async def start(self, *nodes: int) -> None:
+        """Start `nodes` again over what they left; returns when they serve."""
+        await asyncio.to_thread(partial(self._cluster.start, *nodes))
+
+    async def stop(self, *nodes: int) -> None:
+        """Controlled shutdown of `nodes`; returns when they have ended."""
+        await asyncio.to_thread(partial(self._cluster.stop, *nodes))
+
+    async def kill(self, *nodes: int) -> None:
+        """End `nodes` without a farewell; returns when their ports are free."""
+        await asyncio.to_thread(partial(self._cluster.kill, *nodes))
+
+    async def pause(self, node_id: int) -> None:
+        """Freeze a node, as SIGSTOP does."""
+        await asyncio.to_thread(partial(self._cluster.pause, node_id))
+
+    async def resume(self, node_id: int) -> None:
+        """A paused node goes on."""
+        await asyncio.to_thread(partial(self._cluster.resume, node_id))
+
+    async def partition(self, *groups: Iterable[Party], one_way: bool = False) -> None:
+        """Cut the network between `groups` of nodes and perhaps "clients"; `one_way`: what the first sends is lost."""
+        await asyncio.to_thread(partial(self._cluster.partition, *groups, one_way=one_way))
+
+    async def delay(self, seconds: float, *nodes: int) -> None:
+        """What `nodes` (none: all) receive comes so much later; 0 ends it."""
+        await asyncio.to_thread(partial(self._cluster.delay, seconds, *nodes))
+
+    async def heal(self) -> None:
+        """The network is whole and fast again."""
+        await asyncio.to_thread(self._cluster.heal)
+
+    async def full_disk(self, node_id: int) -> None:
+        """The node finds no room for more, until `mend_disk`."""
+        await asyncio.to_thread(partial(self._cluster.full_disk, node_id))
+
+    async def failing_disk(self, node_id: int) -> None:
+        """The node can write and sync nothing, until `mend_disk`; it may end of that."""
+        await asyncio.to_thread(partial(self._cluster.failing_disk, node_id))
+
+    async def mend_disk(self, node_id: int) -> None:
+        """The disk is well again, with what is on it."""
+        await asyncio.to_thread(partial(self._cluster.mend_disk, node_id))
+
+    async def leader(self, topic: str, partition: int = 0, *, other_than: int | None = None) -> int:
+        """The running node that leads; waits for one, that is not `other_than`."""
+        return await asyncio.to_thread(partial(self._cluster.leader, topic, partition, other_than=other_than))
+
+    async def controller(self, *, other_than: int | None = None) -> int:
+        """The active controller; waits for one."""
+        return await asyncio.to_thread(partial(self._cluster.controller, other_than=other_than))
+
+    async def coordinator(self, group: str, *, other_than: int | None = None) -> int:
+        """The running node that coordinates the group; waits for one."""
+        return await asyncio.to_thread(partial(self._cluster.coordinator, group, other_than=other_than))
+
+    async def create_topic(
+        self, name: str, partitions: int = 1, *, replicas: int | None = None, **configs: object
+    ) -> None:
+        """Returns when every node knows its leaders. `configs` may have underscores for dots."""
+        await asyncio.to_thread(partial(self._cluster.create_topic, name, partitions, replicas=replicas, **configs))
+
+    async def delete_topic(self, name: str) -> None:
+        await asyncio.to_thread(partial(self._cluster.delete_topic, name))
+
+    async def produce(
+        self,
+        topic: str,
+        *values: bytes | str | None,
+        key: bytes | str | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes | str | None] | None = None,
+        seconds: float = 30.0,
+    ) -> list[Stored]:
+        """Write a record for each value; returns when all in-sync replicas have them."""
+        return await asyncio.to_thread(
+            partial(
+                self._cluster.produce, topic, *values, key=key, partition=partition, headers=headers, seconds=seconds
+            )
+        )
+
+    async def consume(
+        self,
+        topic: str,
+        count: int | None = None,
+        *,
+        partition: int | None = None,
+        committed: bool = False,
+        seconds: float = 10.0,
+    ) -> list[Record]:
+        """Read from the beginning: `count` records, or all that there are now."""
+        return await asyncio.to_thread(
+            partial(self._cluster.consume, topic, count, partition=partition, committed=committed, seconds=seconds)
+        )

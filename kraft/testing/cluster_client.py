@@ -1,0 +1,135 @@
+"""Topics and records for tests, over connections that are opened for each call: a cluster may be torn apart between
+two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+
+import trio
+
+from kraft.client.admin import topics
+from kraft.client.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
+from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
+from kraft.client.consumer import ConsumedRecord, Consumer
+from kraft.client.producer import open_producer
+from kraft.common.ids import TopicPartition
+from kraft.testing.records import Record, Stored, as_bytes, as_property, as_setting
+from kraft.world.real import RealWorld
+
+CONNECT_SECONDS = 2.0
+REQUEST_SECONDS = 5.0
+OPERATION_SECONDS = 30.0
+POLL_SECONDS = 0.2
+
+
+class ClusterClient:
+    """An ordinary client: what it asks goes through sockets, and over cuts between clients and nodes."""
+
+    def __init__(self, addresses: Callable[[], Sequence[tuple[str, int]]]) -> None:
+        """`addresses` tells where to ask now, the best first."""
+        self._addresses = addresses
+
+    def connect(self) -> AbstractAsyncContextManager[Cluster]:
+        return Cluster(
+            RealWorld(log_sink=lambda event: None),
+            self._addresses(),
+            client_id="kraft-testing",
+            connect_seconds=CONNECT_SECONDS,
+            request_seconds=REQUEST_SECONDS,
+            operation_seconds=OPERATION_SECONDS,
+        )
+
+    async def create_topic(self, name: str, partitions: int, replicas: int, configs: Mapping[str, object]) -> None:
+        """Raises ApiError, also where there is one of that name."""
+        settings = {as_property(key): as_setting(value) for key, value in configs.items()}
+        async with self.connect() as cluster:
+            await topics.create_topic(
+                cluster, name, partitions=partitions, replication_factor=replicas, configs=settings
+            )
+
+    async def delete_topic(self, name: str) -> None:
+        """Raises ApiError."""
+        async with self.connect() as cluster:
+            await topics.delete_topic(cluster, name)
+
+    async def coordinator(self, group: str) -> int:
+        """Makes the topic of groups, if nobody has needed it before. Raises DeadlinePassed."""
+        async with self.connect() as cluster:
+            return await cluster.retrying(lambda: cluster.coordinator(group))
+
+    async def produce(
+        self,
+        topic: str,
+        values: Sequence[bytes | str | None],
+        key: bytes | str | None,
+        partition: int | None,
+        headers: Mapping[str, bytes | str | None],
+        seconds: float,
+    ) -> list[Stored]:
+        """Acknowledged by all in-sync replicas. Raises ApiError, DeadlinePassed."""
+        given = tuple((name, as_bytes(value)) for name, value in headers.items())
+        async with self.connect() as cluster, open_producer(cluster, delivery_seconds=seconds) as producer:
+            sent = [
+                await producer.send(topic, as_bytes(value), as_bytes(key), partition=partition, headers=given)
+                for value in values
+            ]
+            done = [await delivery.wait() for delivery in sent]
+            return [Stored(partition=delivery.partition.partition, offset=delivery.offset) for delivery in done]
+
+    async def consume(
+        self, topic: str, count: int | None, partition: int | None, is_committed: bool, seconds: float
+    ) -> list[Record]:
+        """From the beginning: `count` records, or all that there are now. Raises TimeoutError that tells how many
+        came within `seconds`, ApiError."""
+        isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
+        found: list[ConsumedRecord] = []
+        async with self.connect() as cluster:
+            with trio.move_on_after(seconds) as patience:
+                reader = Consumer(cluster, isolation=isolation)
+                described = await cluster.retrying(lambda: cluster.topic(topic), final=UNKNOWN_TOPIC)
+                chosen = [each for each in described.topic_partitions() if partition in (None, each.partition)]
+                starts, ends = await _ends(cluster, chosen, isolation)
+                reader.assign(starts)
+                while _is_wanting(count, found, reader.positions, ends):
+                    found += await reader.poll(POLL_SECONDS)
+        if patience.cancelled_caught:
+            wanted = "all" if count is None else str(count)
+            raise TimeoutError(f"{len(found)} records of {topic} were read in {seconds:g} s, not {wanted}")
+        return [_record(each) for each in found[:count]]
+
+
+def _is_wanting(
+    count: int | None,
+    found: Sequence[ConsumedRecord],
+    positions: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> bool:
+    if count is not None:
+        return len(found) < count
+    return any(positions[partition] < end for partition, end in ends.items())
+
+
+async def _ends(
+    cluster: Cluster, partitions: Sequence[TopicPartition], isolation: int
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """The first offset of each, and the one behind its last."""
+
+    async def attempt() -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        return (
+            await offsets_at(cluster, partitions, EARLIEST),
+            await offsets_at(cluster, partitions, LATEST, isolation=isolation),
+        )
+
+    return await cluster.retrying(attempt)
+
+
+def _record(consumed: ConsumedRecord) -> Record:
+    return Record(
+        partition=consumed.partition.partition,
+        offset=consumed.record.offset,
+        timestamp_ms=consumed.record.timestamp,
+        key=consumed.record.key,
+        value=consumed.record.value,
+        headers=consumed.record.headers,
+    )

@@ -1,0 +1,104 @@
+"""Who leads, controls and coordinates in a `LocalCluster`: read from the nodes themselves, so that the answer is right
+while the network is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import trio
+
+from kraft.coordinator.partitioner import partition_for
+from kraft.metadata.image.topics_image import TopicImage, TopicsImage
+from kraft.server.node import Node
+
+T = TypeVar("T")
+
+GROUPS = "__consumer_offsets"
+WAIT_SECONDS_MAX = 30.0
+LOOK_SECONDS = 0.01
+
+
+class ClusterView:
+    """Waits are bounded by WAIT_SECONDS_MAX and raise TimeoutError then."""
+
+    def __init__(self, serving: Callable[[], Mapping[int, Node]]) -> None:
+        """`serving` tells the nodes that serve and are not frozen, by id."""
+        self._serving = serving
+
+    async def leader(self, topic: str, partition: int, other_than: int | None) -> int:
+        """Raises LookupError where there is no such partition."""
+        self._leader_of(topic, partition)
+
+        def found() -> int | None:
+            leader = self._leader_of(topic, partition)
+            return leader if leader in self._serving() and leader != other_than else None
+
+        return await self._await(found, f"{topic}-{partition} has no running leader" + _but(other_than))
+
+    async def controller(self, other_than: int | None) -> int:
+        def found() -> int | None:
+            told = [node.shared.raft.leader_and_epoch for node in self._serving().values()]
+            newest = max(told, key=lambda each: each.epoch, default=None)
+            if newest is None or newest.leader_id not in self._serving() or newest.leader_id == other_than:
+                return None
+            return newest.leader_id
+
+        return await self._await(found, "no running node is the active controller" + _but(other_than))
+
+    async def coordinator(self, group: str, other_than: int | None) -> int:
+        return await self.leader(GROUPS, partition_for(group, len(self.require_topic(GROUPS).partitions)), other_than)
+
+    def has_groups(self) -> bool:
+        """Whether there is the topic of groups."""
+        return self._newest().by_name(GROUPS) is not None
+
+    async def await_topic(self, name: str, *, everywhere: bool) -> None:
+        """Until every partition is known with a leader: by every node, or by the one that knows most."""
+
+        def found() -> bool | None:
+            images = [node.shared.loader.image.topics for node in self._serving().values()]
+            topics = [image.by_name(name) for image in (images if everywhere else [self._newest()])]
+            return all(topic is not None and _is_led(topic) for topic in topics) or None
+
+        await self._await(found, f"topic {name} has no leaders")
+
+    def require_topic(self, name: str) -> TopicImage:
+        """Raises LookupError that tells which topics there are."""
+        topics = self._newest()
+        topic = topics.by_name(name)
+        if topic is None:
+            names = sorted(each for each in topics.id_by_name if not each.startswith("__"))
+            raise LookupError(
+                f"there is no topic {name}; " + (f"there are {', '.join(names)}" if names else "there are none")
+            )
+        return topic
+
+    def _leader_of(self, topic: str, partition: int) -> int:
+        partitions = self.require_topic(topic).partitions
+        if partition not in partitions:
+            raise LookupError(f"{topic} has no partition {partition}; it has {len(partitions)}, from 0 on")
+        return partitions[partition].leader
+
+    def _newest(self) -> TopicsImage:
+        """Of the node that knows most. Raises RuntimeError where none serves."""
+        loaders = [node.shared.loader for node in self._serving().values()]
+        if not loaders:
+            raise RuntimeError("no node serves")
+        return max(loaders, key=lambda loader: loader.offset).image.topics
+
+    async def _await(self, found: Callable[[], T | None], complaint: str) -> T:
+        deadline = trio.current_time() + WAIT_SECONDS_MAX
+        while (answer := found()) is None:
+            if trio.current_time() >= deadline:
+                raise TimeoutError(f"{complaint} after {WAIT_SECONDS_MAX:g} s")
+            await trio.sleep(LOOK_SECONDS)
+        return answer
+
+
+def _is_led(topic: TopicImage) -> bool:
+    return all(partition.has_leader for partition in topic.partitions.values())
+
+
+def _but(other_than: int | None) -> str:
+    return "" if other_than is None else f" other than {other_than}"
