@@ -78,5 +78,5 @@ def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
-    openapi.install(app, port.identity.version)
+    openapi.install(app, port.identity)
     return app

@@ -14,6 +14,7 @@ from kraft_http.ports import AdminPort, Caller, LoginRefused
 
 PROBES: Final = ("/livez", "/readyz", "/healthz")
 """Who looks whether a node works needs no login: an orchestrator has none, and the answer says nothing else."""
+_OPEN: Final = (*PROBES, "/logout")
 CERTIFICATE: Final = "peer_certificate"
 SOURCE: Final = "peer_host"
 """In the state of a connection (`kraft_http.connections`). The address that a request claims to be forwarded for is
@@ -34,7 +35,7 @@ class CallersOnly:
             await self.app(scope, receive, send)
             return
         try:
-            port = self._port if scope["path"] in PROBES else await self._port.on_behalf_of(_caller(scope))
+            port = self._port if scope["path"] in _OPEN else await self._port.on_behalf_of(_caller(scope))
         except LoginRefused as problem:
             code = NOT_LOGGED_IN if problem.status == 401 else problem.status
             response = error_response(Request(scope), problem.status, str(problem), code)

@@ -8,7 +8,9 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from kraft_http.errors import PROBLEM_JSON, ErrorBody
+from kraft_http.logins import PROBES
 from kraft_http.models.records import ProduceRecord
+from kraft_http.ports import NodeIdentity
 
 TITLE: Final = "kraft HTTP admin"
 DESCRIPTION: Final = """\
@@ -31,12 +33,14 @@ _COMMON_ERRORS: Final = {
 }
 
 
-def install(app: FastAPI, version: str) -> None:
+def install(app: FastAPI, identity: NodeIdentity) -> None:
     """Serve our document at /openapi.json."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _document(app, version)
+            app.openapi_schema = _document(app, identity.version)
+            if identity.asks_for_password:
+                _ask_for_password(app.openapi_schema)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI documents this way of replacing it.
@@ -57,6 +61,15 @@ def _document(app: FastAPI, version: str) -> dict[str, Any]:
             if "requestBody" in operation:
                 operation["responses"].setdefault("415", _error("The body is not called JSON."))
     return document
+
+
+def _ask_for_password(document: dict[str, Any]) -> None:
+    """Every operation but those of probes needs HTTP Basic."""
+    document["components"]["securitySchemes"] = {"basic": {"type": "http", "scheme": "basic"}}
+    document["security"] = [{"basic": []}]
+    for path in PROBES:
+        for operation in document["paths"][path].values():
+            operation["security"] = []
 
 
 def _errors(path: str, responses: dict[str, Any]) -> None:

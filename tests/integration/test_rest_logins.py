@@ -3,6 +3,7 @@ caller's rights and credentials."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,8 @@ from confluent_kafka.admin import (
 
 from kraft.cli.admin.app import main
 from kraft.testing.process_cluster import ProcessCluster
+from tests.capabilities import require_capability
+from tests.integration.browser import browser
 
 SECONDS_MAX = 60
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -49,8 +52,8 @@ class Guarded:
     def __init__(self, cluster: ProcessCluster, directory: Path) -> None:
         self.cluster = cluster
         self.urls = [node.admin_url for node in cluster.nodes.values()]
-        self._properties = directory / "admin.properties"
-        self._properties.write_text(
+        self.properties = directory / "admin.properties"
+        self.properties.write_text(
             "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
             f'sasl.jaas.config={PLAIN} required username="admin" password="p-admin";\n'
         )
@@ -79,7 +82,7 @@ class Guarded:
         return [self.ask(user, method, path, node, **more).status_code for node in range(3)]
 
     def kraft(self, *arguments: str) -> None:
-        common = ("--bootstrap-server", self.cluster.bootstrap, "--command-config", str(self._properties))
+        common = ("--bootstrap-server", self.cluster.bootstrap, "--command-config", str(self.properties))
         assert main([*arguments, *common]) == 0
 
     def scram(self, *changes: Any) -> None:
@@ -197,6 +200,32 @@ def test_a_changed_password_ends_the_old_one_and_begins_the_new(guarded: Guarded
     guarded.scram(UserScramCredentialUpsertion("dave", info, b"new"))
     until(lambda: guarded.everywhere("dave:old", "GET", "/v1/node") == [401] * 3)
     until(lambda: guarded.everywhere("dave:new", "GET", "/v1/node") == [200] * 3)
+
+
+def test_commands_that_ask_over_http_log_in_as_those_that_ask_by_kafkas_protocol(
+    guarded: Guarded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = ["events", "--admin", guarded.urls[0], "--output", "json"]
+    assert main(ask) != 0
+    assert "asks for a name and password: --command-config FILE" in capsys.readouterr().err
+    assert main([*ask, "--command-config", str(guarded.properties)]) == 0
+    assert json.loads(capsys.readouterr().out)["events"]
+
+
+def test_the_console_works_with_the_browsers_login_and_logs_out(guarded: Guarded, tmp_path: Path) -> None:
+    require_capability("chromium")
+    url = guarded.urls[0]
+    with browser(tmp_path / "profile") as tab:
+        tab.open(url.replace("http://", "http://admin:p-admin@"))  # No window shows the browser's dialog here.
+        tab.until("document.title.startsWith('kraft')")
+        tab.open(f"{url}/ui/brokers")
+        tab.until("document.getElementById('page')?.dataset.ready === 'brokers'")
+        assert "127.0.0.1" in tab.text()
+        tab.run("document.querySelector('a[href=\"/logout\"]').click()")
+        tab.until("document.body?.innerText.includes('You have logged out')")
+        tab.open(f"{url}/ui/brokers")
+        tab.until("location.href.startsWith('chrome-error:')")  # In its place a window would show the dialog.
+        assert tab.complaints == []
 
 
 def test_guesses_have_to_wait_while_known_logins_and_other_addresses_do_not(guarded: Guarded) -> None:

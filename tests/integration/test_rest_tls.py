@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from kraft.cli.admin.app import main
 from kraft.testing.node_process import NodeProcess
 from kraft.world.ports import Tls
 from kraft.world.real.tls import client_context
@@ -53,6 +54,17 @@ def test_the_node_tells_https_and_its_links_lead_there(node: NodeProcess) -> Non
 def test_events_are_streamed(node: NodeProcess) -> None:
     with client(node) as asking, asking.stream("GET", "/v1/events", headers={"Accept": "text/event-stream"}) as stream:
         assert next(stream.iter_lines()) == "retry: 1000"
+
+
+def test_commands_trust_the_authority_of_their_file(
+    node: NodeProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = ["events", "--admin", node.admin_url, "--output", "json"]
+    assert main(ask) != 0
+    assert "certificate verify failed" in capsys.readouterr().err
+    file = tmp_path / "client.properties"
+    file.write_text(f"security.protocol=SSL\nssl.truststore.location={certificates().write(tmp_path)}/ca.pem\n")
+    assert main([*ask, "--command-config", str(file)]) == 0
 
 
 def test_who_trusts_another_authority_talks_to_nobody(node: NodeProcess) -> None:

@@ -38,6 +38,7 @@ class NodeData(BaseModel):
     cluster_id: str
     version: str
     read_only: bool
+    asks_for_password: bool
 
 
 @router.get("/v1/cluster/health", summary="Is the cluster healthy, and if not, why and what to do")
@@ -55,6 +56,7 @@ async def node(port: Port) -> NodeData:
         cluster_id=identity.cluster_id,
         version=identity.version,
         read_only=identity.read_only,
+        asks_for_password=identity.asks_for_password,
     )
 
 

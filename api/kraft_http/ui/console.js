@@ -20,6 +20,7 @@ async function connect() {
   cluster.node = await request("/v1/node");
   cluster.base = "/v3/clusters/" + segment(cluster.node.cluster_id);
   document.getElementById("who").textContent = "node " + cluster.node.node_id + " · " + cluster.node.roles.join(" + ") + " · cluster " + cluster.node.cluster_id;
+  if (cluster.node.asks_for_password) document.getElementById("elsewhere").append(" ", el("a", { href: "/logout" }, "Log out"));
 }
 function menu(name) {
   const here = PARENT.get(name) || name;

@@ -9,6 +9,8 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from kraft_http.deps import Port
+
 router = APIRouter(include_in_schema=False)
 
 _HEADERS: Final = {
@@ -39,6 +41,13 @@ ASSETS: Final = (
 )
 
 
+_LOGGED_OUT: Final = """\
+<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>kraft</title></head>
+<body><p>You have logged out. <a href="/">Log in again</a></p></body></html>
+"""
+
+
 def _file(name: str) -> Response:
     data = pkgutil.get_data("kraft_http.ui", name)
     assert data is not None, name
@@ -60,6 +69,14 @@ async def console_page() -> Response:
 @router.get("/docs")
 async def docs_page() -> Response:
     return _file("docs.html")
+
+
+@router.get("/logout")
+async def logout_page(port: Port) -> Response:
+    """Has the browser forget the password that it was told: it does over HTTPS, and at localhost."""
+    if not port.identity.asks_for_password:
+        raise HTTPException(404)
+    return Response(_LOGGED_OUT, headers={**_HEADERS, "Clear-Site-Data": '"cookies"'}, media_type="text/html")
 
 
 @router.get("/assets/{name}")

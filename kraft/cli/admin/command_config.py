@@ -20,6 +20,7 @@ from kraft.world.ports import Login, Tls
 
 OPTION: Final = "--command-config"
 _BOOTSTRAP: Final = "--bootstrap-server"
+_ADMIN: Final = "KRAFT_ADMIN"
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISM: Final = "sasl.mechanism"
 _JAAS: Final = "sasl.jaas.config"
@@ -53,8 +54,13 @@ def offer(command: Any) -> None:
     carrier.command()(_verb)
     [option] = [each for each in typer.main.get_command(carrier).params if OPTION in each.opts]
     for verb in (*getattr(command, "commands", {}).values(), command):
-        if any(_BOOTSTRAP in getattr(parameter, "opts", ()) for parameter in verb.params):
+        if any(_asks_cluster(parameter) for parameter in verb.params):
             verb.params.append(option)
+
+
+def _asks_cluster(parameter: Any) -> bool:
+    """Whether a parameter of a verb says where a node is asked: by Kafka's protocol, or over HTTP."""
+    return _BOOTSTRAP in getattr(parameter, "opts", ()) or getattr(parameter, "envvar", None) == _ADMIN
 
 
 class ClientSecurity(NamedTuple):

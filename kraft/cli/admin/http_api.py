@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
+import ssl
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 import typer
 
+from kraft.cli.admin.command_config import OPTION, ClientSecurity, security_of_command
+from kraft.common.config.checks import is_loopback
 from kraft.common.errors import KraftError
+from kraft.world.real.tls import client_context
 
 T = TypeVar("T")
 
@@ -30,16 +35,44 @@ def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HT
         raise KraftError(f"--admin {admin} is not a URL as {DEFAULT_ADMIN}: {problem}") from problem
     if not host or address.scheme not in ("", "http", "https"):
         raise KraftError(f"--admin {admin} is not a URL as {DEFAULT_ADMIN}")
-    kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-    connection = kind(host, port, timeout=SILENCE_SECONDS_MAX)
+    security = security_of_command()
+    is_encrypted = address.scheme == "https"
+    credentials = _credentials(admin, host, security, is_encrypted=is_encrypted)
+    connection = http.client.HTTPConnection(host, port, timeout=SILENCE_SECONDS_MAX)
+    if is_encrypted:
+        connection = http.client.HTTPSConnection(host, port, timeout=SILENCE_SECONDS_MAX, context=_context(security))
+    headers = {"Connection": "close", **credentials, **headers}
     try:
-        connection.request("GET", address.path.rstrip("/") + path, headers={"Connection": "close", **headers})
+        connection.request("GET", address.path.rstrip("/") + path, headers=headers)
         response = connection.getresponse()
     except (OSError, http.client.HTTPException) as problem:
         raise KraftError(f"no HTTP admin answers at {admin}: {problem}") from problem
+    if response.status == 401:
+        raise KraftError(f"{admin} asks for a name and password: {OPTION} FILE with a sasl.jaas.config that it takes")
     if response.status != 200:
         raise KraftError(f"{admin} answers {response.status}: {response.read(2000).decode(errors='replace')}")
     return response
+
+
+def _context(security: ClientSecurity) -> ssl.SSLContext | None:
+    """None: by the authorities that the operating system trusts. Raises KraftError."""
+    if security.tls is None:
+        return None
+    try:
+        return client_context(security.tls)
+    except ValueError as problem:
+        raise KraftError(f"{OPTION}: {problem}") from problem
+
+
+def _credentials(admin: str, host: str, security: ClientSecurity, *, is_encrypted: bool) -> dict[str, str]:
+    """The header by which the command logs in. Raises KraftError where others could read what its file has
+    encrypted."""
+    if security.login is None:
+        return {}
+    if security.tls is not None and not is_encrypted and not is_loopback(host):
+        raise KraftError(f"--admin {admin} would send the password of {OPTION} unencrypted, which is for SASL_SSL")
+    pair = f"{security.login.username}:{security.login.password}".encode()
+    return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
 
 
 def ask_admin(admin: str, path: str, read: Callable[[Any], T]) -> T:

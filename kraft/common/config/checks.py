@@ -148,7 +148,7 @@ def _check_admin(config: NodeConfig) -> list[str]:
     """Whether who reaches the HTTP admin has to say who they are, and whether nobody overhears it."""
     if config.admin_address is None:
         return []
-    is_here = _is_loopback(config.admin_address.host)
+    is_here = is_loopback(config.admin_address.host)
     match config.text(AUTHENTICATION):
         case "none":
             return [] if is_here else _check_open_admin(config)
@@ -201,7 +201,8 @@ def _check_fixed_principal(config: NodeConfig) -> list[str]:
     ]
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches that address, as far as its text tells."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -34,6 +35,10 @@ class Guarded(Port):
         return []
 
     readiness = liveness
+
+
+class Asking(Guarded):
+    identity = replace(Port.identity, asks_for_password=True)
 
 
 class Hers(Port):
@@ -68,12 +73,12 @@ def routes() -> Iterator[tuple[str, str]]:
 def test_every_route_asks_who_is_there() -> None:
     open_to_all = []
     for method, path in routes():
-        answer = asked(Guarded(), method, path)
+        answer = asked(Asking(), method, path)
         if answer.status_code == 401:
             assert answer.headers["www-authenticate"] == 'Basic realm="kraft"'
         else:
             open_to_all.append(path)
-    assert sorted(set(open_to_all)) == sorted(PROBES)
+    assert sorted(set(open_to_all)) == sorted([*PROBES, "/logout"])
 
 
 def test_a_refusal_says_what_to_do() -> None:
@@ -110,3 +115,20 @@ def test_probes_are_answered_without_asking(path: str) -> None:
     port = Guarded()
     assert asked(port, "GET", path).status_code == 200
     assert port.callers == []
+
+
+def test_a_browser_that_logs_out_is_asked_to_forget() -> None:
+    answer = asked(Asking(), "GET", "/logout")
+    assert (answer.status_code, answer.headers["clear-site-data"]) == (200, '"cookies"')
+    assert 'href="/"' in answer.text
+    assert asked(Port(), "GET", "/logout").status_code == 404
+
+
+def test_the_api_tells_how_to_log_in() -> None:
+    def document(port: Any) -> Any:
+        return asked(port, "GET", "/openapi.json", headers={"Authorization": "Basic alice"}).json()
+
+    told = document(Asking())
+    assert told["components"]["securitySchemes"] == {"basic": {"type": "http", "scheme": "basic"}}
+    assert (told["security"], told["paths"]["/livez"]["get"]["security"]) == ([{"basic": []}], [])
+    assert "security" not in document(Port())

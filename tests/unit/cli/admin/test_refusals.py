@@ -49,6 +49,20 @@ def test_an_admin_that_is_no_url_is_said(url: str) -> None:
         http_api.open_admin(url, "/", {})
 
 
+def test_a_password_that_is_for_encrypted_connections_leaves_by_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config="
+        'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="wonderland";\n'
+    )
+    assert main(["events", "--admin", "http://192.0.2.1:9644", "--command-config", str(file)]) == 1
+    told = capsys.readouterr().err
+    assert "would send the password of --command-config unencrypted" in told
+    assert "wonderland" not in told
+
+
 def test_something_else_that_answers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def answers_otherwise(*_: object, **__: object) -> None:
         raise http.client.BadStatusLine("SSH-2.0")
