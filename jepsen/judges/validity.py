@@ -30,6 +30,7 @@ OVERTAKEN = "overtaken-leader"
 NEEDS: dict[str, tuple[type[Operation], ...]] = {
     "queue": (Commit, Committed, ListOffset, TopicChange),
     "groups": (Commit, Committed),
+    "consumers": (Commit, Committed),
     "topics": (TopicChange,),
     "offsets": (ListOffset,),
 }

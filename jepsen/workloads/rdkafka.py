@@ -262,7 +262,8 @@ def record_committed(
 
 
 class RdMember(Client):
-    """A member of a group: subscribes, reads, commits what it read, now and then leaves and comes back."""
+    """A member of a group: subscribes, reads, commits what it read, now and then leaves and comes back. `protocol` is
+    "classic" or "consumer" (KIP-848)."""
 
     def __init__(
         self,
@@ -273,8 +274,10 @@ class RdMember(Client):
         topics: Sequence[str],
         group: str,
         leave: float = 0.01,
+        protocol: str = "classic",
     ) -> None:
         super().__init__(name, recorder, bootstrap, seed)
+        self.protocol = protocol
         self.topics = list(topics)
         self.group = group
         self.leave = leave
@@ -287,13 +290,13 @@ class RdMember(Client):
                 "group.id": self.group,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                "session.timeout.ms": 6000,
-                "heartbeat.interval.ms": 500,
+                "group.protocol": self.protocol,
+                **({"session.timeout.ms": 6000, "heartbeat.interval.ms": 500} if self.protocol == "classic" else {}),
                 "fetch.wait.max.ms": 100,
             }
         )
         self.polls = Polls(self)
-        self.consumer.subscribe(self.topics, on_assign=self._assigned)
+        self.consumer.subscribe(self.topics, on_assign=self._assigned, on_revoke=self._revoked)
         self.positions: dict[Partition, int] = {}
         self.commit_at = 0.0
 
@@ -301,6 +304,10 @@ class RdMember(Client):
         self.polls.forget()
         self.positions.clear()
         record_committed(self.recorder, self.name, consumer, self.group, partitions)
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        for each in partitions:
+            self.positions.pop((each.topic, each.partition), None)
 
     def work(self) -> None:
         began = self.recorder.now()

@@ -96,6 +96,18 @@ def groups(setting: Setting) -> Clients:
     )
 
 
+def consumers(setting: Setting) -> Clients:
+    """A consumer group of KIP-848 whose members come and go and commit."""
+    common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
+    return Clients(
+        producers=[RdProducer("rd-a", *common, setting.places, setting.rate)],
+        readers=[
+            *(RdMember(f"member-{name}", *common, [TOPIC], GROUP, leave=0.08, protocol="consumer") for name in "abc"),
+            AioReader("reader-aio", *common, setting.places),
+        ],
+    )
+
+
 def topics(setting: Setting) -> Clients:
     """Topics made, grown and deleted by two administrators, beside a little traffic."""
     common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
@@ -135,6 +147,7 @@ WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
     "queue": queue,
     "producers": producers,
     "groups": groups,
+    "consumers": consumers,
     "topics": topics,
     "offsets": offsets,
     "solo": producers,
