@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer
-from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import ConsumerGroupState, KafkaError, TopicPartition
+from confluent_kafka.admin import NewTopic
 from kafka import KafkaConsumer
 
+from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
 from kraft.testing.node_process import NodeProcess
 from tests.integration.plain_clients import kcat
 

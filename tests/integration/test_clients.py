@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kraft.testing.foreign import librdkafka as foreign
 from kraft.testing.node_process import NodeProcess
 from tests.integration.plain_clients import CODECS, READERS, WRITERS, Record, kcat, read_confluent, write_confluent
 
@@ -164,7 +165,7 @@ def test_topics_are_made_on_first_use_and_not_where_that_is_switched_off(node: N
 def test_an_idempotent_producer_lives_through_a_restart(tmp_path: Path, how: str) -> None:
     with NodeProcess(tmp_path) as node:
         topic = create(node, "through")
-        producer = Producer(
+        producer = foreign.Producer(
             {**servers(node), "enable.idempotence": True, "linger.ms": 1, "reconnect.backoff.max.ms": 200}
         )
         failures: list[object] = []
