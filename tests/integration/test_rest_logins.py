@@ -193,6 +193,20 @@ def test_a_login_and_its_streams_end_with_the_credential(guarded: Guarded) -> No
     until(lambda: guarded.everywhere("carol", "GET", "/v1/node") == [401] * 3)
 
 
+def test_a_stream_ends_with_the_right_to_see_it(guarded: Guarded) -> None:
+    entry = ("--allow-principal", "User:bob", "--operation", "Describe", "--cluster")
+    guarded.kraft("acls", "add", *entry)
+    until(lambda: guarded.everywhere("bob", "GET", "/v1/events") == [200] * 3)
+    url, stream = f"{guarded.urls[0]}/v1/events", {"Accept": "text/event-stream"}
+    with httpx.stream("GET", url, auth=("bob", "p-bob"), headers=stream, timeout=SECONDS_MAX) as open_stream:
+        lines = open_stream.iter_lines()
+        assert next(lines) == "retry: 1000"
+        guarded.kraft("acls", "remove", *entry, "--yes")
+        for _ in lines:
+            pass  # It ends.
+    until(lambda: guarded.everywhere("bob", "GET", "/v1/events") == [403] * 3)
+
+
 def test_a_changed_password_ends_the_old_one_and_begins_the_new(guarded: Guarded) -> None:
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     guarded.scram(UserScramCredentialUpsertion("dave", info, b"old"))

@@ -75,6 +75,10 @@ def test_who_trusts_another_authority_talks_to_nobody(node: NodeProcess) -> None
 def test_plain_http_is_not_served(node: NodeProcess) -> None:
     with pytest.raises(httpx.TransportError):
         httpx.get(f"{node.admin_url.replace('https', 'http')}/livez", trust_env=False)
+    with client(node) as asking:
+        told = [event["fields"] for event in asking.get("/v1/events").json()["data"] if event["kind"] == "login.failed"]
+    failed = [each for each in told if "HTTP_REQUEST" in each["reason"]]
+    assert [(each["listener"], each["mechanism"], each["failure"]) for each in failed] == [("HTTP_ADMIN", "TLS", "tls")]
 
 
 def test_certificates_that_change_are_shown_to_the_next_connection(node: NodeProcess) -> None:

@@ -163,8 +163,9 @@ def start(
             f"{'a new cluster' if is_new else 'the cluster'} {layout.cluster_id} of {len(layout.nodes)} nodes "
             f"runs in {directory}"
         )
+        scheme = "https" if any(text.startswith("kraft.admin.ssl.") for text in sets) else "http"
         for node in layout.nodes:
-            warn(f"  node {node.node_id}   kafka 127.0.0.1:{node.kafka}   http://127.0.0.1:{node.admin}/")
+            warn(f"  node {node.node_id}   kafka 127.0.0.1:{node.kafka}   {scheme}://127.0.0.1:{node.admin}/")
         write(f"ready bootstrap={layout.bootstrap} cluster={layout.cluster_id}\n")
         warn(f"try: kraft topics create hello -b {layout.bootstrap.partition(',')[0]}      stop: Ctrl-C")
         failed = False
