@@ -6,6 +6,7 @@ A connection that has not come so far is a descriptor, too. How many there are i
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     import ssl
 
 HANDSHAKES_MAX: Final = 64
-"""Connections that have not agreed on keys. The oldest gives way to a new one."""
+"""Connections that have not agreed on keys. Where there are more, the oldest of the address that has most gives way."""
 HANDSHAKE_SECONDS_MAX: Final = 10.0
 
 MakeConnection = Callable[..., asyncio.Protocol]
@@ -38,11 +39,9 @@ class Handshakes:
 
     async def shake_hands(self, accepted: _Accepted, transport: asyncio.Transport) -> None:
         """Hand the connection on, or close it."""
-        while len(self._waiting) >= HANDSHAKES_MAX:
-            oldest = next(iter(self._waiting))
-            del self._waiting[oldest]
-            oldest.give_up()
         self._waiting[accepted] = None
+        if len(self._waiting) > HANDSHAKES_MAX:
+            self._make_room()
         early = _Early()
         try:
             encrypted = await asyncio.get_running_loop().start_tls(
@@ -52,12 +51,20 @@ class Handshakes:
             transport.abort()
             # Probes and port scans come and go all the time.
             if isinstance(problem, OSError) and not isinstance(problem, ConnectionResetError):
-                self._report(transport.get_extra_info("peername", ("",))[0], str(problem))
+                self._report(accepted.source, str(problem))
             return
         finally:
             self._waiting.pop(accepted, None)
         if encrypted is not None and not early.is_lost:
             early.hand_over(encrypted, accepted.http)
+
+    def _make_room(self) -> None:
+        """Close the oldest of the address that has most: whoever connects without end shuts out only itself."""
+        counts = Counter(each.source for each in self._waiting)
+        most = max(counts.values())
+        spared = next(each for each in self._waiting if counts[each.source] == most)
+        del self._waiting[spared]
+        spared.give_up()
 
 
 class _Accepted(asyncio.Protocol):
@@ -65,11 +72,14 @@ class _Accepted(asyncio.Protocol):
 
     def __init__(self, handshakes: Handshakes, http: asyncio.Protocol) -> None:
         self.http = http
+        self.source = ""
+        """The address at its other end."""
         self._handshakes = handshakes
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
+        self.source = transport.get_extra_info("peername", ("",))[0]
         # The task runs before anything is read from the socket, and `start_tls` then pauses reading until TLS does it.
         self._task = asyncio.create_task(self._handshakes.shake_hands(self, transport))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from kraft_http import handshakes
+from kraft_http import connections, handshakes
 from kraft_http.connections import BoundedConnection
 from kraft_http.handshakes import Handshakes
 from uvicorn.server import ServerState
@@ -29,12 +29,14 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def served(play: Play, shown: Callable[[], Tls] = lambda: certificates().server) -> list[tuple[str, str]]:
+def served(
+    play: Play, shown: Callable[[], Tls] = lambda: certificates().server, application: Any = app
+) -> list[tuple[str, str]]:
     """Return what was reported: address and reason."""
     told: list[tuple[str, str]] = []
 
     async def main() -> None:
-        config = uvicorn.Config(app, log_config=None, lifespan="off")
+        config = uvicorn.Config(application, log_config=None, lifespan="off")
         config.load()
         state = ServerState()
         made = Handshakes(BoundedConnection, lambda: server_context(shown()), lambda *failed: told.append(failed))
@@ -125,6 +127,23 @@ def test_who_never_agrees_gives_way_and_holds_up_nobody(monkeypatch: pytest.Monk
     served(play)
 
 
+def test_who_connects_without_end_shuts_out_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshakes, "HANDSHAKES_MAX", 2)
+
+    async def play(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        flood = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+        for each, _ in flood[:19]:
+            assert await _ended(each)
+        await writer.start_tls(client_context(certificates().anybody), server_hostname="localhost")
+        writer.write(REQUEST)
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+        for _, each in (*flood, (reader, writer)):
+            each.close()
+
+    served(play)
+
+
 async def _ended(reader: asyncio.StreamReader) -> bool:
     try:
         return await reader.read(1) == b""
@@ -162,3 +181,32 @@ async def _certificate(port: int) -> bytes | None:
     shown: bytes | None = writer.get_extra_info("ssl_object").getpeercert(True)
     writer.close()
     return shown
+
+
+def test_an_answer_that_nobody_takes_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits to be encrypted, and what is, counts as the connection's."""
+    monkeypatch.setattr(connections, "TAKING_SECONDS_MAX", 0.05)
+    sent = 0
+    over = asyncio.Event()
+
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal sent
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await receive()
+        gone = asyncio.ensure_future(receive())
+        while not gone.done():
+            await send({"type": "http.response.body", "body": bytes(1 << 20), "more_body": True})
+            sent += 1
+        over.set()
+
+    async def play(port: int) -> None:
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=client_context(certificates().anybody), server_hostname="localhost"
+        )
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # A transport that reads.
+        writer.write(b"GET / HTTP/1.1\r\nhost: node\r\n\r\n")
+        await over.wait()
+        assert sent < 64
+        writer.transport.abort()
+
+    served(play, application=endless)
