@@ -40,7 +40,8 @@ seq 1 100 | kraft produce orders
 """,
 )
 TLS = Session("tls")
-SESSIONS = {session.name: session for session in (FIRST_NODE, THREE_NODES, OPERATIONS, TLS)}
+TEST_KIT = Session("test-kit")
+SESSIONS = {session.name: session for session in (FIRST_NODE, THREE_NODES, OPERATIONS, TLS, TEST_KIT)}
 
 
 def test_every_session_that_a_block_names_is_run_here() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +21,9 @@ from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.common.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from kraft.cli.admin.local_cluster import Layout
 
 app = typer.Typer(
     help="Describe the cluster and its health; start one on this machine.", no_args_is_help=True, add_completion=False
@@ -127,8 +133,11 @@ def start(
         typer.Option("--nodes", "-n", metavar="N", min=1, max=9, help="How many, each broker and controller (3)."),
     ] = None,
     directory: Annotated[
-        Path, typer.Option("--dir", "-d", metavar="DIR", help="Where it lives; what is there is started again.")
-    ] = Path("kraft-cluster"),
+        Path | None,
+        typer.Option(
+            "--dir", "-d", metavar="DIR", help="Where it lives (kraft-cluster); what is there is started again."
+        ),
+    ] = None,
     port: Annotated[
         int | None,
         typer.Option(
@@ -139,13 +148,46 @@ def start(
         list[str],
         typer.Option("--set", metavar="KEY=VALUE", help="A configuration key of every node; may be given again."),
     ] = [],  # noqa: B006
+    ephemeral: Annotated[
+        bool,
+        typer.Option(
+            "--ephemeral",
+            help="For tests: any free ports, nothing is left behind, and it ends with whoever started it.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Tell in one line of JSON where it serves.")] = False,
 ) -> None:
-    """Run a cluster on this machine, in the foreground, until Ctrl-C: a process a node. For development and trying
-    things out.
+    """Run a cluster on this machine, in the foreground, until Ctrl-C: a process a node. For development, tests, and
+    trying things out.
 
-    Leaves with 0 after Ctrl-C when every node stopped in order.
+    Leaves with 0 after Ctrl-C when every node stopped in order. With --ephemeral the end of the standard input, where
+    that is a pipe, is as Ctrl-C.
     """
-    from kraft.cli.admin.local_cluster import LocalNodes, load_layout  # Only here are processes started.
+    if not ephemeral:
+        _run(directory or Path("kraft-cluster"), nodes, port, sets, as_json=as_json)
+        return
+    if directory is not None:
+        raise typer.BadParameter("a cluster that is ephemeral has no directory that lasts", param_hint="--dir")
+    with tempfile.TemporaryDirectory(prefix="kraft-cluster-", ignore_cleanup_errors=True) as place:
+        _run(Path(place), nodes, port or 0, sets, as_json=as_json, ephemeral=True)
+
+
+def _run(
+    directory: Path,
+    nodes: int | None,
+    port: int | None,
+    sets: list[str],
+    *,
+    as_json: bool,
+    ephemeral: bool = False,
+) -> None:
+    """Until a signal; with `ephemeral` also until whoever started us has gone, and nodes are killed then, since nobody
+    needs what they have. Leaves with 1 where a node does not start or stop in order, or all end by themselves."""
+    from kraft.cli.admin.local_cluster import (
+        LocalNodes,
+        caller_has_gone,
+        load_layout,
+    )  # Only here are processes started.
 
     try:
         layout, is_new = load_layout(directory, nodes, port)
@@ -159,19 +201,26 @@ def start(
         if not running.await_ready():
             running.stop()
             raise typer.Exit(0 if asked_to_stop else FAILED)
-        warn(
-            f"{'a new cluster' if is_new else 'the cluster'} {layout.cluster_id} of {len(layout.nodes)} nodes "
-            f"runs in {directory}"
-        )
-        scheme = "https" if any(text.startswith("kraft.admin.ssl.") for text in sets) else "http"
-        for node in layout.nodes:
-            warn(f"  node {node.node_id}   kafka 127.0.0.1:{node.kafka}   {scheme}://127.0.0.1:{node.admin}/")
-        write(f"ready bootstrap={layout.bootstrap} cluster={layout.cluster_id}\n")
-        warn(f"try: kraft topics create hello -b {layout.bootstrap.partition(',')[0]}      stop: Ctrl-C")
-        failed = False
-        while not asked_to_stop and running.running:
+        if as_json:
+            write(json.dumps(running.document()) + "\n")
+        else:
+            _tell(directory, layout, running.admin_urls(), is_new=is_new)
+        failed = has_gone = False
+        while not asked_to_stop and not has_gone and running.running:
             if running.watch(LOOK_SECONDS):
                 failed = failed or not asked_to_stop
-        clean = running.stop()
-    if not asked_to_stop or (failed and not running.running) or not clean:
+            has_gone = ephemeral and caller_has_gone()
+        clean = ephemeral or running.stop()
+    if not (asked_to_stop or has_gone) or (failed and not running.running) or not clean:
         raise typer.Exit(FAILED)
+
+
+def _tell(directory: Path, layout: Layout, admin_urls: Mapping[int, str], *, is_new: bool) -> None:
+    warn(
+        f"{'a new cluster' if is_new else 'the cluster'} {layout.cluster_id} of {len(layout.nodes)} nodes "
+        f"runs in {directory}"
+    )
+    for node in layout.nodes:
+        warn(f"  node {node.node_id}   kafka 127.0.0.1:{node.kafka}   {admin_urls[node.node_id]}/")
+    write(f"ready bootstrap={layout.bootstrap} cluster={layout.cluster_id}\n")
+    warn(f"try: kraft topics create hello -b {layout.bootstrap.partition(',')[0]}      stop: Ctrl-C")

@@ -14,6 +14,7 @@ import os
 import selectors
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -45,6 +46,9 @@ PORT_STRIDE = 10
 ADMIN_PORT_AHEAD = 552
 """From a node's port for clients to its HTTP admin: 9644 beside 9092, as for a single node."""
 LOG_LINES = 12
+STANDARD_INPUT = 0
+INPUT_BYTES = 4096
+"""Read at a time of what nobody needs."""
 SERVED = "has-served"
 """A file in a node's directory."""
 
@@ -176,6 +180,22 @@ def format_node(layout: Layout, node: NodePorts, directory: str) -> None:
     )
 
 
+def caller_has_gone() -> bool:
+    """Whether the standard input has ended, where it is a pipe or a socket: whoever started us holds the other end.
+    What comes there is dropped."""
+    try:
+        mode = os.fstat(STANDARD_INPUT).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            return False
+        with selectors.DefaultSelector() as selector:
+            selector.register(STANDARD_INPUT, selectors.EVENT_READ)
+            return bool(selector.select(0)) and not os.read(STANDARD_INPUT, INPUT_BYTES)
+    except ConnectionError:
+        return True
+    except OSError:  # It was closed before us.
+        return False
+
+
 class LocalNodes:
     """The processes of one cluster. Use as a context manager: whatever happens, none is left behind."""
 
@@ -271,6 +291,29 @@ class LocalNodes:
                         return False
                     (self._directory / f"node-{key.data}" / SERVED).touch()
         return True
+
+    def admin_urls(self) -> dict[int, str]:
+        """Where the HTTP admin of each node serves."""
+        scheme = "https" if any(text.startswith("kraft.admin.ssl.") for text in self._sets) else "http"
+        return {node.node_id: f"{scheme}://127.0.0.1:{node.admin}" for node in self._layout.nodes}
+
+    def document(self) -> dict[str, Any]:
+        """Where the cluster serves, as `kraft cluster start --json` tells it: a contract with other programs."""
+        admin_urls = self.admin_urls()
+        return {
+            "bootstrap": self._layout.bootstrap,
+            "cluster_id": self._layout.cluster_id,
+            "directory": str(self._directory),
+            "nodes": [
+                {
+                    "node_id": node.node_id,
+                    "kafka": f"127.0.0.1:{node.kafka}",
+                    "admin_url": admin_urls[node.node_id],
+                    "pid": self._processes[node.node_id].pid,
+                }
+                for node in self._layout.nodes
+            ],
+        }
 
     def watch(self, seconds: float) -> list[int]:
         """Wait so long; the nodes that have ended meanwhile, each told once."""

@@ -1,0 +1,78 @@
+"""`kraft cluster start --ephemeral --json`: what test suites in other languages build on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+WAIT_SECONDS_MAX: Final = 60
+COMMAND: Final = (sys.executable, "-m", "kraft.cli.admin.app", "cluster", "start", "--ephemeral")
+
+
+def start(*arguments: str, stdin: int = subprocess.PIPE) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def close_input(process: subprocess.Popen[str]) -> None:
+    """As the end of whoever started it does."""
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+@pytest.mark.parametrize("end", [close_input, lambda process: process.send_signal(signal.SIGTERM)])
+def test_one_line_of_json_says_where_it_serves_and_nothing_is_left_at_the_end(
+    end: Callable[[subprocess.Popen[str]], None],
+) -> None:
+    with start("--json", "-n", "2") as process:
+        try:
+            assert process.stdout is not None
+            document: dict[str, Any] = json.loads(process.stdout.readline())
+            assert list(document) == ["bootstrap", "cluster_id", "directory", "nodes"]
+            assert [list(node) for node in document["nodes"]] == [["node_id", "kafka", "admin_url", "pid"]] * 2
+            assert document["bootstrap"] == ",".join(node["kafka"] for node in document["nodes"])
+            told = AdminClient({"bootstrap.servers": document["bootstrap"]}).list_topics(timeout=30)
+            assert told.cluster_id == document["cluster_id"]
+            assert sorted(told.brokers) == [node["node_id"] for node in document["nodes"]]
+            with urllib.request.urlopen(f"{document['nodes'][0]['admin_url']}/v1/cluster/health", timeout=30) as answer:
+                assert answer.status == 200
+            end(process)
+            assert process.wait(WAIT_SECONDS_MAX) == 0
+            assert process.stdout.read() == ""
+        finally:
+            process.kill()
+    assert not Path(document["directory"]).exists()
+    for node in document["nodes"]:
+        with pytest.raises(ProcessLookupError):
+            os.kill(node["pid"], 0)
+
+
+def test_an_input_that_is_no_pipe_ends_nothing() -> None:
+    with start("-n", "1", stdin=subprocess.DEVNULL) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("ready bootstrap=127.0.0.1:")
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(1)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(WAIT_SECONDS_MAX) == 0
+        finally:
+            process.kill()
+
+
+def test_what_would_last_is_wrong_usage(tmp_path: Path) -> None:
+    with start("--dir", str(tmp_path)) as process:
+        assert process.wait(WAIT_SECONDS_MAX) == 2
+        assert process.stderr is not None
+        assert "ephemeral has no directory that" in process.stderr.read()
