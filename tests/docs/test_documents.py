@@ -60,7 +60,7 @@ def test_the_blocks_of_a_session_run_as_they_are_pasted(name: str, tmp_path: Pat
 
 
 def test_programs_of_a_session_are_those_that_its_blocks_run() -> None:
-    assert programs_of(TLS.name) == ["openssl"]
+    assert programs_of(TLS.name) == ["curl", "openssl"]
     assert {"curl", "kcat"} <= set(programs_of(FIRST_NODE.name))
 
 
