@@ -9,6 +9,7 @@ from typing import TypeVar
 import trio
 
 from kraft.coordinator.partitioner import partition_for
+from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.image.topics_image import TopicImage, TopicsImage
 from kraft.server.node import Node
 
@@ -28,10 +29,10 @@ class ClusterView:
 
     async def leader(self, topic: str, partition: int, other_than: int | None) -> int:
         """Raises LookupError where there is no such partition."""
-        self._leader_of(topic, partition)
+        self.require_partition(topic, partition)
 
         def found() -> int | None:
-            leader = self._leader_of(topic, partition)
+            leader = self.require_partition(topic, partition).leader
             return leader if leader in self._serving() and leader != other_than else None
 
         return await self._await(found, f"{topic}-{partition} has no running leader" + _but(other_than))
@@ -74,11 +75,12 @@ class ClusterView:
             )
         return topic
 
-    def _leader_of(self, topic: str, partition: int) -> int:
+    def require_partition(self, topic: str, partition: int) -> PartitionRegistration:
+        """Raises LookupError that tells which topics or partitions there are."""
         partitions = self.require_topic(topic).partitions
         if partition not in partitions:
             raise LookupError(f"{topic} has no partition {partition}; it has {len(partitions)}, from 0 on")
-        return partitions[partition].leader
+        return partitions[partition]
 
     def _newest(self) -> TopicsImage:
         """Of the node that knows most. Raises RuntimeError where none serves."""

@@ -335,10 +335,10 @@ class LocalCluster:
         """Read from the beginning: `count` records, or all that there are now; of one partition or all, each in its
         order. `committed`: nothing of open or aborted transactions.
 
-        Raises LookupError where there is no such topic, TimeoutError that tells how many came.
+        Raises LookupError where there is no such topic or partition, TimeoutError that tells how many came.
         """
         self._open_nursery()
-        self._view.require_topic(topic)
+        self._view.require_partition(topic, partition or 0)
         return await self._client.consume(topic, count, partition, committed, seconds)
 
     # Inside

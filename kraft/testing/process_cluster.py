@@ -73,19 +73,34 @@ class ProcessCluster:
 
     def start(self, nodes: Iterable[int] | None = None) -> Self:
         """Start these nodes, or all that do not run, at once: the first needs others for its quorum. Returns when
-        they serve. Raises NodeFailed."""
+        they serve. Raises NodeFailed; LookupError for a node that there is not, RuntimeError for one that runs."""
         chosen = [node for node in self.nodes if not self.nodes[node].runs] if nodes is None else list(nodes)
+        for node in chosen:
+            self._require_known(node)
+            if self.nodes[node].runs:
+                raise RuntimeError(f"node {node} runs already")
         with ThreadPoolExecutor(max(1, len(chosen))) as starters:
             list(starters.map(lambda node: self.nodes[node].start(), chosen))
         return self
 
     def kill(self, nodes: Iterable[int] | None = None) -> None:
-        """SIGKILL to these nodes, or to all that run; none outlives another by more than a signal's delay."""
-        chosen = self.running if nodes is None else list(nodes)
+        """SIGKILL to these nodes, or to all that run; none outlives another by more than a signal's delay. Raises
+        LookupError, and RuntimeError for one that is down."""
+        chosen = self.running if nodes is None else self._require_running(nodes)
         for node in chosen:
             self.nodes[node].send(signal.SIGKILL)
         for node in chosen:
             self.nodes[node].kill()
+
+    def pause(self, nodes: Iterable[int]) -> None:
+        """SIGSTOP. Raises as `kill`."""
+        for node in self._require_running(nodes):
+            self.nodes[node].pause()
+
+    def resume(self, nodes: Iterable[int]) -> None:
+        """SIGCONT, also for those that are not paused. Raises as `kill`."""
+        for node in self._require_running(nodes):
+            self.nodes[node].resume()
 
     def stop(self) -> list[int]:
         """Controlled shutdown of all nodes that run, at once. Returns their exit codes. Raises NodeFailed when one
@@ -93,6 +108,18 @@ class ProcessCluster:
         running = self.running
         with ThreadPoolExecutor(max(1, len(running))) as stoppers:
             return list(stoppers.map(lambda node: self.nodes[node].stop(), running))
+
+    def _require_known(self, node: int) -> None:
+        if node not in self.nodes:
+            raise LookupError(f"there is no node {node}; there are {', '.join(map(str, self.nodes))}")
+
+    def _require_running(self, nodes: Iterable[int]) -> list[int]:
+        chosen = list(nodes)
+        for node in chosen:
+            self._require_known(node)
+            if not self.nodes[node].runs:
+                raise RuntimeError(f"node {node} is down (running: {', '.join(map(str, self.running)) or 'none'})")
+        return chosen
 
     def __enter__(self) -> Self:
         try:

@@ -44,3 +44,19 @@ def test_a_cluster_that_cannot_start_leaves_nothing_behind(tmp_path: Path) -> No
     with pytest.raises(NodeFailed, match=r"no\.such\.key"), cluster:
         raise AssertionError("it does not serve")
     assert cluster.running == []
+
+
+def test_nodes_that_there_are_not_or_that_are_in_another_state_are_told(tmp_path: Path) -> None:
+    cluster = ProcessCluster(tmp_path, nodes=2)
+    for mistake in (cluster.kill, cluster.start, cluster.pause, cluster.resume):
+        with pytest.raises(LookupError, match="there is no node 7; there are 1, 2"):
+            mistake([7])
+    for mistake in (cluster.kill, cluster.pause, cluster.resume):
+        with pytest.raises(RuntimeError, match=r"node 1 is down \(running: none\)"):
+            mistake([1])
+    with cluster:
+        with pytest.raises(RuntimeError, match="node 1 runs already"):
+            cluster.start([1])
+        cluster.pause([1, 2])
+        cluster.resume([1, 2])
+        assert cluster.stop() == [0, 0]

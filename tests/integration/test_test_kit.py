@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import urllib.request
@@ -40,7 +41,7 @@ def cluster(module_kraft_cluster: StartCluster) -> ClusterThread:
 
 @pytest.fixture
 def topic(cluster: ClusterThread, request: pytest.FixtureRequest) -> Iterator[str]:
-    name = f"of-{abs(hash(request.node.name))}"
+    name = re.sub(r"\W+", "-", request.node.name)
     cluster.create_topic(name, min_insync_replicas=2)
     yield name
     cluster.delete_topic(name)
@@ -315,6 +316,7 @@ def test_coroutines_of_asyncio_and_of_trio_use_the_same_methods(cluster: Cluster
         (lambda cluster: cluster.consume("ordres"), LookupError, "there is no topic ordres; there are orders"),
         (lambda cluster: cluster.delete_topic("ordres"), LookupError, "there is no topic ordres; there are orders"),
         (lambda cluster: cluster.leader("orders", 4), LookupError, "orders has no partition 4; it has 1, from 0 on"),
+        (lambda c: c.consume("orders", partition=4), LookupError, "orders has no partition 4; it has 1, from 0 on"),
         (lambda cluster: cluster.admin_url, RuntimeError, "this cluster has no HTTP admin: start it with admin=True"),
     ],
 )  # fmt: skip
