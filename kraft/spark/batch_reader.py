@@ -27,7 +27,7 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
-        self.config = consumer_config(options.kafka, f"{options.group_id_prefix}-{uuid.uuid4()}")
+        self.config = consumer_config(options.kafka, f"{options.group_id_prefix}-{uuid.uuid4()}", options.security)
         self.bounds = Bounds()
 
     def partitions(self) -> list[InputPartition]:
@@ -102,6 +102,7 @@ def fetcher(options: SourceOptions, config: dict[str, str], offsets: OffsetRange
             retry_ms=options.offset_fetch_retry_ms,
             refuse_names=options.refuse_names,
             committed=options.committed,
+            security=options.security,
         )
     from kraft.spark.partition_fetcher import PartitionFetcher
 

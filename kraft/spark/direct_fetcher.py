@@ -1,5 +1,5 @@
-"""Reads one range of offsets over a plain connection: Fetch, check, decode whole answers into Arrow. The fast way,
-for clusters without TLS and SASL.
+"""Reads one range of offsets over a connection of our own: Fetch, check, decode whole answers into Arrow. The fast
+way.
 
 The next Fetch is on its way while an answer is decoded. The range ends when the position reaches its end: a batch's
 header tells the offset behind it, so control records and what compaction took leave no gap to wait for. What counts
@@ -24,6 +24,7 @@ from kraft.spark.errors import not_read
 from kraft.spark.ranges import OffsetRange
 from kraft.spark.record_rows import RecordRows
 from kraft.spark.wire import POOL, RETRY_SECONDS, UNKNOWN_TOPIC, WireCluster, WireConnection, WireError
+from kraft.spark.wire_security import PLAINTEXT, WireSecurity
 
 log = logging.getLogger(__name__)
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
@@ -52,11 +53,13 @@ class DirectFetcher:
         retry_ms: int,
         refuse_names: bool = False,
         committed: bool = False,
+        security: WireSecurity = PLAINTEXT,
     ) -> None:
         """`committed`: records of transactions that were aborted, or are open, are left out."""
         self.committed = committed
         self.offsets = offsets
         self.bootstrap = bootstrap
+        self.security = security
         self.fail_on_data_loss = fail_on_data_loss
         self.poll_timeout_s = poll_timeout_ms / 1000
         self.retry_s = retry_ms / 1000
@@ -71,7 +74,7 @@ class DirectFetcher:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         if self.offsets.size <= 0:
             return
-        cluster = POOL.get(self.bootstrap)
+        cluster = POOL.get(self.bootstrap, security=self.security)
         whole = False
         try:
             yield from self.fetches(cluster)
@@ -89,7 +92,7 @@ class DirectFetcher:
                     connection = cluster.leader(self.offsets.topic, self.offsets.partition)
                     connection.send(self.request(cluster))
                 found = self.accept(cluster, connection.receive().responses[0].partitions[0])
-                if found and self.position < self.offsets.end:
+                if found and self.position < self.offsets.end and not connection.is_over:
                     connection.send(self.request(cluster))  # Comes while this answer is decoded.
                 else:
                     connection = None

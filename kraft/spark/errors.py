@@ -136,6 +136,16 @@ def staged_rows_gone(where: str) -> SourceError:
     )
 
 
+def not_authorized(topic: str, right: str, principal: str) -> SourceError:
+    """The nodes let nobody of this name do it."""
+    who = principal if principal.startswith("User:") else "User:<name>"
+    return SourceError(
+        "KAFKA_NOT_AUTHORIZED",
+        f"{principal} lacks the right {right} on topic {topic}, or is denied it. Whoever administers the cluster can "
+        f"give it: kraft acls add --allow-principal '{who}' --operation {right.lower()} --topic {topic}",
+    )
+
+
 def no_transactions(missing: str) -> ValueError:
     """The cluster is not asked to write anything."""
     return ValueError(

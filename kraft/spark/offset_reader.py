@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from kraft.common.ids import TopicPartition
+from kraft.security.acls import Operation
 from kraft.spark.client_config import admin_config
 from kraft.spark.errors import DataLoss, SourceError, show_offsets, show_partitions
 from kraft.spark.java_pattern import java_pattern
@@ -29,6 +30,7 @@ from kraft.spark.options import (
     Subscribe,
 )
 from kraft.spark.ranges import OffsetRange, gone_back
+from kraft.spark.rights import require_right
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -44,15 +46,30 @@ class KafkaOffsetReader:
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
-        self.config = admin_config(options.kafka)
+        self.config = admin_config(options.kafka, options.security)
         self.timeout_s = 30.0
         self._admin: AdminClient | None = None
 
     @property
     def admin(self) -> AdminClient:
+        """Of a client that is not there yet, the rights are looked at first. Raises SourceError, WireError."""
         if self._admin is None:
+            self.require_rights()
             self._admin = AdminClient(self.config)
         return self._admin
+
+    def require_rights(self) -> None:
+        """To read the topics, as far as they are named. Raises SourceError, WireError."""
+        selection, options = self.options.selection, self.options
+        if options.is_login_known:
+            topics = (
+                selection.topics
+                if isinstance(selection, Subscribe)
+                else sorted({each.topic for each in selection.partitions})
+                if isinstance(selection, Assign)
+                else ()
+            )
+            require_right(options.kafka["bootstrap.servers"], options.security, topics, Operation.READ)
 
     def close(self) -> None:
         self._admin = None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kraft.common.ids import TopicPartition
 from kraft.spark.client_config import is_known
@@ -20,6 +20,7 @@ from kraft.spark.option_values import (
     parse_offsets,
     parse_partitions,
 )
+from kraft.spark.wire_security import PLAINTEXT, SECURITY_KEYS, WireSecurity, only_librdkafka, parted
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +113,12 @@ class SourceOptions:
     """Whether tasks read with the built-in client that decodes straight into Arrow, else with librdkafka."""
     commit_group: str | None
     """A consumer group that is told how far a stream has come, for lag to be seen. Nothing ever reads it back."""
-    kafka: Mapping[str, str]
+    kafka: Mapping[str, str] = field(repr=False)
+    """Client keys, without those that `security` was made from."""
+    security: WireSecurity = PLAINTEXT
+    """Of all connections, whichever client reads."""
+    is_login_known: bool = True
+    """Whether `security` has the login. One that librdkafka alone knows is left to it."""
 
     @property
     def committed(self) -> bool:
@@ -219,6 +225,8 @@ def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> So
         given, "maxRecordsPerPartition", at_least=1, otherwise="maxRecordsPerPartition must be positive"
     )
     kafka = kafka_options(given)
+    direct, is_login_known = direct_of(given, kafka), only_librdkafka(kafka) is None
+    security, kafka = parted(kafka)
     offsets_max, offsets_min = number(given, "maxOffsetsPerTrigger"), number(given, "minOffsetsPerTrigger")
     if offsets_max is not None and offsets_min is not None and offsets_min > offsets_max:
         raise ValueError(
@@ -244,9 +252,11 @@ def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> So
         group_id_prefix=given.get(
             "groupidprefix", "spark-kafka-relation" if ending is not None else "spark-kafka-source"
         ),
-        direct=direct_of(given, kafka),
+        direct=direct,
         commit_group=given.get("commitgroup") or None,
         kafka=kafka,
+        security=security,
+        is_login_known=is_login_known,
     )
 
 
@@ -260,13 +270,18 @@ def direct_of(given: Mapping[str, str], kafka: Mapping[str, str]) -> bool:
 
 
 def librdkafka_for(kafka: Mapping[str, str]) -> str | None:
-    """A property that only librdkafka can honour: security, racks and the like; None if there is none."""
-    plain = {"security.protocol": ("plaintext",), "isolation.level": ISOLATION_LEVELS}
+    """A property that only librdkafka can honour: Kerberos, racks and the like; None if there is none. Raises
+    ValueError."""
+    honoured = DIRECT_TUNING | SECURITY_KEYS
+    if (login := only_librdkafka(kafka)) is not None:
+        return login
     return next(
         (
             name
             for name, value in sorted(kafka.items())
-            if name not in DIRECT_TUNING and value.strip().lower() not in plain.get(name, ()) and is_known(name)
+            if name not in honoured
+            and not (name == "isolation.level" and value.strip().lower() in ISOLATION_LEVELS)
+            and is_known(name)
         ),
         None,
     )

@@ -136,6 +136,8 @@ class PartitionFetcher:
             self.out_of_range(consumer, problem)
         elif problem.code() in GONE:
             self.gone(consumer, problem)
+        elif problem.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            log.debug("the group is not ours, and reading needs none: %s", problem.str())
         elif problem.fatal() or not problem.retriable():
             raise KafkaException(problem)
         else:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kraft.protocol.records.compression import CODEC_NAMES
 from kraft.spark.client_config import is_known, producer_config
 from kraft.spark.option_values import choice, flag
-from kraft.spark.wire_security import PLAINTEXT, SECURITY_KEYS, WireSecurity, security_of
+from kraft.spark.wire_security import PLAINTEXT, SECURITY_KEYS, WireSecurity, only_librdkafka, parted, security_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -64,7 +64,7 @@ class SinkOptions:
     `on_difference`: what becomes of a batch that was committed with another number of rows."""
 
     topic: str | None
-    config: dict[str, Setting]
+    config: dict[str, Setting] = field(repr=False)
     columns: tuple[str, ...]
     bootstrap: str
     exactly_once: bool
@@ -74,7 +74,9 @@ class SinkOptions:
     on_difference: str = "fail"
     transaction_ms: int = TRANSACTION_MS
     security: WireSecurity = PLAINTEXT
-    """Of the built-in producer, which writes exactly once."""
+    """Of all connections."""
+    is_login_known: bool = True
+    """Whether `security` has the login. One that librdkafka alone knows is left to it."""
 
 
 def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: bool) -> SinkOptions:
@@ -94,10 +96,12 @@ def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: b
     exactly_once = flag(given, "exactlyOnce", streaming)
     if exactly_once:
         check_exactly_once(kafka)
+    security, others = (security_of(kafka), kafka) if exactly_once else parted(kafka)
     return SinkOptions(
         topic=topic,
-        config={} if exactly_once else producer_config(kafka),
-        security=security_of(kafka) if exactly_once else PLAINTEXT,
+        config={} if exactly_once else producer_config(others, security),
+        security=security,
+        is_login_known=exactly_once or only_librdkafka(kafka) is None,
         columns=tuple(schema.fieldNames()),
         bootstrap=kafka["bootstrap.servers"],
         exactly_once=exactly_once,

@@ -46,7 +46,9 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
-        self.config = consumer_config(options.kafka, f"{options.group_id_prefix}-{uuid.uuid4()}-executor")
+        self.config = consumer_config(
+            options.kafka, f"{options.group_id_prefix}-{uuid.uuid4()}-executor", options.security
+        )
         self.known_latest: Offsets | None = None
         self.frozen: Offsets | None = None  # the end of everything under Trigger.AvailableNow
         self.initial: Offsets | None = None

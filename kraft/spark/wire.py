@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -88,11 +89,23 @@ STALE = frozenset(
 )
 
 
+RIGHTS = " (this user lacks a right on it, and `kraft acls add` gives rights)"
+DENIED = dict.fromkeys(
+    (
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ),
+    RIGHTS,
+)
+
+
 class WireError(KraftError):
     """A broker refused. `code` is Kafka's."""
 
     def __init__(self, code: int, what: str) -> None:
-        super().__init__(f"{what}: {name_of(code)}")
+        super().__init__(f"{what}: {name_of(code)}{DENIED.get(code, '')}")
         self.code = code
 
     @property
@@ -101,6 +114,23 @@ class WireError(KraftError):
 
     def __reduce__(self) -> tuple[type[RuntimeError], tuple[str]]:
         return RuntimeError, (str(self),)
+
+
+class TlsRefused(WireError):
+    """One of the two ends did not take the other's certificate, or they share no way to encrypt. Does not pass."""
+
+    def __init__(self, address: tuple[str, int], problem: ssl.SSLError) -> None:
+        what = problem.verify_message if isinstance(problem, ssl.SSLCertVerificationError) else problem.reason
+        KraftError.__init__(
+            self,
+            f"{address[0]}:{address[1]} and this client do not agree on TLS ({what}): check kafka.security.protocol, "
+            "kafka.ssl.truststore.location and, where nodes want a client's certificate, kafka.ssl.keystore.location",
+        )
+        self.code = ErrorCode.NETWORK_EXCEPTION
+
+    @property
+    def is_retriable(self) -> bool:
+        return False
 
 
 class WireConnection:
@@ -119,13 +149,16 @@ class WireConnection:
         self.correlation_id = 0
         self.versions: dict[int, tuple[int, int]] = {}
         try:
+            # With TLS 1.3, that our certificate is refused comes with the first answer.
             answer = self.call(
                 ApiVersionsRequest(client_software_name="kraft-spark", client_software_version="1"), version=3
             )
             self.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
             self.ends_s = self.log_in(security.login)
-        except BaseException:
+        except BaseException as problem:
             self.close()
+            if isinstance(problem, ssl.SSLError) and is_refusal(problem):
+                raise TlsRefused(address, problem) from problem
             raise
 
     def close(self) -> None:
@@ -383,16 +416,23 @@ POOL = WirePool()
 
 
 def connected(address: tuple[str, int], timeout_s: float, security: WireSecurity) -> socket.socket:
-    """Raises OSError, also for a certificate that is not accepted."""
+    """Raises OSError, TlsRefused."""
     opened = socket.create_connection(address, timeout_s)
     try:
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if security.tls is None:
             return opened
         return context_of(security.tls).wrap_socket(opened, server_hostname=address[0])
-    except BaseException:
+    except BaseException as problem:
         opened.close()
+        if isinstance(problem, ssl.SSLError) and is_refusal(problem):
+            raise TlsRefused(address, problem) from problem
         raise
+
+
+def is_refusal(problem: ssl.SSLError) -> bool:
+    """Whether it is said so, not that the connection broke."""
+    return problem.errno == ssl.SSL_ERROR_SSL
 
 
 def address_of(text: str) -> tuple[str, int]:

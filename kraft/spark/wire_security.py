@@ -1,15 +1,19 @@
-"""How the sockets of `wire.py` reach a node: encrypted or not, with a login or without. From Kafka's client keys.
+"""How a source, a sink and a job reach a cluster's nodes: encrypted or not, with a login or without. One value, made
+from Kafka's client keys (or librdkafka's names for them), for the sockets of `wire.py` and for librdkafka alike.
 
-Key and trust stores are read where the options are checked, on the driver: the tasks get their contents.
+Key and trust stores are read where the options are checked, on the driver: the tasks get their contents. Nothing of
+what is secret is in a repr or an error.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 import secrets
 import ssl
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,58 +26,190 @@ from kraft.security.sasl.jaas import PLAIN_MODULE, SCRAM_MODULE, parse_jaas
 from kraft.security.sasl.plain import PLAIN, plain_message
 from kraft.security.sasl.scram import ScramClient
 from kraft.security.scram_credentials import MECHANISMS
-from kraft.security.tls import KEYS, STORE_BYTES_MAX, TlsSettings, load_tls
+from kraft.security.tls import KEYS, STORE_BYTES_MAX, TRUSTSTORE, TlsSettings, load_tls
 from kraft.world.ports import Login, Tls
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 HANDSHAKE_VERSION: Final = 1
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-SECURITY_KEYS: Final = frozenset(("security.protocol", "sasl.mechanism", "sasl.jaas.config", *KEYS)) | {
-    f"ssl.{store}.type" for store in ("keystore", "truststore")
+MECHANISM: Final = "sasl.mechanism"
+JAAS: Final = "sasl.jaas.config"
+USERNAME: Final = "sasl.username"
+PASSWORD: Final = "sasl.password"
+CIPHERS: Final = "ssl.cipher.suites"
+IDENTIFICATION: Final = "ssl.endpoint.identification.algorithm"
+AUTHORITIES: Final = "ssl.ca.location"
+SYNONYMS: Final = {
+    "sasl.mechanisms": MECHANISM,
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
 }
-"""The client keys that count."""
+"""librdkafka's names of what Java's clients call otherwise."""
+FILES: Final = {"ssl.certificate.location": "ssl.keystore.certificate.chain", "ssl.key.location": "ssl.keystore.key"}
+"""librdkafka's files of what Java's clients take as a text."""
+SECURITY_KEYS: Final = frozenset(
+    (
+        "security.protocol",
+        MECHANISM,
+        JAAS,
+        USERNAME,
+        PASSWORD,
+        AUTHORITIES,
+        *SYNONYMS,
+        *FILES,
+        *KEYS,
+        "ssl.keystore.type",
+        "ssl.truststore.type",
+        "ssl.protocol",
+        "ssl.provider",
+        "security.providers",
+    )
+)
+"""The client keys that count, or that choose among parts of Java."""
+PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----.*?-----END \1-----", re.DOTALL)
 Call = Callable[[Any, int | None], Any]
 
 
 class WireSecurity(NamedTuple):
-    """Of all connections to one cluster. A value: equal settings mean the same."""
+    """Of all connections to one cluster. A value: equal settings mean the same. Its repr shows no secret."""
 
     tls: Tls | None = None
     login: Login | None = None
+
+    @property
+    def protocol(self) -> str:
+        if self.login is None:
+            return "PLAINTEXT" if self.tls is None else "SSL"
+        return "SASL_PLAINTEXT" if self.tls is None else "SASL_SSL"
+
+    @property
+    def principal(self) -> str:
+        """Whom the nodes take us for, for people to read. Only they know what a certificate's subject becomes."""
+        if self.login is not None:
+            return f"User:{self.login.username}"
+        has_certificate = self.tls is not None and self.tls.certificate_chain
+        return "the client certificate's principal" if has_certificate else "User:ANONYMOUS"
+
+    def librdkafka(self) -> dict[str, str]:
+        """The same as librdkafka's properties, with the stores' contents in place of their paths. Secret."""
+        config = {} if self == PLAINTEXT else {"security.protocol": self.protocol}
+        if self.login is not None:
+            config |= {
+                "sasl.mechanisms": self.login.mechanism,
+                USERNAME: self.login.username,
+                PASSWORD: self.login.password,
+            }
+        return config if self.tls is None else {**config, **librdkafka_tls(self.tls)}
 
 
 PLAINTEXT: Final = WireSecurity()
 
 
-def security_of(kafka: Mapping[str, str]) -> WireSecurity:
-    """From client keys without `kafka.`. Raises ValueError with a sentence, OSError for a store that cannot be read."""
+def librdkafka_tls(tls: Tls) -> dict[str, str]:
+    """What is empty keeps librdkafka's default."""
+    given = {
+        "ssl.ca.pem": tls.trusted,
+        "ssl.certificate.pem": tls.certificate_chain,
+        "ssl.key.pem": tls.private_key,
+        "ssl.key.password": tls.key_password or "",
+        CIPHERS: ":".join(tls.ciphers),
+    }
+    found = {name: value for name, value in given.items() if value}
+    return {**found, IDENTIFICATION: "https" if tls.check_host else "none"}
+
+
+def security_of(kafka: Mapping[str, str], read: Callable[[str], bytes] | None = None) -> WireSecurity:
+    """From client keys without `kafka.`. `read` gives a file's content. Raises ValueError with a sentence."""
+    given = {SYNONYMS.get(name, name): value for name, value in kafka.items()}
+    protocol = protocol_of(given)
+    tls = tls_of(given, read or read_store) if protocol.endswith("SSL") else None
+    return WireSecurity(tls, login_of(given) if protocol.startswith("SASL") else None)
+
+
+def parted(kafka: Mapping[str, str]) -> tuple[WireSecurity, dict[str, str]]:
+    """What client keys say of security, and the other keys. A login that librdkafka alone knows stays among those.
+    Raises ValueError."""
+    others = {name: value for name, value in kafka.items() if name not in SECURITY_KEYS}
+    login = only_librdkafka(kafka)
+    if login is None:
+        return security_of(kafka), others
+    if JAAS in kafka:
+        raise ValueError(f"kafka.{JAAS} cannot be honoured for kafka.{login}={kafka.get(login, 'GSSAPI')} without Java")
+    kept = ("security.protocol", MECHANISM, "sasl.mechanisms", USERNAME, PASSWORD)
+    others |= {name: value for name, value in kafka.items() if name in kept}
+    encrypted = {**kafka, "security.protocol": protocol_of(kafka).removeprefix("SASL_")}
+    return security_of(encrypted), others
+
+
+def protocol_of(kafka: Mapping[str, str]) -> str:
+    """Raises ValueError."""
     protocol = kafka.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
         raise ValueError(f"kafka.security.protocol must be one of {', '.join(PROTOCOLS)}, got '{protocol}'")
-    tls = login = None
-    if protocol.endswith("SSL"):
-        tls = load_tls(TlsSettings(values=kafka, is_server=False, prefix="kafka."), read_store)
-    if protocol.startswith("SASL"):
-        login = login_of(kafka)
-    return WireSecurity(tls, login)
+    return protocol
+
+
+def only_librdkafka(kafka: Mapping[str, str]) -> str | None:
+    """The key that asks for a login that librdkafka alone knows (Kerberos, OAUTHBEARER); None if there is none. Raises
+    ValueError."""
+    name = "sasl.mechanisms" if MECHANISM not in kafka and "sasl.mechanisms" in kafka else MECHANISM
+    if not protocol_of(kafka).startswith("SASL") or kafka.get(name, "GSSAPI").strip().upper() in SERVED_MECHANISMS:
+        return None
+    is_forgotten = name not in kafka and (JAAS in kafka or USERNAME in kafka)
+    return None if is_forgotten else name
+
+
+def tls_of(kafka: Mapping[str, str], read: Callable[[str], bytes]) -> Tls:
+    """Raises ValueError."""
+    values = {name: value for name, value in kafka.items() if name in KEYS}
+    for name, text in FILES.items():
+        if name in kafka:
+            values[text] = blocks_of(name, kafka[name], read)
+    if AUTHORITIES in kafka:
+        values.setdefault(TRUSTSTORE, kafka[AUTHORITIES])
+    if values.get(IDENTIFICATION, "").strip().lower() == "none":
+        values[IDENTIFICATION] = ""  # librdkafka's word for it.
+    suites = values.get(CIPHERS, "").strip()
+    if not suites or "_WITH_" in suites or suites.startswith("TLS_"):
+        return load_tls(TlsSettings(values=values, is_server=False, prefix="kafka."), read)
+    del values[CIPHERS]  # OpenSSL's names, as librdkafka takes them.
+    tls = load_tls(TlsSettings(values=values, is_server=False, prefix="kafka."), read)
+    return replace(tls, ciphers=tuple(suites.split(":")))
+
+
+def blocks_of(name: str, path: str, read: Callable[[str], bytes]) -> str:
+    """The keys, or the certificates, of a PEM file, which may have both. Raises ValueError."""
+    try:
+        text = read(path)[: STORE_BYTES_MAX + 1].decode("utf-8", "replace")
+    except OSError as problem:
+        raise ValueError(f"kafka.{name}: {path} cannot be read: {problem.strerror or problem}") from problem
+    is_key = name == "ssl.key.location"
+    return "\n".join(block[0] for block in PEM.finditer(text) if block[1].endswith("PRIVATE KEY") == is_key)
 
 
 def login_of(kafka: Mapping[str, str]) -> Login:
     """Raises ValueError, which quotes nothing of the JAAS text: it holds a secret."""
-    mechanism = kafka.get("sasl.mechanism", "GSSAPI").strip().upper()
+    mechanism = kafka.get(MECHANISM, "GSSAPI").strip().upper()
     if mechanism not in SERVED_MECHANISMS:
-        raise ValueError(f"kafka.sasl.mechanism must be one of {', '.join(SERVED_MECHANISMS)}, got '{mechanism}'")
+        raise ValueError(
+            f"kafka.{MECHANISM} must be one of {', '.join(SERVED_MECHANISMS)}, "
+            + (f"got '{mechanism}'" if MECHANISM in kafka else "and it is missing (Kafka's default is GSSAPI)")
+        )
     module = PLAIN_MODULE if mechanism == PLAIN else SCRAM_MODULE
     form = f'{module} required username="..." password="...";'
-    if "sasl.jaas.config" not in kafka:
-        raise ValueError(f"kafka.sasl.jaas.config is missing: {form}")
+    if JAAS not in kafka:
+        username, password = kafka.get(USERNAME), kafka.get(PASSWORD)
+        if not username or not password:
+            raise ValueError(f"kafka.{JAAS} is missing: {form} (or kafka.{USERNAME} and kafka.{PASSWORD})")
+        return Login(mechanism=mechanism, username=username, password=password)
     try:
-        jaas = parse_jaas(kafka["sasl.jaas.config"])
+        jaas = parse_jaas(kafka[JAAS])
     except ValueError as problem:
-        raise ValueError(f"kafka.sasl.jaas.config: {problem}") from problem
+        raise ValueError(f"kafka.{JAAS}: {problem}") from problem
     username, password = jaas.options.get("username"), jaas.options.get("password")
     if jaas.module != module or not username or not password:
-        raise ValueError(f"kafka.sasl.jaas.config: {form} is wanted for {mechanism}")
+        raise ValueError(f"kafka.{JAAS}: {form} is wanted for {mechanism}")
     return Login(mechanism=mechanism, username=username, password=password)
 
 

@@ -168,9 +168,12 @@ def timestamps_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[int | No
     return (None if each is None else each // 1000 for each in microseconds)
 
 
-def require_transactions(sink: SinkOptions) -> None:
-    """On the driver, before any task runs. Raises ValueError where the cluster serves no transactions, OSError."""
+def require_writable(sink: SinkOptions) -> None:
+    """On the driver, before any task runs. Raises ValueError where the cluster serves no transactions, SourceError
+    without the right to write, WireError, OSError."""
+    from kraft.security.acls import Operation
     from kraft.spark.errors import no_transactions
+    from kraft.spark.rights import require_right
     from kraft.spark.sink_transaction import missing_api
     from kraft.spark.wire import POOL as WIRES
 
@@ -178,6 +181,8 @@ def require_transactions(sink: SinkOptions) -> None:
         missing = missing_api(WIRES.get(sink.bootstrap, security=sink.security))
         if missing is not None:
             raise no_transactions(missing)
+    if sink.is_login_known and sink.topic is not None:
+        require_right(sink.bootstrap, sink.security, (sink.topic,), Operation.WRITE)
 
 
 def write_once(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
@@ -260,7 +265,7 @@ class KafkaBatchWriter(ForWorkers, DataSourceArrowWriter):
 
     def __init__(self, sink: SinkOptions) -> None:
         self.sink = sink
-        require_transactions(sink)
+        require_writable(sink)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return write_task(self.sink, iterator)
@@ -275,7 +280,7 @@ class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
 
     def __init__(self, sink: SinkOptions) -> None:
         self.sink = sink
-        require_transactions(sink)
+        require_writable(sink)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return write_task(self.sink, iterator)

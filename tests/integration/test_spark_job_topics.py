@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.log_side import log_side
 from kraft.spark.jobs.running import JobFailed, JobNotFound
 from kraft.spark.jobs.topic_configs import carried, dangers, describe
@@ -23,7 +24,7 @@ def test_a_topic_is_created_with_what_was_set_for_another(cluster: Cluster) -> N
         min_insync_replicas="1",
         message_timestamp_type="LogAppendTime",
     )
-    source = describe(cluster.bootstrap, "source")
+    source = describe(Access(cluster.bootstrap), "source")
     wanted = {
         "cleanup.policy": "compact",
         "max.message.bytes": "2000000",
@@ -31,21 +32,21 @@ def test_a_topic_is_created_with_what_was_set_for_another(cluster: Cluster) -> N
         "message.timestamp.type": "CreateTime",
     }
     assert carried(source) == wanted
-    assert ensure_topic(cluster.bootstrap, "target", 2, carried(source)).partitions == 2
-    target = describe(cluster.bootstrap, "target")
+    assert ensure_topic(Access(cluster.bootstrap), "target", 2, carried(source)).partitions == 2
+    target = describe(Access(cluster.bootstrap), "target")
     assert {name: config.value for name, config in target.items() if config.explicit} == wanted
     assert dangers(source, target) == []
-    ensure_topic(cluster.bootstrap, "plain", 1)
-    assert [each.split(" (")[0] for each in dangers(source, describe(cluster.bootstrap, "plain"))] == [
+    ensure_topic(Access(cluster.bootstrap), "plain", 1)
+    assert [each.split(" (")[0] for each in dangers(source, describe(Access(cluster.bootstrap), "plain"))] == [
         "keeps 604800000 ms"
     ]
 
 
 def test_a_configuration_that_is_refused_is_named(cluster: Cluster) -> None:
     with pytest.raises(JobFailed, match=r"topic odd cannot be created with strange\.setting=1: .*strange\.setting"):
-        ensure_topic(cluster.bootstrap, "odd", 1, {"strange.setting": "1"})
+        ensure_topic(Access(cluster.bootstrap), "odd", 1, {"strange.setting": "1"})
     with pytest.raises(JobFailed, match=r"topic odd cannot be created with retention\.ms=soon: .*retention\.ms"):
-        ensure_topic(cluster.bootstrap, "odd", 1, {"retention.ms": "soon"})
+        ensure_topic(Access(cluster.bootstrap), "odd", 1, {"retention.ms": "soon"})
 
 
 def test_a_side_knows_where_its_logs_begin_and_end(cluster: Cluster) -> None:
@@ -58,7 +59,7 @@ def test_a_side_knows_where_its_logs_begin_and_end(cluster: Cluster) -> None:
     for future in admin.delete_records([TopicPartition("begun", 0, 4)]).values():
         future.result(30)
     for committed in (False, True):
-        side = log_side(cluster.bootstrap, "begun", committed=committed)
+        side = log_side(Access(cluster.bootstrap), "begun", committed=committed)
         assert (side.starts, side.ends, side.compacted) == ({0: 4, 1: 0}, {0: 6, 1: 0}, False)
     with pytest.raises(JobNotFound, match="topic nowhere does not exist"):
-        log_side(cluster.bootstrap, "nowhere", committed=False)
+        log_side(Access(cluster.bootstrap), "nowhere", committed=False)

@@ -10,6 +10,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.topic_configs import describe
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
@@ -147,7 +148,9 @@ def test_a_compacted_topic_is_compared_by_the_last_values_of_its_keys(cluster: C
 
 
 def set_for(cluster: Cluster, topic: str) -> dict[str, str | None]:
-    return {name: config.value for name, config in describe(cluster.bootstrap, topic).items() if config.explicit}
+    return {
+        name: config.value for name, config in describe(Access(cluster.bootstrap), topic).items() if config.explicit
+    }
 
 
 def test_a_mirrored_topic_is_created_as_its_source_is_and_one_that_is_there_stays(

@@ -83,7 +83,7 @@ def load(noun: str) -> Any:
     module = importlib.import_module(f"kraft.cli.admin.{noun}")
     command = typer.main.get_command(module.app)
     command.name = noun
-    if noun != "spark":  # Its pipelines connect from Spark's own processes.
+    if noun != "spark":  # It has it already: its pipelines connect from Spark's own processes.
         offer(command)
     for each in (command, *getattr(command, "commands", {}).values()):
         _hide_types_of_flags(each)

@@ -111,6 +111,13 @@ def read_client_security(path: str) -> ClientSecurity:
     return ClientSecurity(tls, login)
 
 
+def read_client_keys(path: str) -> dict[str, str]:
+    """The keys themselves, for clients of other processes. Raises ConfigurationError with every problem."""
+    read_client_security(path)
+    properties = parse_properties(Path(path).read_text(encoding="utf-8"))
+    return {each.key: each.value for each in properties if each.key.startswith(("security.", "sasl.", "ssl."))}
+
+
 def _login(values: Mapping[str, str]) -> Login:
     """Raises ValueError with a sentence."""
     mechanism = values.get(_MECHANISM, "GSSAPI").strip().upper()

@@ -22,11 +22,12 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import FAILED, NOT_FOUND
-from kraft.common.errors import KraftError
+from kraft.common.errors import ConfigurationError, KraftError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kraft.spark.jobs.access import Access
     from kraft.spark.jobs.running import Notice, Progress, Say
 
 app = typer.Typer(
@@ -57,6 +58,15 @@ Checkpoint = Annotated[
         "--checkpoint",
         metavar="DIR",
         help="Where the job remembers how far it is (a place of its own in ~/.local/state/kraft/spark).",
+    ),
+]
+CommandConfig = Annotated[
+    str | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        envvar="KRAFT_COMMAND_CONFIG",
+        help="Kafka's client keys for --bootstrap-server: security.protocol, sasl.jaas.config, ssl.truststore.location",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on the way.")]
@@ -106,6 +116,7 @@ def ingest(
     ] = 100,
     checkpoint: Checkpoint = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
     quiet: Quiet = False,
@@ -120,7 +131,7 @@ def ingest(
     wanted = Ingest(
         path=path,
         topic=topic,
-        bootstrap=bootstrap,
+        at=access(bootstrap, command_config),
         format=file_format.value,
         key=key,
         partitions=partitions,
@@ -143,6 +154,7 @@ def archive(
     skip_lost: SkipLost = False,
     replace_names: ReplaceNames = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
     quiet: Quiet = False,
@@ -160,7 +172,8 @@ def archive(
     reading = Reading(
         committed=_isolation(read_committed, read_uncommitted), skip_lost=skip_lost, replace_names=replace_names
     )
-    wanted = Archive(topic=topic, directory=directory, bootstrap=bootstrap, records_per_batch=records, reading=reading)
+    at = access(bootstrap, command_config)
+    wanted = Archive(topic=topic, directory=directory, at=at, records_per_batch=records, reading=reading)
     show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
 
 
@@ -170,6 +183,9 @@ def mirror(
     target: Annotated[
         str, typer.Option("--to", metavar="HOST:PORT,..", help="Nodes of the cluster to write to.", show_default=False)
     ],
+    target_config: Annotated[
+        str | None, typer.Option("--to-command-config", metavar="FILE", help="The same for --to.")
+    ] = None,
     target_topic: Annotated[
         str | None, typer.Option("--target-topic", metavar="NAME", help="Its name there; the same without it.")
     ] = None,
@@ -188,6 +204,7 @@ def mirror(
     skip_lost: SkipLost = False,
     replace_names: ReplaceNames = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
     quiet: Quiet = False,
@@ -202,8 +219,8 @@ def mirror(
     parse_bootstrap(bootstrap), parse_bootstrap(target)
     wanted = Mirror(
         topic=topic,
-        source=bootstrap,
-        target=target,
+        source=access(bootstrap, command_config),
+        target=access(target, target_config),
         target_topic=target_topic or topic,
         records_per_batch=records,
         codec=codec.value,
@@ -225,6 +242,9 @@ def verify(
     other_bootstrap: Annotated[
         str | None, typer.Option("--at", metavar="HOST:PORT,..", help="Nodes of the cluster of the other topic.")
     ] = None,
+    other_config: Annotated[
+        str | None, typer.Option("--at-command-config", metavar="FILE", help="Client keys for --at.")
+    ] = None,
     directory: Annotated[
         str | None,
         typer.Option("--with-archive", metavar="DIRECTORY", help="Compare with what `kraft spark archive` wrote."),
@@ -235,6 +255,7 @@ def verify(
     read_committed: ReadCommitted = False,
     read_uncommitted: ReadUncommitted = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
     quiet: Quiet = False,
@@ -257,9 +278,9 @@ def verify(
         require_there(directory)
     wanted = Verify(
         topic=topic,
-        bootstrap=bootstrap,
+        at=access(bootstrap, command_config),
         other_topic=other,
-        other_bootstrap=other_bootstrap,
+        other_at=None if other_bootstrap is None else access(other_bootstrap, other_config),
         archive=directory,
         ignore_timestamps=ignore_timestamps,
         committed=_isolation(read_committed, read_uncommitted) is not False,
@@ -268,6 +289,19 @@ def verify(
     show(summary, verdict_tables(summary), output)
     if not summary["agree"]:
         raise typer.Exit(FAILED)
+
+
+def access(bootstrap: str, path: str | None) -> Access:
+    """The cluster, by the keys of the file. Leaves with 2 for a file that cannot be used."""
+    from kraft.cli.admin.command_config import OPTION, read_client_keys
+    from kraft.spark.jobs.access import Access
+
+    if path is None:
+        return Access(bootstrap)
+    try:
+        return Access(bootstrap, read_client_keys(path))
+    except ConfigurationError as problem:
+        raise typer.BadParameter(str(problem), param_hint=OPTION) from problem
 
 
 def require_there(path: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.files import literal
 from kraft.spark.jobs.memory import NAME, Memory, check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
@@ -32,20 +33,20 @@ class Archive:
 
     topic: str
     directory: str
-    bootstrap: str
+    at: Access
     records_per_batch: int = 1_000_000
     reading: Reading = AS_IT_IS
 
 
 def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
     """Raises JobNotFound, JobFailed."""
-    found = require_topic(wanted.bootstrap, wanted.topic)
+    found = require_topic(wanted.at, wanted.topic)
     place = Path(wanted.directory).absolute()
     memory = Memory(session, str(place / CHECKPOINT))
     with memory.alone(say):
         wanted = replace(wanted, reading=wanted.reading.settled(memory.recall(), is_begun=memory.is_begun()))
         starts = begun(wanted, found, place, memory)
-        options = wanted.reading.stream_options(wanted.bootstrap, wanted.topic, wanted.records_per_batch, starts)
+        options = wanted.reading.stream_options(wanted.at, wanted.topic, wanted.records_per_batch, starts)
         writer = (
             session.readStream.format("kraft").options(**options).load().writeStream.foreachBatch(BatchFiles(place))
         )
@@ -70,7 +71,7 @@ def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Sta
             f"{place} holds an archive whose {CHECKPOINT} is gone: what has been archived is not known; give "
             "another directory"
         )
-    starts = None if memory.is_begun() else log_starts(wanted.bootstrap, wanted.topic)
+    starts = None if memory.is_begun() else log_starts(wanted.at, wanted.topic)
     memory.remember({**wish, "starts": starts})
     return starts
 

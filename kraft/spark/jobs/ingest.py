@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.files import SourceFiles, check_files, records, source_files
 from kraft.spark.jobs.memory import Document, Memory, check_same, keep_settings
 from kraft.spark.jobs.running import JobNotFound, Say, run_to_the_end, spark_errors, state_directory
@@ -23,7 +24,7 @@ class Ingest:
 
     path: str
     topic: str
-    bootstrap: str
+    at: Access
     format: str
     key: str | None = None
     partitions: int = 1
@@ -36,10 +37,10 @@ def ingest(session: SparkSession, wanted: Ingest, say: Say) -> dict[str, Any]:
     given = Path(wanted.path).absolute()
     if not given.exists():
         raise JobNotFound(f"{wanted.path} does not exist")
-    found = look_up(wanted.bootstrap, wanted.topic)
+    found = look_up(wanted.at, wanted.topic)
     names = found.cluster, wanted.topic, str(given.resolve())
     checkpoint = state_directory(
-        wanted.checkpoint, "ingest", names, before=(str(given), wanted.topic, wanted.bootstrap)
+        wanted.checkpoint, "ingest", names, before=(str(given), wanted.topic, wanted.at.bootstrap)
     )
     memory = Memory(session, checkpoint)
     with memory.alone(say):
@@ -61,7 +62,7 @@ def ingest_alone(
     if known is not None:
         check_same(known, {"layout": layout}, checkpoint)
     shape = fitting_shape(session, files, known, wanted.key)
-    found = ensure_topic(wanted.bootstrap, wanted.topic, wanted.partitions)
+    found = ensure_topic(wanted.at, wanted.topic, wanted.partitions)
     if known is None:
         memory.remember(
             {
@@ -76,7 +77,7 @@ def ingest_alone(
     writer = (
         frame.writeStream.format("kraft")
         .option("onDifference", "keep")  # Of a batch that was committed, what is gone since stays written.
-        .option("kafka.bootstrap.servers", wanted.bootstrap)
+        .options(**wanted.at.options)
         .option("topic", wanted.topic)
     )
     progress = run_to_the_end(writer, checkpoint, say)

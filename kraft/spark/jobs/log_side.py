@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.reading import Reading
 from kraft.spark.jobs.running import JobFailed
 from kraft.spark.jobs.topic_configs import describe, is_compacted
@@ -25,7 +26,7 @@ class LogSide:
     """`starts` (log start offsets) and `ends` (exclusive) by partition."""
 
     topic: str
-    bootstrap: str
+    at: Access
     reading: Reading
     starts: dict[int, int]
     ends: dict[int, int]
@@ -38,32 +39,32 @@ class LogSide:
             name: json.dumps({self.topic: {str(partition): offset for partition, offset in each.items()}})
             for name, each in limits.items()
         }
-        return {**self.reading.options(self.bootstrap, self.topic), **whole}
+        return {**self.reading.options(self.at, self.topic), **whole}
 
     def rows(self, session: SparkSession) -> DataFrame:
         return session.read.format("kraft").options(**self.options()).load()
 
 
-def log_side(bootstrap: str, topic: str, *, committed: bool) -> LogSide:
+def log_side(at: Access, topic: str, *, committed: bool) -> LogSide:
     """Raises JobNotFound, JobFailed."""
     from confluent_kafka import KafkaException
 
     from kraft.spark.offset_reader import KafkaOffsetReader
 
-    require_topic(bootstrap, topic)
-    compacted = is_compacted(describe(bootstrap, topic))
+    require_topic(at, topic)
+    compacted = is_compacted(describe(at, topic))
     reading = Reading(committed=committed, replace_names=True)
-    offsets = KafkaOffsetReader(batch_options(reading.options(bootstrap, topic)))
+    offsets = KafkaOffsetReader(batch_options(reading.options(at, topic)))
     try:
         starts = offsets.earliest(offsets.partitions())
         ends = offsets.latest()
     except KafkaException as problem:
-        raise JobFailed(f"offsets of topic {topic} at {bootstrap}: {problem.args[0].str()}") from problem
+        raise JobFailed(f"offsets of topic {topic} at {at.bootstrap}: {problem.args[0].str()}") from problem
     finally:
         offsets.close()
     return LogSide(
         topic=topic,
-        bootstrap=bootstrap,
+        at=at,
         reading=reading,
         starts={each.partition: offset for each, offset in sorted(starts.items())},
         ends={each.partition: offset for each, offset in sorted(ends.items())},

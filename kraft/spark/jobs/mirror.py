@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.memory import Memory, check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
 from kraft.spark.jobs.running import JobFailed, Notice, Say, run_to_the_end, state_directory
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror:
-    """`source` and `target` are bootstrap servers. `configs`: whether a target topic that is created takes over what
+    """`source` and `target` are clusters. `configs`: whether a target topic that is created takes over what
     was set for the source."""
 
     topic: str
-    source: str
-    target: str
+    source: Access
+    target: Access
     target_topic: str
     records_per_batch: int = 500_000
     codec: str = "none"
@@ -46,7 +47,7 @@ def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
     if (source.cluster, wanted.topic) == (target.cluster, wanted.target_topic):
         raise JobFailed(f"{wanted.topic} would be copied to itself: give --target-topic, or another cluster")
     names = source.cluster, wanted.topic, target.cluster, wanted.target_topic
-    before = wanted.source, wanted.topic, wanted.target, wanted.target_topic
+    before = wanted.source.bootstrap, wanted.topic, wanted.target.bootstrap, wanted.target_topic
     memory = Memory(session, state_directory(wanted.checkpoint, "mirror", names, before))
     with memory.alone(say):
         reading = wanted.reading.settled(memory.recall(), is_begun=memory.is_begun())
@@ -65,7 +66,7 @@ def mirror_alone(
     writer = (
         frame.writeStream.format("kraft")
         .option("onDifference", "keep")  # Of a batch that was committed, what is gone since stays written.
-        .option("kafka.bootstrap.servers", wanted.target)
+        .options(**wanted.target.options)
         .option("topic", wanted.target_topic)
     )
     writer = writer.option("keepTimestamp", "true").option("kafka.compression.type", wanted.codec)
@@ -116,12 +117,12 @@ def prepared_target(wanted: Mirror, source: SeenTopic, target: SeenTopic, say: S
             raise JobFailed(f"{problem}{hint}") from problem
         say(
             Notice(
-                f"created topic {wanted.target_topic} at {wanted.target} with "
+                f"created topic {wanted.target_topic} at {wanted.target.bootstrap} with "
                 f"{shown(configs) if configs else 'the defaults there'}"
             )
         )
     for danger in dangers(ours, describe(wanted.target, wanted.target_topic)):
-        say(Notice(f"topic {wanted.target_topic} at {wanted.target} {danger}", is_warning=True))
+        say(Notice(f"topic {wanted.target_topic} at {wanted.target.bootstrap} {danger}", is_warning=True))
     return target, configs
 
 

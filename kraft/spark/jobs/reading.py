@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kraft.spark.jobs.access import Access
 from kraft.spark.options import EARLIEST
 
 Starts = dict[int, int]
@@ -25,10 +26,10 @@ class Reading:
     skip_lost: bool = False
     replace_names: bool = False
 
-    def options(self, bootstrap: str, topic: str) -> dict[str, str]:
+    def options(self, at: Access, topic: str) -> dict[str, str]:
         """Of the source."""
         found = {
-            "kafka.bootstrap.servers": bootstrap,
+            **at.options,
             "subscribe": topic,
             "includeHeaders": "true",
             "failOnDataLoss": "false" if self.skip_lost else "true",
@@ -38,7 +39,7 @@ class Reading:
         return {**found, "headerNames": "replace" if self.replace_names else "refuse"}
 
     def stream_options(
-        self, bootstrap: str, topic: str, records_per_batch: int, starts: Mapping[int, int] | None = None
+        self, at: Access, topic: str, records_per_batch: int, starts: Mapping[int, int] | None = None
     ) -> dict[str, str]:
         """Of the source of a job that goes on where it stopped. `starts` is where its first run began, for every
         partition that there is now: Spark asks for it again until a batch is done, and what the log has lost
@@ -49,7 +50,7 @@ class Reading:
             else json.dumps({topic: {str(partition): offset for partition, offset in sorted(starts.items())}})
         )
         return {
-            **self.options(bootstrap, topic),
+            **self.options(at, topic),
             "startingOffsets": begin,
             "maxOffsetsPerTrigger": str(records_per_batch),
         }

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from kraft.common.config.resource_type import ResourceType
 from kraft.protocol.error_codes import name_of
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.asking import ask_any
 from kraft.spark.jobs.running import JobFailed
 
@@ -46,11 +47,11 @@ class TopicConfig(NamedTuple):
 Configs = dict[str, TopicConfig]
 
 
-def describe(bootstrap: str, topic: str) -> Configs:
+def describe(at: Access, topic: str) -> Configs:
     """All configurations of a topic, those that are defaults included. Raises JobFailed."""
     wanted = DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=None)
-    what = f"configurations of topic {topic} at {bootstrap}"
-    found = ask_any(bootstrap, DescribeConfigsRequest(resources=[wanted]), f"{what}: ").results[0]
+    what = f"configurations of topic {topic} at {at.bootstrap}"
+    found = ask_any(at, DescribeConfigsRequest(resources=[wanted]), f"{what}: ").results[0]
     if found.error_code:
         raise JobFailed(
             f"{what}: {name_of(found.error_code)}" + (f" ({found.error_message})" if found.error_message else "")

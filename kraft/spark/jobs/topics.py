@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.spark.errors import not_authorized
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.asking import ask_any, asked
 from kraft.spark.jobs.running import JobFailed, JobNotFound
 from kraft.spark.jobs.topic_configs import shown
@@ -30,12 +32,14 @@ class SeenTopic(NamedTuple):
     partitions: int | None
 
 
-def look_up(bootstrap: str, topic: str) -> SeenTopic:
+def look_up(at: Access, topic: str) -> SeenTopic:
     """Raises JobFailed when nobody answers. A cluster without an id goes by its address."""
-    answer = ask_any(bootstrap, metadata_request(topic))
-    found, name = answer.topics[0], answer.cluster_id or bootstrap
+    answer = ask_any(at, metadata_request(topic))
+    found, name = answer.topics[0], answer.cluster_id or at.bootstrap
     if found.error_code in ABSENT:
         return SeenTopic(name, None, None)
+    if found.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        raise JobFailed(str(not_authorized(topic, "Describe", at.security.principal)))
     if found.error_code:
         raise JobFailed(f"topic {topic}: {name_of(found.error_code)}")
     return SeenTopic(
@@ -43,15 +47,15 @@ def look_up(bootstrap: str, topic: str) -> SeenTopic:
     )
 
 
-def require_topic(bootstrap: str, topic: str) -> SeenTopic:
+def require_topic(at: Access, topic: str) -> SeenTopic:
     """Raises JobNotFound, JobFailed."""
-    found = look_up(bootstrap, topic)
+    found = look_up(at, topic)
     if found.partitions is None:
-        raise JobNotFound(f"topic {topic} does not exist at {bootstrap}")
+        raise JobNotFound(f"topic {topic} does not exist at {at.bootstrap}")
     return found
 
 
-def log_starts(bootstrap: str, topic: str) -> dict[int, int]:
+def log_starts(at: Access, topic: str) -> dict[int, int]:
     """Where each partition's log begins now. Waits out elections. Raises JobFailed."""
     deadline = time.monotonic() + SECONDS_MAX
 
@@ -61,31 +65,33 @@ def log_starts(bootstrap: str, topic: str) -> dict[int, int]:
             for partition in sorted(cluster.partitions(topic))
         }
 
-    return asked(bootstrap, ask, f"where topic {topic} at {bootstrap} begins: ")
+    return asked(at, ask, f"where topic {topic} at {at.bootstrap} begins: ")
 
 
-def ensure_topic(bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str] = NO_CONFIGS) -> SeenTopic:
+def ensure_topic(at: Access, topic: str, partitions: int, configs: Mapping[str, str] = NO_CONFIGS) -> SeenTopic:
     """Create it unless it is there. Raises JobFailed."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 
-    found = look_up(bootstrap, topic)
+    found = look_up(at, topic)
     if found.partitions is not None:
         return found
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # Kept until the answer is there.
+    admin = AdminClient(
+        {"bootstrap.servers": at.bootstrap, **at.security.librdkafka()}
+    )  # Kept until the answer is there.
     try:
         admin.create_topics([NewTopic(topic, partitions, config=dict(configs))])[topic].result(SECONDS_MAX)
     except KafkaException as problem:
         asked_for = f" with {shown(configs)}" if configs else ""  # What a refusal may be about.
         raise JobFailed(f"topic {topic} cannot be created{asked_for}: {problem.args[0].str()}") from problem
-    return until_seen(bootstrap, topic)
+    return until_seen(at, topic)
 
 
-def until_seen(bootstrap: str, topic: str) -> SeenTopic:
+def until_seen(at: Access, topic: str) -> SeenTopic:
     """A topic that was just created: the node that is asked may hear of it a little later."""
     deadline = time.monotonic() + SECONDS_MAX
-    while (found := look_up(bootstrap, topic)).partitions is None:
+    while (found := look_up(at, topic)).partitions is None:
         if time.monotonic() > deadline:
             raise JobFailed(f"topic {topic} was created and is not there after {SECONDS_MAX} s")
         time.sleep(POLL_SECONDS)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.alignment import by_partition, held, moved
 from kraft.spark.jobs.archive import is_archive, read_archive
 from kraft.spark.jobs.comparing import by_key, by_offset, by_place, firsts, found_at, placed, prints
@@ -27,9 +28,9 @@ class Verify:
     """`archive` is a directory; without it the other side is a topic."""
 
     topic: str
-    bootstrap: str
+    at: Access
     other_topic: str | None = None
-    other_bootstrap: str | None = None
+    other_at: Access | None = None
     archive: str | None = None
     ignore_timestamps: bool = False
     committed: bool = False
@@ -38,7 +39,7 @@ class Verify:
 def verify(session: SparkSession, wanted: Verify) -> dict[str, Any]:
     """`agree`, what was compared and what was left out, and the first difference of each partition. Raises
     JobNotFound, JobFailed."""
-    topic = log_side(wanted.bootstrap, wanted.topic, committed=wanted.committed)
+    topic = log_side(wanted.at, wanted.topic, committed=wanted.committed)
     if wanted.archive is not None:
         other, found = wanted.archive, with_archive(session, wanted, topic, Path(wanted.archive).absolute())
     else:
@@ -47,7 +48,7 @@ def verify(session: SparkSession, wanted: Verify) -> dict[str, Any]:
             session,
             wanted,
             topic,
-            log_side(wanted.other_bootstrap or wanted.bootstrap, other, committed=wanted.committed),
+            log_side(wanted.other_at or wanted.at, other, committed=wanted.committed),
         )
     return {"job": "verify", "topic": wanted.topic, "other": other, **found}
 

@@ -8,6 +8,8 @@ import pytest
 
 from kraft.spark.client_config import admin_config, consumer_config, producer_config, translate
 from kraft.spark.errors import DataLoss
+from kraft.spark.wire_security import WireSecurity
+from kraft.world.ports import Login, Tls
 
 
 def test_names_that_differ_are_translated_and_others_pass() -> None:
@@ -52,34 +54,21 @@ def test_look_ups_get_no_consumer_settings() -> None:
     )
 
 
-def test_jaas_text_becomes_user_and_password() -> None:
-    text = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="a b" password="p\\"w;x";'
-    assert translate({"sasl.jaas.config": text}) == {"sasl.username": "a b", "sasl.password": 'p"w;x'}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "secret",
-        "com.sun.security.auth.module.Krb5LoginModule required secret=x;",
-        "a.PlainLoginModule required password=secret;",
-    ],
-)
-def test_jaas_text_that_cannot_be_honoured_is_refused_without_its_secrets(text: str) -> None:
-    with pytest.raises(ValueError, match=r"sasl\.jaas\.config") as caught:
-        translate({"sasl.jaas.config": text})
-    assert "secret" not in str(caught.value)
-
-
-def test_stores_are_pem_or_refused() -> None:
-    assert translate({"ssl.truststore.location": "/ca.pem"}) == {"ssl.ca.location": "/ca.pem"}
-    assert translate({"ssl.keystore.location": "/k", "ssl.keystore.type": "PKCS12"}) == {"ssl.keystore.location": "/k"}
-    with pytest.raises(ValueError, match="export it as PEM"):
-        translate({"ssl.truststore.location": "/t.jks"})
-
-
-def test_host_names_are_checked_unless_switched_off_by_name() -> None:
-    assert translate({"ssl.endpoint.identification.algorithm": ""}) == {"ssl.endpoint.identification.algorithm": "none"}
+def test_one_security_is_told_to_every_client_and_shown_by_none() -> None:
+    security = WireSecurity(Tls(trusted="authority"), Login(mechanism="PLAIN", username="u", password="p-secret"))
+    for config in (admin_config({}, security), consumer_config({}, "g", security), producer_config({}, security)):
+        assert (
+            config.items()
+            >= {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanisms": "PLAIN",
+                "sasl.username": "u",
+                "sasl.password": "p-secret",
+                "ssl.ca.pem": "authority",
+                "ssl.endpoint.identification.algorithm": "https",
+            }.items()
+        )
+        assert "secret" not in repr(config)
 
 
 def test_a_java_partitioner_is_refused() -> None:

@@ -42,6 +42,19 @@ def test_a_leader_that_was_deposed_and_is_behind_is_not_believed(monkeypatch: py
     assert read(fetcher(900, 1000, attempts_max=0), nodes) == 100
 
 
+def test_a_connection_whose_login_is_about_to_end_is_replaced_within_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(OLD), n2=Node(OLD), n3=Node(OLD))
+    made = fetcher(0, 1000)
+    rows = made.fetches(nodes.cluster())
+    count = next(rows).num_rows
+    for connection in nodes.opened:
+        connection.is_over = True
+    opened = len(nodes.opened)
+    assert count + sum(batch.num_rows for batch in rows) == 1000
+    assert len(nodes.opened) == opened + 1
+    assert nodes.opened[-1].node.number == 1
+
+
 @pytest.mark.parametrize("start", [900, 950])
 def test_a_deposed_leader_that_alone_can_be_reached_is_waited_out(monkeypatch: pytest.MonkeyPatch, start: int) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=900), n2=Node(NEW, reachable=False), n3=Node(NEW, reachable=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kraft.common.ids import TopicPartition
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.archive import is_archive
 from kraft.spark.jobs.log_side import LogSide
 from kraft.spark.jobs.reading import Reading
@@ -13,7 +14,9 @@ from kraft.spark.options import SpecificOffsets, batch_options
 
 def test_a_comparison_reads_what_the_log_held_when_it_began() -> None:
     reading = Reading(committed=True, replace_names=True)
-    side = LogSide(topic="t", bootstrap="h:1", reading=reading, starts={0: 5, 1: 0}, ends={0: 9, 1: 0}, compacted=False)
+    side = LogSide(
+        topic="t", at=Access("h:1"), reading=reading, starts={0: 5, 1: 0}, ends={0: 9, 1: 0}, compacted=False
+    )
     asked = batch_options(side.options())
     first, second = TopicPartition("t", 0), TopicPartition("t", 1)
     assert (asked.starting, asked.ending) == (

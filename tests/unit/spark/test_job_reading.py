@@ -7,6 +7,7 @@ import json
 import pytest
 
 from kraft.common.ids import TopicPartition
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.memory import check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, starts_of
 from kraft.spark.jobs.running import JobFailed
@@ -14,16 +15,18 @@ from kraft.spark.jobs.topics import log_starts
 from kraft.spark.options import EARLIEST, Everywhere, SpecificOffsets, batch_options, stream_options
 from tests.unit.spark.fake_cluster import FakeCluster
 
+AT = Access("h:1")
+
 
 def test_a_job_keeps_all_that_a_record_has_or_ends() -> None:
-    asked = stream_options(AS_IT_IS.stream_options("h:1", "t", 7))
+    asked = stream_options(AS_IT_IS.stream_options(AT, "t", 7))
     assert (asked.starting, asked.offsets_per_trigger_max, asked.include_headers) == (Everywhere(-2), 7, True)
     assert (asked.fail_on_data_loss, asked.refuse_names, asked.direct) == (True, True, True)
 
 
 def test_a_batch_that_is_tried_again_begins_where_the_first_run_began_whatever_the_log_has_lost_since() -> None:
     known = json.loads(json.dumps({"starts": {0: 5, 10: 7}}))
-    asked = stream_options(AS_IT_IS.stream_options("h:1", "t", 7, starts_of(known, 12)))
+    asked = stream_options(AS_IT_IS.stream_options(AT, "t", 7, starts_of(known, 12)))
     added = {TopicPartition("t", each): EARLIEST for each in range(12)}
     assert asked.starting == SpecificOffsets({**added, TopicPartition("t", 0): 5, TopicPartition("t", 10): 7})
     assert starts_of({"job": "mirror"}, 12) is None
@@ -33,18 +36,18 @@ def test_a_batch_that_is_tried_again_begins_where_the_first_run_began_whatever_t
 def test_where_a_log_begins_is_asked_of_its_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(monkeypatch, t=3)
     cluster.topics["t"][1].low = 9
-    assert log_starts("h:1", "t") == {0: 0, 1: 9, 2: 0}
+    assert log_starts(AT, "t") == {0: 0, 1: 9, 2: 0}
     with pytest.raises(JobFailed, match=r"where topic u at h:1 begins: .*UNKNOWN_TOPIC_OR_PARTITION"):
-        log_starts("h:1", "u")
+        log_starts(AT, "u")
 
 
 def test_what_was_lost_and_what_cannot_be_carried_over_is_passed_when_it_is_asked_for() -> None:
-    asked = stream_options(Reading(skip_lost=True, replace_names=True).stream_options("h:1", "t", 7))
+    asked = stream_options(Reading(skip_lost=True, replace_names=True).stream_options(AT, "t", 7))
     assert (asked.fail_on_data_loss, asked.refuse_names) == (False, False)
 
 
 def test_committed_records_alone_are_read_by_the_built_in_client() -> None:
-    asked = batch_options(Reading(committed=True).options("h:1", "t"))
+    asked = batch_options(Reading(committed=True).options(AT, "t"))
     assert asked.kafka["isolation.level"] == "read_committed"
     assert (asked.direct, asked.committed) == (True, True)
 

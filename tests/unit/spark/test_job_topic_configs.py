@@ -14,6 +14,7 @@ from kraft.protocol.messages.describe_configs_response import (
     DescribeConfigsResult,
 )
 from kraft.spark.jobs import mirror as mirrors
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.mirror import Mirror, prepared_target
 from kraft.spark.jobs.running import JobFailed, Notice, Progress
 from kraft.spark.jobs.topic_configs import Configs, TopicConfig, carried, dangers, describe, is_compacted, shown
@@ -115,13 +116,16 @@ class ConfiguredCluster(FakeCluster):
 
 def test_configurations_are_asked_of_a_broker_and_a_refusal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = ConfiguredCluster(monkeypatch, t=1)
-    assert describe("h:1", "t") == {"retention.ms": TopicConfig("5", True), "segment.ms": TopicConfig("7", False)}
+    assert describe(Access("h:1"), "t") == {
+        "retention.ms": TopicConfig("5", True),
+        "segment.ms": TopicConfig("7", False),
+    }
     cluster.code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     with pytest.raises(JobFailed, match=r"configurations of topic t at h:1: TOPIC_AUTHORIZATION_FAILED \(not you\)"):
-        describe("h:1", "t")
+        describe(Access("h:1"), "t")
 
 
-WANTED = Mirror(topic="s", source="a:1", target="b:1", target_topic="t")
+WANTED = Mirror(topic="s", source=Access("a:1"), target=Access("b:1"), target_topic="t")
 SOURCE, ABSENT, THERE = SeenTopic("A", "1", 3), SeenTopic("B", None, None), SeenTopic("B", "2", 3)
 
 
@@ -133,18 +137,18 @@ class Preparing:
         self.created: list[dict[str, str]] = []
         self.refusal: JobFailed | None = None
         self.said: list[Notice | Progress] = []
-        monkeypatch.setattr(mirrors, "describe", lambda bootstrap, _: source if bootstrap == WANTED.source else target)
+        monkeypatch.setattr(mirrors, "describe", lambda at, _: source if at == WANTED.source else target)
         monkeypatch.setattr(mirrors, "ensure_topic", self.ensure)
 
-    def ensure(self, bootstrap: str, topic: str, partitions: int, wanted: dict[str, str]) -> SeenTopic:
-        assert (bootstrap, topic, partitions) == ("b:1", "t", 3)
+    def ensure(self, at: Access, topic: str, partitions: int, wanted: dict[str, str]) -> SeenTopic:
+        assert (at.bootstrap, topic, partitions) == ("b:1", "t", 3)
         if self.refusal is not None:
             raise self.refusal
         self.created.append(wanted)
         return THERE
 
     def run(self, target: SeenTopic, *, with_configs: bool = True) -> tuple[SeenTopic, dict[str, str]]:
-        wanted = Mirror(topic="s", source="a:1", target="b:1", target_topic="t", configs=with_configs)
+        wanted = Mirror(topic="s", source=Access("a:1"), target=Access("b:1"), target_topic="t", configs=with_configs)
         return prepared_target(wanted, SOURCE, target, self.said.append)
 
 

@@ -92,6 +92,13 @@ def test_a_batch_does_not_take_the_position_back() -> None:
     assert made.position == 100
 
 
+def test_a_group_that_is_not_ours_is_no_reason_to_end_a_read_that_commits_nothing() -> None:
+    made = fetcher(5, 200)
+    assert offsets(
+        made.records_of(consumer((0, 300)), [event(5, KafkaError.GROUP_AUTHORIZATION_FAILED), event(5)])
+    ) == [5]
+
+
 def test_an_error_behind_the_last_record_of_the_range_means_nothing() -> None:
     made = fetcher(5, 7, fail_on_data_loss=True)
     assert offsets(
