@@ -38,7 +38,7 @@ MODULES = "org.apache.kafka.common.security"
 PLAIN = f"{MODULES}.plain.PlainLoginModule"
 SCRAM = f"{MODULES}.scram.ScramLoginModule"
 SCRAM_IDS = {"SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256, "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512}
-USERS = ("node", "admin", "alice", "nobody")
+USERS = ("node", "admin", "alice", "nobody", "half")
 NODE = f"""\
 listeners=CLIENTS://127.0.0.1:0,CONTROLLER://127.0.0.1:0
 listener.security.protocol.map=CLIENTS:SASL_SSL,CONTROLLER:SASL_SSL
@@ -104,9 +104,9 @@ class Secured(NamedTuple):
         path.write_text("".join(f"{name}={value}\n" for name, value in self.keys(user).items()))
         return str(path)
 
-    def allow(self, *arguments: str) -> None:
+    def allow(self, *arguments: str, user: str = "alice") -> None:
         at = ("--bootstrap-server", self.bootstrap, "--command-config", self.command_config("admin"))
-        assert main(["acls", "add", "--allow-principal", "User:alice", *arguments, *at]) == 0
+        assert main(["acls", "add", "--allow-principal", f"User:{user}", *arguments, *at]) == 0
 
 
 @pytest.fixture(scope="module")
@@ -235,3 +235,29 @@ def test_who_may_not_is_told_so_at_once_and_no_secret_is_shown(
     explained = spark.read.format("kraft").options(**secured.options(secured.keys(), subscribe="numbers")).load()
     told.append(explained._jdf.queryExecution().toString())
     assert not [each for each in told if "p-" + "alice" in each or "p-nobody" in each or "p-wrong" in each]
+
+
+def test_a_stream_without_the_rights_of_its_transactions_ends_at_once_and_names_what_it_lacks(
+    spark: SparkSession, secured: Secured, tmp_path: Path
+) -> None:
+    secured.allow("--operation", "Read", "--topic", "numbers", user="half")
+    secured.allow("--operation", "Write", "--topic", "out", user="half")
+    half = secured.keys("half")
+    lacks = ("__kraft_spark_commits.*AUTHORIZATION_FAILED", "transactional id kraft-spark/.*AUTHORIZATION_FAILED")
+    for number, expected in enumerate(lacks):
+        begun = time.monotonic()
+        reader = spark.readStream.format("kraft").options(
+            **secured.options(half, subscribe="numbers", startingOffsets="earliest")
+        )
+        writer = reader.load().select("key", "value").writeStream.format("kraft")
+        writer = writer.options(**secured.options(half, topic="out")).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(tmp_path / str(number))).start()
+        with pytest.raises(Exception, match=expected) as problem:
+            query.awaitTermination(120)
+        assert "`kraft acls add` gives rights" in str(problem.value)
+        assert time.monotonic() - begun < QUICK_SECONDS_MAX
+        for operation in ("Create", "Write", "Read", "Delete"):
+            secured.allow(
+                *("--operation", operation, "--topic", "__kraft_spark_", "--resource-pattern-type", "prefixed"),
+                user="half",
+            )
