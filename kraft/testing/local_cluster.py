@@ -399,10 +399,9 @@ class LocalCluster:
         }
 
     def _addresses(self) -> list[tuple[str, int]]:
-        """For our own client: who can answer first."""
+        """For our own client: those that can answer first. A majority is cut from fewer than a minority."""
         serving = self._serving_nodes()
-        apart = [node for node in self.node_ids if self._board.is_apart(node)]
-        ordered = sorted(self.node_ids, key=lambda node: (node not in serving or node in apart, node))
+        ordered = sorted(self.node_ids, key=lambda node: (node not in serving, self._board.cuts_of(node), node))
         listeners = [self._configs[node].broker_listeners[0] for node in ordered]
         return [(listener.host, listener.port) for listener in listeners]
 

@@ -44,6 +44,7 @@ def topic(cluster: ClusterThread, request: pytest.FixtureRequest) -> Iterator[st
     name = re.sub(r"\W+", "-", request.node.name)
     cluster.create_topic(name, min_insync_replicas=2)
     yield name
+    cluster.heal()  # What fails alone is to be red alone.
     cluster.delete_topic(name)
 
 

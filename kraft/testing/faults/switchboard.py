@@ -34,9 +34,9 @@ class Switchboard:
         """Whether bytes from `source` do not reach `target`."""
         return (source, target) in self._cuts
 
-    def is_apart(self, node: int) -> bool:
-        """Whether the node is cut from anybody, in either direction."""
-        return any(node in pair for pair in self._cuts)
+    def cuts_of(self, node: int) -> int:
+        """From how many others the node is cut: each direction counts."""
+        return sum(node in pair for pair in self._cuts)
 
     def is_paused(self, node: int) -> bool:
         return node in self._paused
