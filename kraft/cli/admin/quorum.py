@@ -17,6 +17,9 @@ from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 
 FETCHES_STILL_MS = 2_000
 """A replica that is alive fetches twice a second."""
+LOOK_AGAIN_SECONDS = 0.25
+DOUBT_SECONDS = FETCHES_STILL_MS / 1000 + 1.0
+"""How long it may take until a disk that was replaced is known by its silence."""
 
 WIDE = frozenset(("CAUGHT UP", "DIRECTORY"))
 
@@ -110,7 +113,7 @@ def add_voter(
     named = _parse_directory(directory_id)
 
     async def question(cluster: Cluster) -> bytes:
-        directory = named or _only_directory((await admin.describe_quorum(cluster)).observers, node_id, "observer")
+        directory = named or await _directory_of(cluster, node_id, "observer")
         await members.add_voter(cluster, node_id, directory, endpoints)
         return directory
 
@@ -132,7 +135,7 @@ def remove_voter(
     confirm(f"Take the vote of node {node_id} away?", yes)
 
     async def question(cluster: Cluster) -> bytes:
-        directory = named or _only_directory((await admin.describe_quorum(cluster)).voters, node_id, "voter")
+        directory = named or await _directory_of(cluster, node_id, "voter")
         await members.remove_voter(cluster, node_id, directory)
         return directory
 
@@ -156,6 +159,22 @@ def _parse_directory(text: str | None) -> bytes | None:
         return bytes(uuid_from_text(text))
     except ValueError as problem:
         raise typer.BadParameter(str(problem), param_hint="--directory-id") from problem
+
+
+async def _directory_of(cluster: Cluster, node_id: int, role: str) -> bytes:
+    """`_only_directory`, once it shows: one that was replaced a moment ago is waited for. Raises NotFound, ApiError."""
+    clock = cluster.world.clock
+    deadline = clock.now() + DOUBT_SECONDS
+    while True:
+        quorum = await admin.describe_quorum(cluster)
+        replicas = quorum.voters if role == "voter" else quorum.observers
+        is_doubtful = sum(replica.node_id == node_id for replica in replicas) > 1
+        try:
+            return _only_directory(replicas, node_id, role)
+        except NotFound:
+            if not is_doubtful or clock.now() >= deadline:
+                raise
+        await clock.sleep(LOOK_AGAIN_SECONDS)
 
 
 def _only_directory(replicas: tuple[QuorumReplica, ...], node_id: int, role: str) -> bytes:

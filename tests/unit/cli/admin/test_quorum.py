@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from types import SimpleNamespace
+from typing import Any
 
-from kraft.cli.admin.quorum import FETCHES_STILL_MS, _only_directory
+import pytest
+import trio
+import trio.testing
+
+from kraft.cli.admin.quorum import FETCHES_STILL_MS, _directory_of, _only_directory
 from kraft.cli.admin.running import NotFound
-from kraft.client.admin.cluster import QuorumReplica
+from kraft.client.admin.cluster import Quorum, QuorumReplica
 
 
 def replica(node_id: int, disk: bytes, last_fetch_ms: int) -> QuorumReplica:
@@ -26,3 +31,34 @@ def test_two_disks_that_both_fetch_are_not_chosen_between() -> None:
         _only_directory((first, second), 2, "observer")
     with pytest.raises(NotFound, match="no observer 4"):
         _only_directory((first, second), 4, "observer")
+
+
+def directory_of(monkeypatch: pytest.MonkeyPatch, *, is_gone: bool) -> bytes:
+    """Which of two disks is meant, the first of which fetched a moment before the second began to, and may be gone."""
+    cluster: Any = SimpleNamespace(
+        world=SimpleNamespace(clock=SimpleNamespace(now=trio.current_time, sleep=trio.sleep))
+    )
+
+    async def describe(asked: Any) -> Quorum:
+        assert asked is cluster
+        now_ms = int(trio.current_time() * 1000)
+        old = replica(2, b"old", started_ms if is_gone else now_ms)
+        return Quorum(1, 1, 1, (), (old, replica(2, b"new", now_ms)), ())
+
+    async def ask() -> bytes:
+        nonlocal started_ms
+        started_ms = int(trio.current_time() * 1000)
+        return await _directory_of(cluster, 2, "observer")
+
+    started_ms = 0
+    monkeypatch.setattr("kraft.client.admin.cluster.describe_quorum", describe)
+    return trio.run(ask, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+def test_a_disk_that_was_replaced_a_moment_ago_is_known_by_its_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert directory_of(monkeypatch, is_gone=True) == b"new"
+
+
+def test_disks_that_both_go_on_are_named_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NotFound, match="2 directories"):
+        directory_of(monkeypatch, is_gone=False)
