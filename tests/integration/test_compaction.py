@@ -14,6 +14,7 @@ from kraft.testing.node_process import NodeProcess
 from tests.integration.plain_clients import Record, write_confluent
 
 SECONDS_MAX = 60
+SCANS_MAX = 100
 CLEAN_BYTES_MAX = (1 << 20) + (1 << 18)
 """Of a log that is clean: the active segment, which may be full of one large batch, and a record of each key."""
 KEYS = 50
@@ -29,11 +30,15 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Its child processes."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
-    return found
+    """Its child processes. A thread that ends while they are listed leaves its children to another: they are listed
+    again then."""
+    for _ in range(SCANS_MAX):
+        try:
+            lists = [(task / "children").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        return [int(child) for text in lists for child in text.split()]
+    raise AssertionError(f"the threads of process {pid} cannot be listed")
 
 
 def size_of(path: Path) -> int:
