@@ -78,11 +78,27 @@ def security_of_command() -> ClientSecurity:
 
 def read_client_security(path: str) -> ClientSecurity:
     """Raises ConfigurationError with every problem."""
+    return _security_of(path, _values_in(path))
+
+
+def read_client_keys(path: str) -> dict[str, str]:
+    """The keys themselves, for clients of other processes. Raises ConfigurationError with every problem."""
+    values = _values_in(path)
+    _security_of(path, values)
+    return {key: value for key, value in values.items() if key.startswith(("security.", "sasl.", "ssl."))}
+
+
+def _values_in(path: str) -> dict[str, str]:
+    """Raises ConfigurationError."""
     try:
         properties = parse_properties(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise ConfigurationError([f"{OPTION}: {path} cannot be read: {problem}"]) from problem
-    values = {entry.key: entry.value for entry in properties}
+    return {entry.key: entry.value for entry in properties}
+
+
+def _security_of(path: str, values: Mapping[str, str]) -> ClientSecurity:
+    """Raises ConfigurationError with every problem."""
     problems = [
         f"{path}: {key} is not served yet" for key in values if key.startswith("sasl.") and key not in _SASL_KEYS
     ]
@@ -109,13 +125,6 @@ def read_client_security(path: str) -> ClientSecurity:
     if problems:
         raise ConfigurationError(problems)
     return ClientSecurity(tls, login)
-
-
-def read_client_keys(path: str) -> dict[str, str]:
-    """The keys themselves, for clients of other processes. Raises ConfigurationError with every problem."""
-    read_client_security(path)
-    properties = parse_properties(Path(path).read_text(encoding="utf-8"))
-    return {each.key: each.value for each in properties if each.key.startswith(("security.", "sasl.", "ssl."))}
 
 
 def _login(values: Mapping[str, str]) -> Login:
