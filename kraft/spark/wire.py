@@ -14,7 +14,8 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from kraft.common.errors import KraftError
@@ -148,18 +149,13 @@ class WireConnection:
         self.arrived: dict[int, Any] = {}  # By correlation id: answered before whoever asked came for it.
         self.correlation_id = 0
         self.versions: dict[int, tuple[int, int]] = {}
-        try:
+        with closed_on_failure(self, address):
             # With TLS 1.3, that our certificate is refused comes with the first answer.
             answer = self.call(
                 ApiVersionsRequest(client_software_name="kraft-spark", client_software_version="1"), version=3
             )
             self.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
             self.ends_s = self.log_in(security.login)
-        except BaseException as problem:
-            self.close()
-            if isinstance(problem, ssl.SSLError) and is_refusal(problem):
-                raise TlsRefused(address, problem) from problem
-            raise
 
     def close(self) -> None:
         self.socket.close()
@@ -418,16 +414,37 @@ POOL = WirePool()
 def connected(address: tuple[str, int], timeout_s: float, security: WireSecurity) -> socket.socket:
     """Raises OSError, TlsRefused."""
     opened = socket.create_connection(address, timeout_s)
-    try:
+    with closed_on_failure(opened, address):
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if security.tls is None:
             return opened
         return context_of(security.tls).wrap_socket(opened, server_hostname=address[0])
+
+
+@contextmanager
+def closed_on_failure(opened: socket.socket | WireConnection, address: tuple[str, int]) -> Iterator[None]:
+    """Whatever goes wrong meanwhile, also an end of the task, leaves no socket behind. Raises TlsRefused in the place
+    of TLS's own error where one side refuses the other."""
+    try:
+        yield
     except BaseException as problem:
+        said = last_words(opened) if isinstance(problem, OSError) else None
         opened.close()
-        if isinstance(problem, ssl.SSLError) and is_refusal(problem):
-            raise TlsRefused(address, problem) from problem
+        for told in (problem, said):
+            if isinstance(told, ssl.SSLError) and is_refusal(told):
+                raise TlsRefused(address, told) from problem
         raise
+
+
+def last_words(opened: socket.socket | WireConnection) -> OSError | None:
+    """Why the other side has closed a connection on which we could not send, if it has said so."""
+    ended = opened.socket if isinstance(opened, WireConnection) else opened
+    try:
+        ended.setblocking(False)
+        ended.recv(1)
+    except OSError as problem:
+        return problem
+    return None
 
 
 def is_refusal(problem: ssl.SSLError) -> bool:
