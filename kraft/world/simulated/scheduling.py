@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import random
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,19 +46,32 @@ def check_knobs() -> None:
             raise RuntimeError(f"trio._core._run.{knob} is gone: a simulation under this trio would not be repeatable")
 
 
+class _ByThread:
+    """The generator of trio's loops: `seeded` for the thread that made this, `others` for loops of other threads.
+
+    Without it a cluster that serves on another thread draws from the seeded generator, too, and two runs differ.
+    """
+
+    def __init__(self, seed: str, others: random.Random) -> None:
+        self._thread, self._seeded, self._others = threading.get_ident(), random.Random(seed), others
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._seeded if threading.get_ident() == self._thread else self._others, name)
+
+
 @contextlib.contextmanager
 def seeded_scheduling(seed: str) -> Iterator[None]:
-    """Trio runs begun inside schedule their tasks as `seed` says; afterwards chance has it back."""
+    """Trio runs begun inside, on this thread, schedule their tasks as `seed` says; afterwards chance has it back."""
     check_knobs()
     factories = _run.CancelStatus.__init__.__globals__
-    before, sets = _run._ALLOW_DETERMINISTIC_SCHEDULING, {name: factories[name] for name in FACTORIES}
-    state = _run._r.getstate()
-    setattr(_run, KNOBS[0], True)  # It is declared Final: setattr, so that the type checker lets us.
-    _run._r.seed(seed)
+    before = {name: getattr(_run, name) for name in KNOBS}
+    sets = {name: factories[name] for name in FACTORIES}
+    for name, value in zip(KNOBS, (True, _ByThread(seed, _run._r)), strict=True):
+        setattr(_run, name, value)  # One is declared Final: setattr, so that the type checker lets us.
     factories.update(dict.fromkeys(FACTORIES, _InOrder))
     try:
         yield
     finally:
-        setattr(_run, KNOBS[0], before)
-        _run._r.setstate(state)
+        for name, value in before.items():
+            setattr(_run, name, value)
         factories.update(sets)

@@ -10,6 +10,8 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,37 @@ def test_a_replay_in_another_process_gives_the_same_trace(seed: int, tmp_path: P
     here = toy_cluster.run(str(seed))
     assert in_a_fresh_process(seed, tmp_path, "1", 0) == here
     assert in_a_fresh_process(seed, ROOT, "31337", 5000) == here
+
+
+def test_a_loop_on_another_thread_leaves_the_trace_alone() -> None:
+    alone = toy_cluster.run("3")
+    with a_busy_loop_on_another_thread():
+        assert toy_cluster.run("3") == alone
+
+
+@contextlib.contextmanager
+def a_busy_loop_on_another_thread() -> Iterator[None]:
+    """As a cluster that serves a session's tests is: it schedules some tasks at once, over and over."""
+    ended, running = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        while not ended.is_set():
+            await trio.lowlevel.checkpoint()
+            running.set()
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(work)
+
+    thread = threading.Thread(target=trio.run, args=(main,))
+    thread.start()
+    try:
+        assert running.wait(60)
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_another_seed_gives_another_trace() -> None:
@@ -112,10 +145,11 @@ def test_a_cancellation_reaches_tasks_and_inner_scopes_in_the_order_of_their_beg
 
 
 def test_chance_has_trios_scheduler_back_after_a_simulation() -> None:
-    before, allowed = _run._r.getstate(), _run._ALLOW_DETERMINISTIC_SCHEDULING
+    before, state, allowed = _run._r, _run._r.getstate(), _run._ALLOW_DETERMINISTIC_SCHEDULING
     with scheduling.seeded_scheduling("any"):
         assert _run._ALLOW_DETERMINISTIC_SCHEDULING
-        assert _run._r.getstate() != before
+        assert _run._r.getstate() != state
     assert _run._ALLOW_DETERMINISTIC_SCHEDULING is allowed
-    assert _run._r.getstate() == before
+    assert _run._r is before
+    assert before.getstate() == state
     assert all(_run.CancelStatus.__init__.__globals__[factory] is set for factory in scheduling.FACTORIES)
