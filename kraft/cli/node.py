@@ -15,6 +15,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kraft.cli.config_files import process_surroundings, read_config_files
@@ -64,7 +65,7 @@ def configure(invocation: Invocation) -> NodeConfig:
         raise ConfigurationError(problems + error.problems) from None
     if problems:
         raise ConfigurationError(problems)
-    return config
+    return replace(config, format_options=invocation.format_options)
 
 
 def run(config: NodeConfig) -> int:

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from kraft.common.config.format_options import FormatOptions
 from kraft.common.version import VERSION
 
 _HELP_WIDTH: Final = 100
@@ -29,11 +30,12 @@ Exit codes: 0 stopped as asked, 1 a fault (the last line says which), 2 unusable
 
 
 class Invocation(NamedTuple):
-    """What somebody typed: options in order with their texts, --set pairs, and paths of --config."""
+    """What somebody typed: options in order with their texts, --set pairs, paths of --config, and what to format."""
 
     options: list[tuple[str, str]]
     sets: list[str]
     config_paths: list[str]
+    format_options: FormatOptions
 
 
 def parse_command_line(arguments: Sequence[str]) -> Invocation:
@@ -42,12 +44,23 @@ def parse_command_line(arguments: Sequence[str]) -> Invocation:
     options = [
         (f"--{name.replace('_', '-')}", text)
         for name, texts in vars(parsed).items()
-        if name not in ("set", "config", "format")
+        if name not in ("set", "config", "format") and name not in FormatOptions.__dataclass_fields__
         for text in texts
     ]
     if parsed.format:
         options.append(("--format", "true"))
-    return Invocation(options, parsed.set, parsed.config)
+    return Invocation(options, parsed.set, parsed.config, _format_options(parsed))
+
+
+def _format_options(parsed: argparse.Namespace) -> FormatOptions:
+    return FormatOptions(
+        add_scram=tuple(parsed.add_scram),
+        features=tuple(parsed.features),
+        release_version=parsed.release_version,
+        standalone=parsed.standalone,
+        initial_controllers=parsed.initial_controllers,
+        no_initial_controllers=parsed.no_initial_controllers,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     _add(quorum, "--cluster-id", "ID", "the cluster that this node belongs to (22 characters)")
     formats = "format an empty directory although the quorum has other members; for throwaway clusters and tests"
     quorum.add_argument("--format", action="store_true", help=formats)
+    _add_format_options(parser.add_argument_group("what to begin with, if it formats at this start (as kafka-storage)"))
     other = parser.add_argument_group("configuration and logs")
     file_help = "a properties file with Kafka's own keys; may be given again, later ones win"
     other.add_argument("--config", metavar="FILE", action="append", default=[], help=file_help)
@@ -94,6 +108,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     other.add_argument("-h", "--help", action="help", help="print this and leave")
     return parser
+
+
+def _add_format_options(group: argparse._ArgumentGroup) -> None:
+    scram = "a SCRAM credential; may be given again"
+    _add(group, "--add-scram", "MECHANISM=[name=..,password=..]", scram)
+    feature = "the level of a feature; may be given again"
+    group.add_argument("--feature", dest="features", metavar="NAME=LEVEL", action="append", default=[], help=feature)
+    group.add_argument("--release-version", metavar="VERSION", help="the release whose features to begin with")
+    voters = group.add_mutually_exclusive_group()
+    alone = "this controller is the whole quorum, and others may join it"
+    voters.add_argument("--standalone", action="store_true", help=alone)
+    first = "the first voters of a quorum of several"
+    voters.add_argument("--initial-controllers", metavar="ID@HOST:PORT:DIRECTORY,..", help=first)
+    joins = "this controller joins a quorum that there is already"
+    voters.add_argument("--no-initial-controllers", action="store_true", help=joins)
 
 
 def _add(group: argparse._ArgumentGroup, name: str, metavar: str, explanation: str) -> None:

@@ -18,10 +18,18 @@ from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 from kraft.protocol.schema import Message
 from kraft.raft.core.voter_set import Endpoint
-from kraft.raft.formatter import FormatRequest, carry_out, find_formatted, plan_format
+from kraft.raft.formatter import (
+    FormatRequest,
+    carry_out,
+    find_formatted,
+    parse_features,
+    parse_initial_controllers,
+    plan_format,
+)
 from kraft.raft.quorum_storage import METADATA_DIRECTORY
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_FILE, BOOTSTRAP_ID, part_of, snapshot_name
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
+from kraft.server.scram_arguments import parse_scram_credentials
 from kraft.storage.log_directory import LogDirectory
 from kraft.storage.log_files import LOCK, META_PROPERTIES
 from kraft.storage.meta_properties import MetaProperties, check_same_node, read_meta_properties
@@ -122,27 +130,42 @@ def format_empty_directories(world: World, config: NodeConfig, controllers: tupl
         )
     if not config.quorum_of_one and config.cluster_id is None:
         raise ConfigurationError(["--format needs --cluster-id, the same on every node of the quorum"])
-    standalone = config.quorum_of_one and not config.voters
-    request = FormatRequest(
-        cluster_id=config.cluster_id or uuid_to_text(world.random.uuid("cluster-id")),
-        node_id=config.node_id,
-        directories=directories_of(config),
-        metadata_directory=config.metadata_log_dir,
-        is_controller=True,
-        controller_endpoints=tuple(Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in controllers),
-        has_static_voters=bool(config.voters),
-        standalone=standalone,
-        no_initial_controllers=not standalone and not config.voters,
-    )
-    plan = plan_format(request, find_formatted(world.files, request.directories), world.random)
+    cluster_id = config.cluster_id or uuid_to_text(world.random.uuid("cluster-id"))
+    request = _format_request(config, cluster_id, controllers)
+    credentials = parse_scram_credentials(config.format_options.add_scram, world.random)
+    found = find_formatted(world.files, request.directories)
+    plan = plan_format(request, found, world.random, config.controller_listener_names[0])
     carry_out(
         world.files,
         plan,
         MetadataRecordSerde(),
         lambda name, level: FeatureLevelRecord(name=name, feature_level=level),
         world.clock.wall_ms(),
+        credentials,
     )
     return plan.cluster_id
+
+
+def _format_request(config: NodeConfig, cluster_id: str, controllers: tuple[ListenerEndpoint, ...]) -> FormatRequest:
+    """Where nobody says how the quorum begins, a controller that knows no other is the whole of it, and every other
+    one joins. Raises ConfigurationError."""
+    asked = config.format_options
+    initial = None if asked.initial_controllers is None else parse_initial_controllers(asked.initial_controllers)
+    is_said = asked.standalone or asked.no_initial_controllers or initial is not None or bool(config.voters)
+    return FormatRequest(
+        cluster_id=cluster_id,
+        node_id=config.node_id,
+        directories=directories_of(config),
+        metadata_directory=config.metadata_log_dir,
+        is_controller=True,
+        controller_endpoints=tuple(Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in controllers),
+        has_static_voters=bool(config.voters),
+        standalone=asked.standalone or (not is_said and config.quorum_of_one),
+        no_initial_controllers=asked.no_initial_controllers or (not is_said and not config.quorum_of_one),
+        initial_controllers=initial,
+        release_version=asked.release_version,
+        features=parse_features(asked.features),
+    )
 
 
 def read_bootstrap_records(files: FileSystem, metadata_directory: str) -> list[Message]:

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 
 from jepsen.java.kafka import tool
 from kraft.cli.admin.app import main
-from kraft.testing.process_cluster import ProcessCluster
+from kraft.testing.process_cluster import CLUSTER_ID, ProcessCluster
 from tests.capabilities import require_capability
 from tests.certificates import certificates
 
@@ -146,6 +146,27 @@ def put_scram(secured: Secured, mechanism: str, user: str = "alice") -> None:
     admin = AdminClient(secured.librdkafka())
     for future in admin.alter_user_scram_credentials([change]).values():
         future.result(SECONDS_MAX)
+
+
+def test_a_quorum_of_several_begins_with_the_credentials_that_were_named_when_it_was_formatted(tmp_path: Path) -> None:
+    """By kraft-node --format on two nodes, by kraft storage format on the third: none has to be the first leader."""
+    (tmp_path / "node.properties").write_text(NODE.format(protocol="SASL_PLAINTEXT"))
+    scram = ("--add-scram", "SCRAM-SHA-512=[name=carol,password=c-secret]")
+    cluster = ProcessCluster(tmp_path, "--config", str(tmp_path / "node.properties"), *scram)
+    own = ("--node-id", "3", "--data-dir", str(tmp_path / "3/data"), "--voters", cluster.quorum_options()[1])
+    config = str(tmp_path / "node.properties")
+    assert main(["storage", "format", "--cluster-id", CLUSTER_ID, "--config", config, *own, *scram]) == 0
+    with cluster:
+        client = {
+            "bootstrap.servers": cluster.bootstrap,
+            "log_level": 0,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": "carol",
+        }
+        assert len(AdminClient({**client, "sasl.password": "c-secret"}).list_topics(timeout=SECONDS_MAX).brokers) == 3
+        with pytest.raises(KafkaException):
+            AdminClient({**client, "sasl.password": "guess"}).list_topics(timeout=3)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS[1:])

@@ -14,7 +14,6 @@ import typer
 from kraft.cli.admin.options import Output, OutputFormat
 from kraft.cli.admin.output import Table, say, show, write
 from kraft.cli.admin.running import FAILED, NotFound, complain
-from kraft.cli.admin.scram_arguments import parse_scram_credentials
 from kraft.cli.config_files import process_surroundings, read_config_files
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config
@@ -34,6 +33,7 @@ from kraft.raft.formatter import (
     plan_format,
     random_uuid,
 )
+from kraft.server.scram_arguments import parse_scram_credentials
 from kraft.storage.damaged_log import ACCEPTED, DAMAGED_FOLDER, DamageReport, find_damaged, settle_damage
 from kraft.storage.meta_properties import MetaProperties, read_meta_properties
 from kraft.world.real import RealWorld
@@ -59,13 +59,47 @@ Sets = Annotated[
 ]
 
 
-def read_config(paths: list[str], sets: list[str]) -> NodeConfig:
+NodeId = Annotated[str | None, typer.Option("--node-id", metavar="N", help="As kraft-node's.", show_default=False)]
+DataDir = Annotated[str | None, typer.Option("--data-dir", metavar="DIR", help="As kraft-node's.", show_default=False)]
+Voters = Annotated[
+    str | None,
+    typer.Option(
+        "--voters", metavar="1@H:P,2@H:P,..", help="The members of a fixed quorum, as kraft-node's.", show_default=False
+    ),
+]
+ClusterId = Annotated[
+    str,
+    typer.Option("--cluster-id", "-t", metavar="ID", help="The same on every node of the cluster.", show_default=False),
+]
+AddScram = Annotated[
+    list[str],
+    typer.Option(
+        "--add-scram",
+        "-S",
+        metavar="MECHANISM=[name=..,password=..]",
+        help="A SCRAM credential that the cluster begins with.",
+    ),
+]
+InitialControllers = Annotated[
+    str | None,
+    typer.Option(
+        "--initial-controllers",
+        "-I",
+        metavar="ID@HOST:PORT:DIRECTORY,..",
+        help="The first voters of a quorum of several.",
+    ),
+]
+
+
+def read_config(paths: list[str], sets: list[str], options: list[tuple[str, str]]) -> NodeConfig:
     """As `kraft-node` would read it, environment included. Leaves with 2 when it is unusable."""
     files, problems = read_config_files(paths)
     try:
         if problems:
             raise ConfigurationError(problems)
-        return load_node_config(sets=sets, files=files, environment=os.environ, surroundings=process_surroundings())
+        return load_node_config(
+            options=options, sets=sets, files=files, environment=os.environ, surroundings=process_surroundings()
+        )
     except ConfigurationError as problem:
         complain(problem)
         raise typer.Exit(UNUSABLE) from problem
@@ -83,13 +117,11 @@ def directories_of(config: NodeConfig) -> tuple[str, ...]:
     epilog="Example: kraft storage format -t $(kraft storage random-uuid) -c controller.properties --standalone",
 )
 def format_directories(
-    cluster_id: Annotated[
-        str,
-        typer.Option(
-            "--cluster-id", "-t", metavar="ID", help="The same on every node of the cluster.", show_default=False
-        ),
-    ],
+    cluster_id: ClusterId,
     config: Configs,
+    node_id: NodeId = None,
+    data_dir: DataDir = None,
+    voters: Voters = None,
     sets: Sets = [],  # noqa: B006 - Typer reads it and never changes it.
     standalone: Annotated[
         bool, typer.Option("--standalone", "-s", help="This controller is the whole quorum, and others may join it.")
@@ -97,15 +129,7 @@ def format_directories(
     no_initial: Annotated[
         bool, typer.Option("--no-initial-controllers", "-N", help="This node joins a quorum that there is already.")
     ] = False,
-    initial: Annotated[
-        str | None,
-        typer.Option(
-            "--initial-controllers",
-            "-I",
-            metavar="ID@HOST:PORT:DIRECTORY,..",
-            help="The first voters of a quorum of several.",
-        ),
-    ] = None,
+    initial: InitialControllers = None,
     ignore_formatted: Annotated[
         bool, typer.Option("--ignore-formatted", "-g", help="Pass over directories that are formatted already.")
     ] = False,
@@ -116,15 +140,7 @@ def format_directories(
     feature: Annotated[
         list[str], typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="May be given again.")
     ] = [],  # noqa: B006 - as above.
-    add_scram: Annotated[
-        list[str],
-        typer.Option(
-            "--add-scram",
-            "-S",
-            metavar="MECHANISM=[name=..,password=..]",
-            help="A SCRAM credential that the cluster begins with.",
-        ),
-    ] = [],  # noqa: B006 - as above.
+    add_scram: AddScram = [],  # noqa: B006 - as above.
     output: Output = None,
 ) -> None:
     """Give log directories their identity, before a node first starts.
@@ -132,7 +148,8 @@ def format_directories(
     `kraft-node` formats the empty directory of a quorum of one by itself; members of a quorum of several are
     formatted with this, never by accident.
     """
-    node = read_config(config, sets)
+    given = {"--node-id": node_id, "--data-dir": data_dir, "--voters": voters}
+    node = read_config(config, sets, [(option, text) for option, text in given.items() if text is not None])
     try:
         request = FormatRequest(
             cluster_id=cluster_id,
@@ -200,7 +217,7 @@ def _formatted(plan: FormatPlan) -> dict[str, Any]:
 def info(config: Configs, sets: Sets = [], output: Output = None) -> None:  # noqa: B006 - as above.
     """Show the log directories of a node, whose they are, and what is wrong with them. Leaves with 1 if something
     is."""
-    node = read_config(config, sets)
+    node = read_config(config, sets, [])
     files = RealWorld().files
     found: list[str] = []
     problems: list[str] = []

@@ -9,10 +9,11 @@ a metadata image, so that a node holds one current value and swaps it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kraft.common.config.definition import UpdateMode
 from kraft.common.config.endpoints import Address, Endpoint, Voter
+from kraft.common.config.format_options import FormatOptions
 from kraft.common.config.keys.admin_keys import PREFIX
 from kraft.common.config.layers import Setting
 from kraft.common.config.resources import (
@@ -62,6 +63,7 @@ class NodeConfig:
     format_requested: bool
     quorum_of_one: bool
     """A controller that is its own whole quorum: it may format an empty directory unasked."""
+    format_options: FormatOptions = field(default_factory=FormatOptions)
 
     @property
     def is_broker(self) -> bool:

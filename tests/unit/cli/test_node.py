@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from kraft.cli.node import UNUSABLE, main
+from kraft.cli.node import UNUSABLE, configure, main
 from kraft.cli.options import parse_command_line
 from kraft.cli.terminal import ready_line
 from kraft.common.config.endpoints import Endpoint
+from kraft.common.config.format_options import FormatOptions
 from kraft.common.version import VERSION
 
 ROOT = Path(__file__).parents[3]
@@ -57,6 +58,18 @@ def test_options_become_texts_for_the_configuration_and_nothing_is_judged() -> N
         ("--role", "broker"),
     ]
     assert (invocation.sets, invocation.config_paths) == (["a=b", "c=d"], ["f"])
+    assert invocation.format_options == FormatOptions()
+
+
+def test_options_of_formatting_are_those_of_kafkas_tool_and_show_no_password() -> None:
+    invocation = parse_command_line(
+        ["--add-scram", "A=[name=a,password=wonderland]", "--add-scram", "B", "--feature", "f=1", "--standalone"]
+    )
+    asked = invocation.format_options
+    assert (asked.add_scram, asked.features) == (("A=[name=a,password=wonderland]", "B"), ("f=1",))
+    assert (asked.standalone, asked.initial_controllers, invocation.options) == (True, None, [])
+    assert configure(invocation).format_options is asked
+    assert "wonderland" not in repr(configure(invocation))
 
 
 def test_help_names_every_option_of_the_contract_and_leaves_with_0(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,6 +88,12 @@ def test_help_names_every_option_of_the_contract_and_leaves_with_0(capsys: pytes
         "--bootstrap-controllers",
         "--cluster-id",
         "--format",
+        "--add-scram",
+        "--feature",
+        "--release-version",
+        "--standalone",
+        "--initial-controllers",
+        "--no-initial-controllers",
         "--config",
         "--set",
         "--log-format",

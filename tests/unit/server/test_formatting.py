@@ -5,15 +5,19 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from kraft.common.config.endpoints import Endpoint
+from kraft.common.config.format_options import FormatOptions
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
+from kraft.common.ids import uuid_from_text
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+from kraft.metadata.records.user_scram_credential_record import UserScramCredentialRecord
 from kraft.server.formatting import (
     directories_of,
     format_empty_directories,
@@ -28,6 +32,7 @@ from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import simulate
 
 CONTROLLERS = (Endpoint("CONTROLLER", "127.0.0.1", 9093, "PLAINTEXT"),)
+CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 QUORUM = "controller.quorum.voters=1@a:9093,2@b:9093,3@c:9093"
 
 
@@ -58,6 +63,63 @@ def test_an_empty_directory_of_a_quorum_of_one_is_formatted_unasked() -> None:
         for path in directories_of(config):
             records = read_bootstrap_records(world.files, path)
             assert [record for record in records if isinstance(record, FeatureLevelRecord)]
+
+    with_world(play)
+
+
+def test_a_member_of_a_fixed_quorum_begins_with_the_credentials_and_features_that_were_named() -> None:
+    asked = FormatOptions(
+        add_scram=("SCRAM-SHA-512=[name=alice,password=b]",), features=("group.version=0",), release_version="4.3"
+    )
+    config = configuration(QUORUM, "node.id=2", "kraft.format=true", f"kraft.cluster.id={CLUSTER}")
+
+    def play(world: SimulatedWorld, universe: Universe) -> None:
+        format_empty_directories(world, replace(config, format_options=asked), CONTROLLERS)
+        records = read_bootstrap_records(world.files, "/data")
+        [credential] = [record for record in records if isinstance(record, UserScramCredentialRecord)]
+        assert (credential.name, credential.mechanism, credential.iterations) == ("alice", 2, 4096)
+        levels = {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
+        assert levels["metadata.version"] == 30
+        assert "group.version" not in levels
+
+    with_world(play)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (FormatOptions(standalone=True), "You cannot specify controller.quorum.voters and format the node with"),
+        (FormatOptions(add_scram=("SCRAM-SHA-1=[name=a,password=secret]",)), "SCRAM-SHA-1 is not supported"),
+        (FormatOptions(features=("nonsense",)), "is not name=level"),
+        (FormatOptions(release_version="3.9"), "Unknown metadata.version '3.9'"),
+        (FormatOptions(initial_controllers="nonsense"), "is not id@host:port:directory-id"),
+    ],
+)
+def test_what_cannot_be_formatted_so_is_refused_and_touches_nothing(asked: FormatOptions, sentence: str) -> None:
+    config = configuration(QUORUM, "node.id=2", "kraft.format=true", f"kraft.cluster.id={CLUSTER}")
+
+    def play(world: SimulatedWorld, universe: Universe) -> None:
+        with pytest.raises(ConfigurationError, match=sentence) as refused:
+            format_empty_directories(world, replace(config, format_options=asked), CONTROLLERS)
+        assert "secret" not in str(refused.value)
+        assert not world.files.exists("/data")
+
+    with_world(play)
+
+
+def test_the_first_voters_of_a_quorum_that_changes_are_named_at_the_start() -> None:
+    mine, other = "4L6g3nShT-eMCtK--X86sg", "4L6g3nShT-eMCtK--X86sQ"
+    config = configuration(
+        "controller.quorum.bootstrap.servers=a:9093", "kraft.format=true", f"kraft.cluster.id={CLUSTER}"
+    )
+
+    def play(world: SimulatedWorld, universe: Universe) -> None:
+        asked = FormatOptions(initial_controllers=f"1@a:9093:{mine},2@b:9093:{other}")
+        format_empty_directories(world, replace(config, format_options=asked), CONTROLLERS)
+        properties = read_meta_properties(world.files, "/data")
+        assert properties is not None
+        assert properties.directory_id == uuid_from_text(mine)
+        assert world.files.exists("/data/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint")
 
     with_world(play)
 

@@ -204,6 +204,21 @@ def test_the_first_voters_of_a_quorum_of_several_are_written_down(
     assert made[f"{tmp_path}/b"] != made[f"{tmp_path}/a"]
 
 
+def test_a_member_of_a_fixed_quorum_is_formatted_by_the_options_of_kraft_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file is the same on all nodes: number, directory and voters are on the command line."""
+    shared = tmp_path / "shared.properties"
+    shared.write_text("listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0\n")
+    own = ["--node-id", "2", "--data-dir", f"{tmp_path}/two", "--voters", "1@127.0.0.1:7002,2@127.0.0.1:7003"]
+    scram = ["--add-scram", "SCRAM-SHA-256=[name=alice,password=b]"]
+    assert main(["storage", "format", "-t", CLUSTER, "-c", str(shared), *own, *scram, "-o", "json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["node_id"], made["kraft_version"]) == (2, 0)
+    records = read_bootstrap_records(RealWorld().files, f"{tmp_path}/two")
+    assert [record.name for record in records if isinstance(record, UserScramCredentialRecord)] == ["alice"]
+
+
 def test_random_uuids_differ_and_are_kafkas(capsys: pytest.CaptureFixture[str]) -> None:
     made = []
     for _ in range(2):

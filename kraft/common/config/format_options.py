@@ -1,0 +1,20 @@
+"""What a node shall begin with if it formats its directories at this start: the options of `kafka-storage format`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatOptions:
+    """As they were typed; judged when something is formatted. Directories that are formatted already stay as they
+    are."""
+
+    add_scram: tuple[str, ...] = field(default=(), repr=False)
+    """MECHANISM=[name=..,password=..] each."""
+    features: tuple[str, ...] = ()
+    """NAME=LEVEL each."""
+    release_version: str | None = None
+    standalone: bool = False
+    initial_controllers: str | None = None
+    no_initial_controllers: bool = False
