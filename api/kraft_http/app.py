@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from kraft.common.logging import Sink
 from kraft_http import errors, openapi
 from kraft_http.failures import Failures
 from kraft_http.logins import CallersOnly
 from kraft_http.middleware import BoundedBodies, EncodedSlashes, OwnPagesOnly
+from kraft_http.parameters import known_parameters
 from kraft_http.ports import AdminPort
+from kraft_http.preconditions import Preconditions
 from kraft_http.routers import (
     broker_states,
     clusters,
@@ -67,9 +69,15 @@ ROUTERS = (
 def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
     """An ASGI application that speaks for the node behind `port`, and writes to its log what nobody expected."""
     app = FastAPI(
-        title=openapi.TITLE, docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False
+        title=openapi.TITLE,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        redirect_slashes=False,
+        dependencies=[Depends(known_parameters)],
     )
     app.state.event_streams = []
+    app.add_middleware(Preconditions)
     app.add_middleware(EncodedSlashes)
     app.add_middleware(BoundedBodies)
     app.add_middleware(CallersOnly, port=port)

@@ -25,7 +25,7 @@ PORT: Final = "kraft_http.port"
 """Where a request has the node as it is for its caller."""
 
 
-def admin_port(request: Request) -> AdminPort:
+async def admin_port(request: Request) -> AdminPort:
     port: AdminPort = request.scope[PORT]
     return port
 
@@ -46,7 +46,7 @@ class ClusterContext:
 ClusterIdPath = Annotated[str, Path(description="The cluster's id, as /v3/clusters tells it.")]
 
 
-def cluster_context(request: Request, port: Port, cluster_id: ClusterIdPath) -> ClusterContext:
+async def cluster_context(request: Request, port: Port, cluster_id: ClusterIdPath) -> ClusterContext:
     if cluster_id != port.identity.cluster_id:
         raise not_found(f"Cluster {cluster_id}")
     return ClusterContext(cluster_id, Kafka(port), Links(str(request.base_url), cluster_id), _url(request))
@@ -62,7 +62,7 @@ def _url(request: Request) -> URL:
     )
 
 
-def writable(port: Port) -> None:
+async def writable(port: Port) -> None:
     """Refuses a change when the admin is read-only."""
     if port.identity.read_only:
         raise ApiProblem(403, "This HTTP admin is read-only (kraft.admin.read.only).", error_code=40301)
@@ -77,7 +77,7 @@ TopicNamePath = Annotated[str, Path(description="A topic's name.")]
 ConfigNamePath = Annotated[str, Path(description="The name of a configuration key.")]
 
 
-def group_id_path(
+async def group_id_path(
     consumer_group_id: Annotated[str, Path(description="A group's id; slashes are encoded as %2F.")],
 ) -> str:
     return restore_slashes(consumer_group_id)
@@ -86,18 +86,18 @@ def group_id_path(
 GroupIdPath = Annotated[str, Depends(group_id_path)]
 
 
+@dataclass(frozen=True, slots=True)
 class Page:
-    """How much of a list is wanted. Without parameters: all of it, as REST v3 answers."""
+    """How much of a list is wanted."""
 
-    def __init__(
-        self,
-        page_size: Annotated[
-            int | None, Query(ge=1, le=1000, description="The most elements of one answer; left out: all.")
-        ] = None,
-        page_token: Annotated[str | None, Query(description="From the `next` of the page before.")] = None,
-    ) -> None:
-        self.size = page_size
-        self.after = _decode_token(page_token) if page_token is not None else None
+    size: int | None
+    """None: all of it."""
+    after: str | None
+    """The key of the last element of the page before."""
+
+    def or_of(self, size: int) -> Page:
+        """With `size` elements unless the client has said how many."""
+        return Page(self.size or size, self.after)
 
     def cut(
         self, items: Sequence[T], key: Callable[[T], str], url: URL, *, descending: bool = False
@@ -124,7 +124,17 @@ def _decode_token(token: str) -> str:
         raise ApiProblem(400, "page_token is not one that this API gave out.") from problem
 
 
-PageQuery = Annotated[Page, Depends()]
+async def page(
+    page_size: Annotated[
+        int | None, Query(ge=1, le=1000, description="The most elements of one answer; left out: all.")
+    ] = None,
+    page_token: Annotated[str | None, Query(description="From the `next` of the page before.")] = None,
+) -> Page:
+    """Without parameters: all of it, as REST v3 answers."""
+    return Page(page_size, None if page_token is None else _decode_token(page_token))
+
+
+PageQuery = Annotated[Page, Depends(page)]
 
 
 def unanswered(kafka: Kafka) -> list[UnansweredBroker]:

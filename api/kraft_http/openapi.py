@@ -11,6 +11,7 @@ from kraft_http.errors import PROBLEM_JSON, ErrorBody
 from kraft_http.logins import PROBES
 from kraft_http.models.records import ProduceRecord
 from kraft_http.ports import NodeIdentity
+from kraft_http.preconditions import CHANGING
 
 TITLE: Final = "kraft HTTP admin"
 DESCRIPTION: Final = """\
@@ -19,6 +20,10 @@ REST API v3, so its clients work; `/v1` and the addresses without a version are 
 
 Every error is a problem (RFC 9457) that also carries v3's `error_code` and `message`, the Kafka error behind it, and
 often what to do.
+
+Documents of up to 64 KiB have an ETag: `If-None-Match` answers 304 where nothing is new, and `If-Match` makes a
+PATCH, PUT or DELETE hold only for what was read (it is compared just before the change; a change that comes through
+another node in between is not seen). Query parameters that an address does not know are refused.
 """
 
 _COMMON_ERRORS: Final = {
@@ -30,6 +35,14 @@ _COMMON_ERRORS: Final = {
     "501": "This node does not serve that.",
     "503": "Not now: no leader, no controller or no coordinator. Try again after the seconds in Retry-After.",
     "504": "No answer in time; whether it was done is not known.",
+}
+
+_IF_MATCH: Final = {
+    "name": "If-Match",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "The ETag of a GET of this address: the change is made only if a GET would still answer the same.",
 }
 
 
@@ -56,7 +69,10 @@ def _document(app: FastAPI, version: str) -> dict[str, Any]:
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     for path, operations in document["paths"].items():
-        for operation in operations.values():
+        for method, operation in operations.items():
+            if method.upper() in CHANGING and "get" in operations:
+                operation.setdefault("parameters", []).append(_IF_MATCH)
+                operation["responses"]["412"] = {"description": "If-Match is not true any more. Nothing was changed."}
             _errors(path, operation["responses"])
             if "requestBody" in operation:
                 operation["responses"].setdefault("415", _error("The body is not called JSON."))

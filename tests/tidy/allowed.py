@@ -117,6 +117,12 @@ FILES: tuple[Allowed, ...] = (
         "Likewise: several brokers are asked side by side.",
     ),
     Allowed(
+        "api/kraft_http/preconditions.py",
+        "ambient module",
+        ("asyncio",),
+        "Likewise: conditional changes wait for one another.",
+    ),
+    Allowed(
         "api/kraft_http/handshakes.py",
         "ambient module",
         ("asyncio", "ssl"),

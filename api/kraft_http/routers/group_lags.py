@@ -43,7 +43,7 @@ async def list_group_lags(
     ] = None,
 ) -> GroupLagList:
     """Always in pages: of 100 groups unless page_size says otherwise."""
-    page.size = page.size or PAGE_SIZE_DEFAULT
+    page = page.or_of(PAGE_SIZE_DEFAULT)
     listed = [
         (group.group_id, coordinator_id)
         for group, coordinator_id in await list_groups(cluster.kafka)

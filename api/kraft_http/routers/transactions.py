@@ -27,7 +27,7 @@ async def get_transactions(
     q: Annotated[str | None, Query(description="Only ids that contain this.")] = None,
 ) -> TransactionList:
     """Always in pages: of 100 unless page_size says otherwise."""
-    page.size = page.size or PAGE_SIZE_DEFAULT
+    page = page.or_of(PAGE_SIZE_DEFAULT)
     kafka = Kafka(port)
     listed = [each for each in await list_transactions(kafka) if q is None or q in each[0]]
     shown, metadata = page.cut(listed, lambda each: each[0], URL(str(request.url)))

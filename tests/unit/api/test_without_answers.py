@@ -74,4 +74,5 @@ def test_the_link_to_a_list_itself_names_what_was_asked_for() -> None:
         "root_path": "",
     }
     port: Any = Port()
-    assert str(cluster_context(Request(scope), port, CLUSTER).url) == f"http://node:80{path}?q=%3D"
+    context = asyncio.run(cluster_context(Request(scope), port, CLUSTER))
+    assert str(context.url) == f"http://node:80{path}?q=%3D"
