@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from kraft.common.config.layers import ConfigFile
 from kraft.common.config.node_loader import Surroundings
+from kraft.common.config.providers import SECRET_BYTES_MAX, SecretPlaces, shows_secret
+from kraft.common.config.resources import broker_key
 
 
 def read_config_files(paths: Sequence[str]) -> tuple[list[ConfigFile], list[str]]:
@@ -24,4 +26,37 @@ def read_config_files(paths: Sequence[str]) -> tuple[list[ConfigFile], list[str]
 
 def process_surroundings() -> Surroundings:
     """Of this process."""
-    return Surroundings(working_directory=os.getcwd(), host_name=os.uname().nodename)
+    return Surroundings(
+        working_directory=os.getcwd(), host_name=os.uname().nodename, secret_places=process_secret_places()
+    )
+
+
+def process_secret_places() -> SecretPlaces:
+    """What `config.providers` may name in this process."""
+    return SecretPlaces(read=_read_secret, exists=os.path.exists, environment=os.environ)
+
+
+def _read_secret(path: str) -> str | None:
+    try:
+        if not os.path.isfile(path):
+            return None
+        with open(path, encoding="utf-8", newline="") as file:
+            text = file.read(SECRET_BYTES_MAX + 1)
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if len(text) <= SECRET_BYTES_MAX else None
+
+
+def refuse_secrets(sets: Sequence[str]) -> list[str]:
+    """A sentence for every secret that stands on a command line, where whoever is on the machine reads it."""
+    problems = []
+    for pair in sets:
+        name, separator, text = pair.partition("=")
+        row = broker_key(name.strip())
+        if separator and row is not None and row.sensitive and shows_secret(name.strip(), text):
+            problems.append(
+                f"--set {name.strip()}: a secret on a command line is seen by everybody on this machine. Put it into "
+                "a file of --config, or name where it stands: config.providers, "
+                f"--set '{name.strip()}=${{file:/path/to/secrets.properties:key}}'"
+            )
+    return problems

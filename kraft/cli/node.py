@@ -15,10 +15,9 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kraft.cli.config_files import process_surroundings, read_config_files
+from kraft.cli.config_files import process_surroundings, read_config_files, refuse_secrets
 from kraft.cli.options import Invocation, parse_command_line
 from kraft.cli.terminal import report_problems, stderr_sink
 from kraft.common.config.node_loader import load_node_config
@@ -53,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def configure(invocation: Invocation) -> NodeConfig:
     """Read the files and the environment and make the node's configuration. Raises ConfigurationError."""
     files, problems = read_config_files(invocation.config_paths)
+    problems += refuse_secrets(invocation.sets)
     try:
         config = load_node_config(
             options=invocation.options,
@@ -60,12 +60,13 @@ def configure(invocation: Invocation) -> NodeConfig:
             files=files,
             environment=os.environ,
             surroundings=process_surroundings(),
+            format_options=invocation.format_options,
         )
     except ConfigurationError as error:
         raise ConfigurationError(problems + error.problems) from None
     if problems:
         raise ConfigurationError(problems)
-    return replace(config, format_options=invocation.format_options)
+    return config
 
 
 def run(config: NodeConfig) -> int:

@@ -9,7 +9,9 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
+from kraft.cli.config_files import process_secret_places
 from kraft.common.config.properties import parse_properties
+from kraft.common.config.providers import Providers, is_provider_key
 from kraft.common.config.resources import TLS_KEYS_WITHOUT_EFFECT
 from kraft.common.errors import ConfigurationError
 from kraft.security.sasl.authentication import SERVED_MECHANISMS
@@ -94,7 +96,17 @@ def _values_in(path: str) -> dict[str, str]:
         properties = parse_properties(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise ConfigurationError([f"{OPTION}: {path} cannot be read: {problem}"]) from problem
-    return {entry.key: entry.value for entry in properties}
+    values = {entry.key: entry.value for entry in properties}
+    providers = Providers(values, process_secret_places())
+    problems = list(providers.problems)
+    for key in [key for key in values if not is_provider_key(key)]:
+        try:
+            values[key] = providers.resolve(values[key])
+        except ValueError as problem:
+            problems.append(f"{key}: {problem}")
+    if problems:
+        raise ConfigurationError([f"{path}: {problem}" for problem in problems])
+    return values
 
 
 def _security_of(path: str, values: Mapping[str, str]) -> ClientSecurity:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -14,7 +15,8 @@ import typer
 from kraft.cli.admin.options import Output, OutputFormat
 from kraft.cli.admin.output import Table, say, show, write
 from kraft.cli.admin.running import FAILED, NotFound, complain
-from kraft.cli.config_files import process_surroundings, read_config_files
+from kraft.cli.config_files import process_surroundings, read_config_files, refuse_secrets
+from kraft.common.config.format_options import FormatOptions
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError, KraftError
@@ -91,14 +93,22 @@ InitialControllers = Annotated[
 ]
 
 
-def read_config(paths: list[str], sets: list[str], options: list[tuple[str, str]]) -> NodeConfig:
+def read_config(
+    paths: list[str], sets: list[str], options: Sequence[tuple[str, str]] = (), add_scram: Sequence[str] = ()
+) -> NodeConfig:
     """As `kraft-node` would read it, environment included. Leaves with 2 when it is unusable."""
     files, problems = read_config_files(paths)
+    problems += refuse_secrets(sets)
     try:
         if problems:
             raise ConfigurationError(problems)
         return load_node_config(
-            options=options, sets=sets, files=files, environment=os.environ, surroundings=process_surroundings()
+            options=options,
+            sets=sets,
+            files=files,
+            environment=os.environ,
+            surroundings=process_surroundings(),
+            format_options=FormatOptions(add_scram=tuple(add_scram)),
         )
     except ConfigurationError as problem:
         complain(problem)
@@ -149,7 +159,7 @@ def format_directories(
     formatted with this, never by accident.
     """
     given = {"--node-id": node_id, "--data-dir": data_dir, "--voters": voters}
-    node = read_config(config, sets, [(option, text) for option, text in given.items() if text is not None])
+    node = read_config(config, sets, [(option, text) for option, text in given.items() if text is not None], add_scram)
     try:
         request = FormatRequest(
             cluster_id=cluster_id,
@@ -166,7 +176,7 @@ def format_directories(
             release_version=release,
             features=parse_features(feature),
         )
-        plan = _format(request, node, parse_scram_credentials(add_scram, RealWorld().random))
+        plan = _format(request, node, parse_scram_credentials(node.format_options.add_scram, RealWorld().random))
     except KraftError as problem:
         raise typer.Exit(complain(problem)) from problem
     except OSError as problem:
@@ -217,7 +227,7 @@ def _formatted(plan: FormatPlan) -> dict[str, Any]:
 def info(config: Configs, sets: Sets = [], output: Output = None) -> None:  # noqa: B006 - as above.
     """Show the log directories of a node, whose they are, and what is wrong with them. Leaves with 1 if something
     is."""
-    node = read_config(config, sets, [])
+    node = read_config(config, sets)
     files = RealWorld().files
     found: list[str] = []
     problems: list[str] = []

@@ -65,6 +65,7 @@ _THREAD_KEYS: Final = (
 
 
 _READ_AT_START: Final = (
+    "config.providers",
     "listener.security.protocol.map",
     "listeners",
 )

@@ -148,6 +148,7 @@ def describe_broker(layers: BrokerLayers, names: Sequence[str] | None = None) ->
             text_of(key.type, values[key.name]),
             _broker_synonyms(key.name, layers),
             read_only=key.update_mode == UpdateMode.READ_ONLY,
+            is_hidden=layers.static.is_provided(key.name),
         )
 
     return _describe_each(
@@ -232,15 +233,22 @@ def _describe_each(
 
 
 def _described(
-    key: ConfigKey, value: str | None, synonyms: Sequence[ConfigSynonym], *, read_only: bool
+    key: ConfigKey,
+    value: str | None,
+    synonyms: Sequence[ConfigSynonym],
+    *,
+    read_only: bool,
+    is_hidden: bool = False,
 ) -> DescribedConfig:
+    """`is_hidden`: the value is a secret although its key is none."""
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    is_hidden = is_hidden or key.sensitive
     return DescribedConfig(
         key.name,
-        None if key.sensitive else value,
+        None if is_hidden else value,
         read_only,
         source,
-        key.sensitive,
+        is_hidden,
         tuple(synonyms),
         key.type,
         key.documentation,
@@ -271,7 +279,14 @@ def _broker_synonyms(name: str, layers: BrokerLayers) -> list[ConfigSynonym]:
         ),
     )
     found = [
-        ConfigSynonym(member, None if BROKER_KEYS[base or member].sensitive else texts[member], source)
+        ConfigSynonym(
+            member,
+            None
+            if BROKER_KEYS[base or member].sensitive
+            or (source == ConfigSource.STATIC_BROKER and layers.static.is_provided(member))
+            else texts[member],
+            source,
+        )
         for texts, source in places
         for member in family
         if member in texts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,3 +19,6 @@ class FormatOptions:
     standalone: bool = False
     initial_controllers: str | None = None
     no_initial_controllers: bool = False
+
+
+NOTHING_ASKED: Final = FormatOptions()

@@ -21,6 +21,8 @@ class Setting(NamedTuple):
     key: str
     text: str
     origin: str
+    is_provided: bool = False
+    """A part of it stands elsewhere (`config.providers`): it is not shown."""
 
 
 class ConfigFile(NamedTuple):

@@ -9,11 +9,11 @@ a metadata image, so that a node holds one current value and swaps it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kraft.common.config.definition import UpdateMode
 from kraft.common.config.endpoints import Address, Endpoint, Voter
-from kraft.common.config.format_options import FormatOptions
+from kraft.common.config.format_options import NOTHING_ASKED, FormatOptions
 from kraft.common.config.keys.admin_keys import PREFIX
 from kraft.common.config.layers import Setting
 from kraft.common.config.resources import (
@@ -63,7 +63,7 @@ class NodeConfig:
     format_requested: bool
     quorum_of_one: bool
     """A controller that is its own whole quorum: it may format an empty directory unasked."""
-    format_options: FormatOptions = field(default_factory=FormatOptions)
+    format_options: FormatOptions = NOTHING_ASKED
 
     @property
     def is_broker(self) -> bool:
@@ -152,6 +152,10 @@ class NodeConfig:
 
     def static_texts(self) -> dict[str, str]:
         return {name: setting.text for name, setting in self.settings.items()}
+
+    def is_provided(self, name: str) -> bool:
+        """Whether the value that was configured stands elsewhere (`config.providers`), and is not to be shown."""
+        return name in self.settings and self.settings[name].is_provided
 
     def with_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> NodeConfig:
         """This configuration under the dynamic one: per broker over cluster-wide over what was configured. Texts

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from kraft.common.broker_state import DESIRED_STATE
 from kraft.common.config.checks import check_together
 from kraft.common.config.definition import ConfigKey, Status
 from kraft.common.config.endpoints import Address, Voter, parse_address, parse_voter
+from kraft.common.config.format_options import NOTHING_ASKED, FormatOptions
 from kraft.common.config.internal_topics import QUORUM_OF_ONE, internal_topic_settings
-from kraft.common.config.layers import ConfigFile, Setting, gather
+from kraft.common.config.layers import ConfigFile, Gathered, Setting, gather
 from kraft.common.config.listeners import Listening, derive_listeners
 from kraft.common.config.node_config import BROKER, CONTROLLER, NodeConfig
+from kraft.common.config.providers import PROVIDERS, Providers, SecretPlaces, is_provider_key
 from kraft.common.config.resources import BROKER_KEYS, LISTENER_KEYS
 from kraft.common.config.suggestions import explain_unknown, is_plugin_key
 from kraft.common.config.types import Value
@@ -47,6 +49,7 @@ class Surroundings:
 
     working_directory: str = "/"
     host_name: str = "localhost"
+    secret_places: SecretPlaces = field(default_factory=SecretPlaces)
 
 
 def load_node_config(
@@ -56,27 +59,34 @@ def load_node_config(
     files: Sequence[ConfigFile] = (),
     environment: Mapping[str, str] | None = None,
     surroundings: Surroundings | None = None,
+    format_options: FormatOptions = NOTHING_ASKED,
 ) -> NodeConfig:
     """Raises ConfigurationError with every problem. Arguments as for `layers.gather`."""
     gathered = gather(options, sets, files, environment or {})
-    return _Loader(
-        gathered.settings, list(gathered.problems), list(gathered.warnings), surroundings or Surroundings()
-    ).load()
+    return _Loader(gathered, surroundings or Surroundings(), format_options).load()
 
 
 class _Loader:
     """One load: collects problems while it parses."""
 
-    def __init__(
-        self, settings: dict[str, Setting], problems: list[str], warnings: list[str], surroundings: Surroundings
-    ) -> None:
-        self.settings = settings
-        self.problems = problems
-        self.warnings = warnings
+    def __init__(self, gathered: Gathered, surroundings: Surroundings, format_options: FormatOptions) -> None:
+        self.settings = gathered.settings
+        self.problems = list(gathered.problems)
+        self.warnings = list(gathered.warnings)
         self.surroundings = surroundings
+        self.format_options = format_options
+        self.provided: tuple[str, ...] = ()
+        """What stood elsewhere: not to be shown."""
         self.values: dict[str, Value] = {}
 
     def load(self) -> NodeConfig:
+        try:
+            return self.assembled()
+        except ConfigurationError as error:
+            raise ConfigurationError([self.without_provided(problem) for problem in error.problems]) from None
+
+    def assembled(self) -> NodeConfig:
+        self.resolve_variables()
         self.drop_unknown_keys()
         self.add_node_defaults()
         self.parse_values()
@@ -91,6 +101,41 @@ class _Loader:
         if self.problems:
             raise ConfigurationError(self.problems)
         return config
+
+    def resolve_variables(self) -> None:
+        """Put in what stands elsewhere."""
+        texts = {name: setting.text for name, setting in self.settings.items() if is_provider_key(name)}
+        providers = Providers(texts, self.surroundings.secret_places)
+        self.problems += providers.problems
+        for name, setting in list(self.settings.items()):
+            if is_provider_key(name):
+                if name != PROVIDERS:
+                    del self.settings[name]
+            elif providers.names_secret(setting.text):
+                try:
+                    text = providers.resolve(setting.text).strip()
+                except ValueError as problem:
+                    self.problems.append(f"{setting.origin}: {name}: {problem}")
+                    del self.settings[name]
+                else:
+                    self.settings[name] = Setting(name, text, setting.origin, is_provided=True)
+
+        self.resolve_credentials(providers)
+        self.provided = tuple(providers.given)
+
+    def resolve_credentials(self, providers: Providers) -> None:
+        try:
+            credentials = tuple(providers.resolve(text) for text in self.format_options.add_scram)
+        except ValueError as problem:
+            self.problems.append(f"--add-scram: {problem}")
+        else:
+            self.format_options = replace(self.format_options, add_scram=credentials)
+
+    def without_provided(self, sentence: str) -> str:
+        """`sentence`, which quotes none of the values that stand elsewhere."""
+        for text in sorted(filter(None, self.provided), key=len, reverse=True):
+            sentence = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "(a value that is not shown)", sentence)
+        return sentence
 
     def drop_unknown_keys(self) -> None:
         for name in list(self.settings):
@@ -131,7 +176,8 @@ class _Loader:
             try:
                 self.values[name] = row.parse(setting.text)
             except ValueError as problem:
-                self.problems.append(f"{setting.origin}: {problem}{_range_of(row)}")
+                told = f"the value of {name}, which stands elsewhere, is not usable" if setting.is_provided else problem
+                self.problems.append(f"{setting.origin}: {told}{_range_of(row)}")
                 continue
             self.judge_status(row, name, setting)
 
@@ -185,8 +231,10 @@ class _Loader:
         return tuple(addresses)
 
     def note(self, name: str, problem: str) -> None:
-        origin = self.settings[name].origin if name in self.settings else "default"
-        self.problems.append(f"{origin}: {name}: {problem}")
+        setting = self.settings.get(name)
+        if setting is not None and setting.is_provided:
+            problem = "what stands elsewhere is not usable"
+        self.problems.append(f"{'default' if setting is None else setting.origin}: {name}: {problem}")
 
     def check_quorum(
         self, roles: tuple[str, ...], node_id: int, voters: tuple[Voter, ...], bootstrap: tuple[Address, ...]
@@ -222,7 +270,7 @@ class _Loader:
         return NodeConfig(
             values=self.values,
             settings={name: setting for name, setting in self.settings.items() if not name.startswith("kraft.option.")},
-            warnings=tuple(self.warnings),
+            warnings=tuple(self.without_provided(warning) for warning in self.warnings),
             roles=roles,
             node_id=node_id,
             rack=rack if isinstance(rack, str) else None,
@@ -239,6 +287,7 @@ class _Loader:
             cluster_id=self.cluster_id(),
             format_requested=bool(self.values["kraft.format"]),
             quorum_of_one=alone,
+            format_options=self.format_options,
         )
 
     def add_quorum_of_one_defaults(self) -> None:

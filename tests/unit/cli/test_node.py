@@ -68,7 +68,7 @@ def test_options_of_formatting_are_those_of_kafkas_tool_and_show_no_password() -
     asked = invocation.format_options
     assert (asked.add_scram, asked.features) == (("A=[name=a,password=wonderland]", "B"), ("f=1",))
     assert (asked.standalone, asked.initial_controllers, invocation.options) == (True, None, [])
-    assert configure(invocation).format_options is asked
+    assert configure(invocation).format_options == asked
     assert "wonderland" not in repr(configure(invocation))
 
 

@@ -18,6 +18,7 @@ READ_BY_THE_LOADER = {
     *ADMIN_TLS_KEYS,
     "kraft.admin.basic.without.tls",
     "kraft.admin.remote.without.login",
+    "config.providers",
     "process.roles",
     "node.id",
     "broker.id",

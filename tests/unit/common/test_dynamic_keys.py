@@ -19,6 +19,7 @@ READ_AT_START = "it is read when the broker starts"
 REPLACE_FILES = "set it in the broker's configuration and restart the broker. To renew keys, replace the files"
 REFUSED = {
     "background.threads": ("11", NO_EFFECT),
+    "config.providers": ("file", READ_AT_START),
     "group.coordinator.cached.buffer.max.bytes": ("2000000", NO_EFFECT),
     "group.share.assignment.interval.ms": ("7", NO_EFFECT),
     "group.streams.assignment.interval.ms": ("7", NO_EFFECT),

@@ -79,9 +79,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "",
         LOW,
         CLUSTER_WIDE,
-        REFUSED,
+        ENFORCED,
         DISTINCT,
-        "Sources of values that stand in other values as ${provider:path:key}. They cannot be loaded here.",
+        "Sources of values, which stand in other values as ${provider:path:key}. Read when the node starts.",
     ),
     key(
         "delegation.token.secret.key",
