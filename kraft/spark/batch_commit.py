@@ -15,11 +15,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kraft.spark import committed_batches
+from kraft.spark.batch_sender import Outgoing
 from kraft.spark.committed_batches import CommittedBatch
 from kraft.spark.errors import batch_behind, not_repeatable, written_twice
 from kraft.spark.internal_topics import ensure_topic
 from kraft.spark.parcel import Parcel
-from kraft.spark.sink_transaction import Outgoing, SinkTransaction
+from kraft.spark.sink_transaction import SinkTransaction
 from kraft.spark.staging import Staging, staging_topic
 from kraft.spark.wire import WireCluster
 

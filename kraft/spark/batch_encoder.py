@@ -8,7 +8,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from kraft.protocol.records.compression import NONE, compress
-from kraft.protocol.records.record_batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+from kraft.protocol.records.record_batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, Buffer
 from kraft.protocol.records.varint import append_varint
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -79,11 +79,18 @@ def encode_batch(rows: Sequence[Row], codec: int, producer_id: int, epoch: int, 
     records = b"".join(payload)
     if codec != NONE:
         records = compress(codec, records)
-    batch = bytearray(HEADER_SIZE) + records
     fields = (codec, len(rows) - 1, first_timestamp, max_timestamp, producer_id, epoch, base_sequence, len(rows))
-    HEADER.pack_into(batch, 0, 0, len(batch) - LOG_OVERHEAD, -1, MAGIC, 0, *fields)
-    HEADER.pack_into(batch, 0, 0, len(batch) - LOG_OVERHEAD, -1, MAGIC, crc32c(memoryview(batch)[CRC_START:]), *fields)
-    return bytes(batch)
+    return framed(records, fields)
+
+
+def framed(records: Buffer, fields: tuple[int, ...]) -> bytes:
+    """The batch with these records, compressed or not, whose header has these fields behind the CRC."""
+    size = HEADER_SIZE - LOG_OVERHEAD + len(records)
+    header = bytearray(HEADER_SIZE)
+    HEADER.pack_into(header, 0, 0, size, -1, MAGIC, 0, *fields)
+    crc = crc32c(records, crc32c(memoryview(header)[CRC_START:]))
+    HEADER.pack_into(header, 0, 0, size, -1, MAGIC, crc, *fields)
+    return b"".join((header, records))
 
 
 def encode_headers(headers: Headers) -> bytes:

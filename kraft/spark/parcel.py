@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crc32c import crc32c
-
-from kraft.protocol.records.record_batch import CRC_START, HEADER, MAGIC, TRANSACTIONAL_FLAG, RecordBatch
-from kraft.spark.batch_encoder import Row, encode_batch
+from kraft.protocol.records.record_batch import HEADER, HEADER_SIZE, TRANSACTIONAL_FLAG, RecordBatch
+from kraft.spark.batch_encoder import Row, encode_batch, framed
 
 UNSTAMPED = -1
 """Producer id, epoch and sequence of a batch that nobody writes yet."""
@@ -40,14 +38,12 @@ def packed(rows: list[Row], codec: int) -> bytes:
     return encode_batch(rows, codec, UNSTAMPED, UNSTAMPED, UNSTAMPED)
 
 
-def stamped(data: bytes, producer_id: int, epoch: int, sequence: int) -> bytes:
-    """The same batch, of a transaction of this producer."""
-    batch = bytearray(data)
-    _, length, _, _, _, attributes, last_delta, first, latest, _, _, _, count = HEADER.unpack_from(batch)
-    fields = (attributes | TRANSACTIONAL_FLAG, last_delta, first, latest, producer_id, epoch, sequence, count)
-    HEADER.pack_into(batch, 0, 0, length, -1, MAGIC, 0, *fields)
-    HEADER.pack_into(batch, 0, 0, length, -1, MAGIC, crc32c(memoryview(batch)[CRC_START:]), *fields)
-    return bytes(batch)
+def stamped(data: bytes, producer_id: int, epoch: int, sequence: int, is_transactional: bool = True) -> bytes:
+    """The same batch, of this producer, and of its transaction."""
+    _, _, _, _, _, attributes, last_delta, first, latest, _, _, _, count = HEADER.unpack_from(data)
+    attributes |= TRANSACTIONAL_FLAG if is_transactional else 0
+    fields = (attributes, last_delta, first, latest, producer_id, epoch, sequence, count)
+    return framed(memoryview(data)[HEADER_SIZE:], fields)
 
 
 def count_of(data: bytes) -> int:

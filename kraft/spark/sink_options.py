@@ -25,8 +25,7 @@ ACCEPTED = {
 } | {"timestamp": ("timestamp",)}
 REFUSED = {"key.serializer": "keys", "value.serializer": "values"}
 
-
-ONCE_KEYS = frozenset(
+BUILT_IN_KEYS = frozenset(
     {
         "bootstrap.servers",
         "client.id",
@@ -38,21 +37,23 @@ ONCE_KEYS = frozenset(
         "batch.num.messages",
         "buffer.memory",
         "max.in.flight.requests.per.connection",
-        "retries",
-        "retry.backoff.ms",
-        "request.timeout.ms",
-        "delivery.timeout.ms",
-        "max.block.ms",
-        *SECURITY_KEYS,
-        "max.request.size",
-        "transaction.timeout.ms",
         "send.buffer.bytes",
         "receive.buffer.bytes",
+        *SECURITY_KEYS,
     }
 )
+"""Producer properties with which the built-in producer writes at least once. librdkafka does with any other."""
+ONCE_KEYS = BUILT_IN_KEYS | {
+    "retries",
+    "retry.backoff.ms",
+    "request.timeout.ms",
+    "delivery.timeout.ms",
+    "max.block.ms",
+    "max.request.size",
+    "transaction.timeout.ms",
+}
 """Producer properties that exactly-once writing honours, or that only tune what it does in its own way."""
-
-
+CLIENT_ID = "kraft-spark"
 TRANSACTION_MS = 300_000
 """So long the driver may take to write a micro-batch. Brokers grant 900,000 by default."""
 
@@ -70,6 +71,7 @@ class SinkOptions:
     exactly_once: bool
     once_id: str
     codec: int
+    """Of the built-in producer."""
     keep_timestamp: bool
     on_difference: str = "fail"
     transaction_ms: int = TRANSACTION_MS
@@ -77,6 +79,10 @@ class SinkOptions:
     """Of all connections."""
     is_login_known: bool = True
     """Whether `security` has the login. One that librdkafka alone knows is left to it."""
+    is_built_in: bool = False
+    """Whether the built-in producer writes at least once, not librdkafka."""
+    client_id: str = CLIENT_ID
+    """Where it does."""
 
 
 def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: bool) -> SinkOptions:
@@ -96,6 +102,7 @@ def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: b
     exactly_once = flag(given, "exactlyOnce", streaming)
     if exactly_once:
         check_exactly_once(kafka)
+    is_built_in = not exactly_once and suits_built_in(kafka)
     security, others = (security_of(kafka), kafka) if exactly_once else parted(kafka)
     return SinkOptions(
         topic=topic,
@@ -106,10 +113,12 @@ def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: b
         bootstrap=kafka["bootstrap.servers"],
         exactly_once=exactly_once,
         once_id=given.get("exactlyonceid", ""),
-        codec=codec_of(kafka) if exactly_once else 0,
+        codec=codec_of(kafka) if exactly_once or is_built_in else 0,
         keep_timestamp=keep_timestamp,
         on_difference=choice(given, "onDifference", ("fail", "keep", "atleastonce"), "fail"),
         transaction_ms=transaction_ms_of(kafka) if exactly_once else TRANSACTION_MS,
+        is_built_in=is_built_in,
+        client_id=kafka.get("client.id", CLIENT_ID),
     )
 
 
@@ -143,6 +152,17 @@ def check_exactly_once(kafka: Mapping[str, str]) -> None:
             "kafka.acks must be all while the sink writes exactly once; set the option exactlyOnce to false "
             "to choose otherwise"
         )
+
+
+def suits_built_in(kafka: Mapping[str, str]) -> bool:
+    """Whether the built-in producer does all that is asked for. Raises ValueError."""
+    return (
+        kafka.keys() <= BUILT_IN_KEYS
+        and kafka.get("acks", "all").strip() in ("all", "-1")
+        and kafka.get("enable.idempotence", "true").strip().lower() == "true"
+        and kafka.get("compression.type", "none").strip().lower() in CODEC_NAMES
+        and only_librdkafka(kafka) is None
+    )
 
 
 def codec_of(kafka: Mapping[str, str]) -> int:

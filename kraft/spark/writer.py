@@ -1,7 +1,7 @@
 """The sinks: rows become records. A stream writes each micro-batch exactly once: its tasks hand their rows to the
 driver, which writes them in one transaction (`batch_commit.py`). A batch write, or a stream with `exactlyOnce` false,
 writes at least once, as the official connector does: a retried task or a replayed micro-batch writes its records
-again.
+again. It sends batches itself (`least_writer.py`), and leaves to librdkafka what only that can do.
 
 Columns: `value` (string or binary, required), `key`, `topic` (or the option `topic`, which wins), `headers`,
 `partition`, and with the option `keepTimestamp` `timestamp`. A task that writes at least
@@ -10,6 +10,7 @@ once ends when every record it wrote is acknowledged.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import repeat
@@ -87,7 +88,7 @@ class Failures:
             raise RuntimeError(self.first)
 
 
-def write_batches(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
+def write_librdkafka(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
     """Produce every row and wait for all acknowledgements. Raises RuntimeError for the first record that was
     refused."""
     producer, failures, count = POOL.get(sink.config), Failures(), 0
@@ -187,6 +188,7 @@ def require_writable(sink: SinkOptions) -> None:
 
 def write_once(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
     """Hand every row of one task of a micro-batch to the driver. Nothing of it is in a topic that others read yet."""
+    from kraft.spark.incoming import incoming
     from kraft.spark.once_writer import OnceWriter
     from kraft.spark.staging import Staging
     from kraft.spark.wire import POOL as WIRES
@@ -197,7 +199,7 @@ def write_once(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
     writer = OnceWriter(cluster, origin.batch, task, sink.codec, staging)
     try:
         for batch in batches:
-            writer.write(list(rows_of(sink, batch)))
+            writer.write(incoming(sink, batch, time.time_ns() // 1_000_000))
             count += batch.num_rows
         return Written(count, origin, writer.finish())
     except BaseException:
@@ -253,9 +255,35 @@ def origin_of_task() -> tuple[BatchOrigin, int]:
     return BatchOrigin(query, int(batch), run or ""), context.partitionId()
 
 
+def write_least(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
+    """Send every row and wait for all acknowledgements. Raises SourceError for a row without a topic, ValueError for
+    one whose partition is not there, WireError, OSError."""
+    from pyspark import TaskContext
+
+    from kraft.spark.incoming import incoming
+    from kraft.spark.least_writer import POOL as SENDERS
+    from kraft.spark.least_writer import LeastWriter
+    from kraft.spark.wire import POOL as WIRES
+
+    context, count = TaskContext.get(), 0
+    cluster = WIRES.get(sink.bootstrap, sink.client_id, sink.security)
+    try:
+        writer = LeastWriter(cluster, 0 if context is None else context.partitionId(), sink.codec)
+        for batch in batches:
+            writer.write(incoming(sink, batch, time.time_ns() // 1_000_000))
+            count += batch.num_rows
+        writer.finish()
+        return Written(count)
+    except BaseException:
+        SENDERS.discard(cluster)
+        WIRES.discard([cluster])
+        raise
+
+
 def write_task(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
     """All rows of one task, once or at least once, as the options say."""
-    written = write_once(sink, batches) if sink.exactly_once else write_batches(sink, batches)
+    write = write_once if sink.exactly_once else write_least if sink.is_built_in else write_librdkafka
+    written = write(sink, batches)
     freeze_imports()
     return written
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import random
 import sys
 
-from kraft.spark import batch_commit, once_writer, sink_transaction
+from kraft.spark import batch_commit, batch_sender, once_writer, row_packer
 from kraft.spark.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch
 from kraft.spark.once_writer import OnceWriter
 from kraft.spark.staging import Staging
 from kraft.spark.wire import WireCluster
+from tests.unit.spark.sink_rows import incoming_rows
 
 PIECE_BYTES = 1000
 
@@ -28,13 +29,14 @@ class TellingStaging(Staging):
 
 def main(bootstrap: str, topic: str, batch: str, rows: str) -> None:
     # Everything is staged, and written piece by piece.
-    once_writer.BATCH_BYTES = once_writer.INLINE_BYTES_MAX = once_writer.STAGE_BYTES = PIECE_BYTES
-    sink_transaction.ROUND_BYTES = 1
+    row_packer.BATCH_BYTES = once_writer.INLINE_BYTES_MAX = once_writer.STAGE_BYTES = PIECE_BYTES
+    batch_sender.ROUND_BYTES = 1
     batch_commit.Staging = TellingStaging  # type: ignore[misc]
     sink, wires = SinkIdentity("query", topic, ""), WireCluster(bootstrap)
     numbers = random.SystemRandom().sample(range(int(rows)), int(rows))
     writer = OnceWriter(wires, int(batch), 0, 0, Staging(wires, sink.staging_topic))
-    writer.write([(topic, b"key-%d" % n, b"%d:%d" % (int(batch), n), None, None, None) for n in numbers])
+    rows = [(topic, b"key-%d" % n, b"%d:%d" % (int(batch), n), None, None, None) for n in numbers]
+    writer.write(incoming_rows(rows))
     parcels = writer.finish()
     print("handed on", flush=True)
     commit_batch(wires, sink, BatchOrigin("query", int(batch), ""), parcels, CommitRules(60_000, "fail", False))

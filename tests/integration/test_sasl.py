@@ -237,6 +237,7 @@ def test_the_sink_of_spark_logs_in_and_has_its_topic_made(secured: Secured, mech
     from kraft.spark.staging import Staging
     from kraft.spark.wire import WireCluster, WireError
     from kraft.spark.wire_security import security_of
+    from tests.unit.spark.sink_rows import incoming_rows
 
     user, topic = ("alice" if mechanism == "PLAIN" else "spark"), f"made-for-{mechanism}"
     if mechanism != "PLAIN":
@@ -256,7 +257,7 @@ def test_the_sink_of_spark_logs_in_and_has_its_topic_made(secured: Secured, mech
         wires, sink = cluster(password), SinkIdentity("query", topic, "")
         try:
             writer = OnceWriter(wires, 0, 0, 0, Staging(wires, sink.staging_topic))
-            writer.write([(topic, None, b"%d" % number, 0, None, None) for number in range(10)])
+            writer.write(incoming_rows([(topic, None, b"%d" % number, 0, None, None) for number in range(10)]))
             rules = CommitRules(60_000, "fail", once_a_run=False)
             return commit_batch(wires, sink, BatchOrigin("query", 0, ""), writer.finish(), rules)
         finally:

@@ -372,20 +372,27 @@ def wait_until_gone(cluster: Cluster, topic: str) -> None:
 # -- sinks
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    ("name", "source", "options"),
+    [
+        ("kraft", "kraft", {}),
+        ("lz4", "kraft", {"kafka.compression.type": "lz4"}),
+        ("librdkafka", "kraft", {"kafka.delivery.timeout.ms": "60000"}),
+        ("official", "kafka", {}),
+    ],
+)
 def test_a_frame_becomes_records_with_keys_headers_and_partitions(
-    spark: SparkSession, cluster: Cluster, source: str
+    spark: SparkSession, cluster: Cluster, name: str, source: str, options: dict[str, str]
 ) -> None:
-    topic = cluster.create(f"sink-{source}", 3)
+    topic = cluster.create(f"sink-{name}", 3)
     frame = spark.sql(
         """SELECT * FROM VALUES
         (CAST('k1' AS BINARY), CAST('v1' AS BINARY), 2, array(named_struct('key', 'h', 'value', CAST('x' AS BINARY)))),
         (CAST('k2' AS BINARY), NULL, NULL, NULL),
         (NULL, CAST('v3' AS BINARY), 0, NULL) AS t(key, value, partition, headers)"""
     )
-    frame.write.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", topic).mode(
-        "append"
-    ).save()
+    writer = frame.write.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", topic)
+    writer.options(**options).mode("append").save()
     rows = sorted(plain_rows(cluster, topic, 3), key=str)
     assert [(row[0], row[1], row[5]) for row in rows] == [
         (None, b"v3", None),

@@ -12,16 +12,18 @@ import pytest
 from confluent_kafka import Consumer
 
 from jepsen.spark.spark_logs import read_to_the_end
-from kraft.spark import committed_batches, once_writer
+from kraft.spark import committed_batches, row_packer
 from kraft.spark.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch, outgoing
+from kraft.spark.batch_sender import Outgoing
 from kraft.spark.errors import SourceError
 from kraft.spark.log_reading import committed
 from kraft.spark.once_writer import OnceWriter
 from kraft.spark.parcel import Parcel
-from kraft.spark.sink_transaction import Outgoing, SinkTransaction
+from kraft.spark.sink_transaction import SinkTransaction
 from kraft.spark.staging import Staging
 from kraft.spark.wire import WireCluster, WireError
 from tests.integration.clusters import Cluster
+from tests.unit.spark.sink_rows import incoming_rows
 
 Rows = list[tuple[Any, ...]]
 TIMEOUT_MS = 60_000
@@ -47,7 +49,7 @@ def rows_of(topic: str, numbers: range) -> Rows:
 def attempt(wires: WireCluster, topic: str, rows: Rows, *, batch: int = 0, task: int = 0, codec: int = 0) -> OnceWriter:
     """One attempt at a task, whose rows are handed on."""
     writer = OnceWriter(wires, batch, task, codec, Staging(wires, sink_of(topic).staging_topic))
-    writer.write(rows)
+    writer.write(incoming_rows(rows))
     return writer
 
 
@@ -95,8 +97,8 @@ def test_attempts_that_overlap_with_other_orders_leave_the_rows_of_the_chosen_on
     other = random.Random(1).sample(rows, len(rows))
     zombie_wires = WireCluster(cluster.bootstrap)
     zombie, successor = attempt(zombie_wires, topic, rows[:100]), attempt(wires, topic, other[:100])
-    zombie.write(rows[100:150])
-    successor.write(other[100:])
+    zombie.write(incoming_rows(rows[100:150]))
+    successor.write(incoming_rows(other[100:]))
     parcels = successor.finish()
     zombie.finish()
     zombie_wires.close()
@@ -242,8 +244,8 @@ def test_records_arrive_whole(cluster: Cluster, wires: WireCluster) -> None:
     topic = cluster.create("whole", 4)
     headers = [("a", b"1"), ("ü", None), ("a", b"")]
     odd = [
-        (topic, None, None, 2, headers, 1_700_000_000_123),
-        (topic, b"", b"", 2, None, 1_600_000_000_000),
+        (topic, None, None, 2, headers, 1_700_000_000_123_000),
+        (topic, b"", b"", 2, None, 1_600_000_000_000_999),
         (topic, "text", "text", 2, [], None),
     ]
     commit(wires, topic, attempt(wires, topic, odd).finish())
@@ -268,7 +270,7 @@ def test_a_topic_that_takes_only_small_batches_gets_them(cluster: Cluster, wires
 
 
 def test_rows_without_a_key_are_spread(cluster: Cluster, wires: WireCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(once_writer.Placement, "BLOCK", 10)
+    monkeypatch.setattr(row_packer.Placement, "BLOCK", 10)
     topic = cluster.create("spread", 4)
     rows = [(topic, None, b"%d" % number, None, None, None) for number in range(40)]
     parcels = attempt(wires, topic, rows).finish()

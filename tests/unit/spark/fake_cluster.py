@@ -17,7 +17,8 @@ class FakeCluster(MemoryBroker):
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **topics: int) -> None:
         super().__init__(0, {0: "h"}, {name: [FakePartition() for _ in range(count)] for name, count in topics.items()})
         self.opened: list[FakeSocket] = []
-        self.clock = FakeClock(monkeypatch, "wire", "once_writer", "sink_transaction", "internal_topics", "log_reading")
+        timed = ("wire", "row_packer", "sink_transaction", "batch_sender", "internal_topics", "log_reading")
+        self.clock = FakeClock(monkeypatch, *timed)
         monkeypatch.setattr("kraft.spark.wire.socket.create_connection", self.connect)
 
     def connect(self, *_: Any) -> FakeSocket:

@@ -113,6 +113,7 @@ class MemoryBroker:
         self.makes_topics = False
         self.produced: Counter[str] = Counter()
         self.coordinator_codes: list[int] = [0] * 20  # Of answers as a transactions' coordinator, the last one first.
+        self.idempotent_producers = 0  # How many ids it has given out.
         self.created: list[Any] = []
         self.create_code = 0
         self.ended: list[bool] = []
@@ -164,7 +165,10 @@ class MemoryBroker:
         self.created.append(wanted)
         return CreateTopicsResponse(topics=[CreatableTopicResult(name=wanted.name, error_code=self.create_code)])
 
-    def on_initproducerid(self, _: Any) -> Any:
+    def on_initproducerid(self, request: Any) -> Any:
+        if request.transactional_id is None:
+            self.idempotent_producers += 1
+            return InitProducerIdResponse(producer_id=100 + self.idempotent_producers, producer_epoch=0)
         return InitProducerIdResponse(error_code=self.coordinator_codes.pop(), producer_id=7, producer_epoch=1)
 
     def on_addpartitionstotxn(self, request: Any) -> Any:

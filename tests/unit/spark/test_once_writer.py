@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from kraft.client.partitioner import partition_for_key
 from kraft.protocol.records.record_batch import RecordBatch
-from kraft.spark import once_writer
+from kraft.spark import once_writer, row_packer
 from kraft.spark.errors import SourceError
-from kraft.spark.once_writer import OnceWriter, partitions_of
+from kraft.spark.once_writer import OnceWriter
 from kraft.spark.parcel import Parcel, Place
 from kraft.spark.wire import WireCluster, WireError
 from tests.unit.spark.fake_cluster import FakeCluster
+from tests.unit.spark.sink_rows import incoming_rows
 
 
 class MemoryStaging:
@@ -50,7 +49,7 @@ def test_few_rows_go_to_the_driver_as_they_are(monkeypatch: pytest.MonkeyPatch) 
     FakeCluster(monkeypatch, a=1, b=1)
     staging = MemoryStaging()
     writer = attempt(staging)
-    writer.write(rows("a", b"1", b"2") + rows("b", b"3"))
+    writer.write(incoming_rows(rows("a", b"1", b"2") + rows("b", b"3")))
     found = writer.finish()
     assert [(each.topic, each.partition, each.rows, values(each)) for each in found] == [
         ("a", 0, 2, [b"1", b"2"]),
@@ -64,7 +63,7 @@ def test_many_rows_are_staged_in_their_order(monkeypatch: pytest.MonkeyPatch) ->
     staging, sent = MemoryStaging(), [b"%d" % number + b"x" * (200 << 10) for number in range(30)]
     writer = attempt(staging)
     for value in sent:
-        writer.write(rows("a", value))
+        writer.write(incoming_rows(rows("a", value)))
     found = writer.finish()
     assert [value for each in found for value in values(each, staging)] == sent
     assert sum(len(each.data or b"") for each in found) < once_writer.STAGE_BYTES
@@ -73,35 +72,30 @@ def test_many_rows_are_staged_in_their_order(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_rows_of_many_partitions_are_packed_before_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(monkeypatch, a=100)
-    monkeypatch.setattr(once_writer, "PENDING_BYTES_MAX", 1000)
+    monkeypatch.setattr(row_packer, "PENDING_BYTES_MAX", 1000)
     writer = attempt()
-    writer.write([("a", None, b"v" * 100, number % 100, None, None) for number in range(50)])
-    assert writer.pending_bytes < 1000
+    writer.write(incoming_rows([("a", None, b"v" * 100, number % 100, None, None) for number in range(50)]))
+    assert writer.packer.pending_bytes < 1000
     assert sum(each.rows for each in writer.finish()) == 50
 
 
 def test_a_row_without_a_topic_and_one_for_no_partition_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(monkeypatch, a=2)
     with pytest.raises(SourceError, match="KAFKA_NULL_TOPIC_IN_DATA"):
-        attempt().write(rows(None, b"1"))
+        attempt().write(incoming_rows(rows(None, b"1")))
     for wrong in (2, -1):
         with pytest.raises(ValueError, match=r"not in the range \[0\.\.\.2\)"):
-            attempt().write([("a", None, b"1", wrong, None, None)])
+            attempt().write(incoming_rows([("a", None, b"1", wrong, None, None)]))
 
 
 def test_a_topic_that_is_not_there_is_waited_for_a_little_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(monkeypatch)
     with pytest.raises(WireError, match="UNKNOWN_TOPIC_OR_PARTITION"):
-        attempt().write(rows("a", b"1"))
+        attempt().write(incoming_rows(rows("a", b"1")))
 
 
 def test_a_topic_that_is_not_there_is_made_by_nodes_that_do_so(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(monkeypatch).makes_topics = True
     writer = attempt()
-    writer.write(rows("a", b"1"))
+    writer.write(incoming_rows(rows("a", b"1")))
     assert [each.rows for each in writer.finish()] == [1]
-
-
-def test_keys_are_placed_as_java_clients_place_them() -> None:
-    keys = [bytes([number % 7]) * (number % 9) for number in range(200)]
-    assert np.array_equal(partitions_of(keys, 6), [partition_for_key(key, 6) for key in keys])

@@ -7,11 +7,12 @@ import pytest
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.compression import CODEC_NAMES
 from kraft.protocol.records.record_batch import RecordBatch, batches
-from kraft.spark import sink_transaction
+from kraft.spark import batch_sender
 from kraft.spark.batch_encoder import Row
+from kraft.spark.batch_sender import Outgoing, rounds
 from kraft.spark.errors import SourceError
 from kraft.spark.parcel import crc_of, halves, packed, stamped
-from kraft.spark.sink_transaction import Outgoing, SinkTransaction, missing_api, rounds
+from kraft.spark.sink_transaction import SinkTransaction, missing_api
 from kraft.spark.wire import WireCluster, WireError
 from tests.unit.spark.fake_cluster import FakeCluster
 
@@ -59,7 +60,7 @@ def test_a_connection_that_breaks_is_made_anew(monkeypatch: pytest.MonkeyPatch) 
     assert cluster.topics["a"][0].values() == [b"1", b"2"]
 
 
-@pytest.mark.parametrize("code", sorted(sink_transaction.FENCED))
+@pytest.mark.parametrize("code", sorted(batch_sender.FENCED))
 def test_one_that_was_taken_over_is_told(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     cluster = FakeCluster(monkeypatch, a=1)
     cluster.refuse["a", 1] = code
@@ -122,7 +123,7 @@ def test_a_cluster_without_transactions_is_known_by_what_it_serves(monkeypatch: 
 
 
 def test_rows_are_taken_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sink_transaction, "ROUND_BYTES", 5)
+    monkeypatch.setattr(batch_sender, "ROUND_BYTES", 5)
     sent = [Outgoing("a", 0, b"xyz") for _ in range(5)]
     assert [len(chunk) for chunk in rounds(sent)] == [2, 2, 1]
 

@@ -1,0 +1,49 @@
+"""Which producer a sink that writes at least once has."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from kraft.spark.sink_options import SinkOptions, sink_options
+
+SCHEMA = StructType([StructField("value", BinaryType())])
+
+
+def checked(streaming: bool = False, **kafka: str) -> SinkOptions:
+    given = {f"kafka.{name.replace('_', '.')}": value for name, value in kafka.items()}
+    return sink_options({"kafka.bootstrap.servers": "h:1", "topic": "t", **given}, SCHEMA, streaming=streaming)
+
+
+@pytest.mark.parametrize(
+    "kafka",
+    [
+        {},
+        {"acks": " -1", "linger_ms": "50", "batch_size": "9", "enable_idempotence": "True"},
+        {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_username": "u", "sasl_password": "p"},
+    ],
+)
+def test_the_built_in_producer_writes_where_it_does_all_that_is_asked_for(kafka: dict[str, str]) -> None:
+    assert checked(**kafka).is_built_in
+
+
+@pytest.mark.parametrize(
+    "kafka",
+    [
+        {"acks": "1"},
+        {"enable_idempotence": "false", "acks": "all"},
+        {"partitioner": "consistent"},
+        {"delivery_timeout_ms": "1000"},
+        {"max_request_size": "100"},
+        {"compression_type": "inherit"},
+        {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"},
+    ],
+)
+def test_librdkafka_writes_where_something_else_is_asked_for(kafka: dict[str, str]) -> None:
+    assert not checked(**kafka).is_built_in
+
+
+def test_codec_and_client_id_are_those_of_the_properties() -> None:
+    found = checked(compression_type="lz4", client_id="mine")
+    assert (found.is_built_in, found.codec, found.client_id) == (True, 3, "mine")
+    assert not checked(streaming=True).is_built_in
