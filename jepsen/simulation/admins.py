@@ -62,42 +62,45 @@ class Mover:
     async def run(self) -> None:
         chance = self._session.chance
         while not self.stopping.is_set():
-            topic, index = chance.choice(self._places)
+            place = chance.choice(self._places)
             try:
                 if chance.random() < 0.5:
-                    await self._elect(topic, index)
+                    await elect(self._session, place)
                 else:
-                    await self._reassign(
-                        topic, index, None if chance.random() < 0.2 else chance.sample(self._brokers, REPLICAS)
-                    )
+                    replicas = None if chance.random() < 0.2 else chance.sample(self._brokers, REPLICAS)
+                    await reassign(self._session, place, replicas)
             except Unanswered:
                 await self._session.pause(0.5)
             await self._session.pause(4.0)
         self._session.close()
 
-    async def _reassign(self, topic: str, index: int, replicas: list[int] | None) -> None:
-        moved = ReassignableTopic(
-            name=topic, partitions=[ReassignablePartition(partition_index=index, replicas=replicas)]
-        )
-        response = await self._session.call(AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=[moved]), 0, 1)
-        codes = [
-            response.error_code,
-            *(partition.error_code for topic in response.responses for partition in topic.partitions),
-        ]
-        _only(codes, MOVES_PASS, "AlterPartitionReassignments")
 
-    async def _elect(self, topic: str, index: int) -> None:
-        request = ElectLeadersRequest(
-            election_type=PREFERRED,
-            topic_partitions=[TopicPartitions(topic=topic, partitions=[index])],
-            timeout_ms=5000,
-        )
-        response = await self._session.call(request, 0, 2)
-        codes = [
-            response.error_code,
-            *(result.error_code for each in response.replica_election_results for result in each.partition_result),
-        ]
-        _only(codes, ELECTIONS_PASS, "ElectLeaders")
+async def reassign(session: Session, place: Partition, replicas: list[int] | None) -> None:
+    """Ask for other replicas, or the same in another order; None cancels what is under way. Raises Unanswered."""
+    topic, index = place
+    moved = ReassignableTopic(name=topic, partitions=[ReassignablePartition(partition_index=index, replicas=replicas)])
+    response = await session.call(AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=[moved]), 0, 1)
+    codes = [
+        response.error_code,
+        *(partition.error_code for topic in response.responses for partition in topic.partitions),
+    ]
+    _only(codes, MOVES_PASS, "AlterPartitionReassignments")
+
+
+async def elect(session: Session, place: Partition) -> None:
+    """Ask for the preferred leader. Raises Unanswered."""
+    topic, index = place
+    request = ElectLeadersRequest(
+        election_type=PREFERRED,
+        topic_partitions=[TopicPartitions(topic=topic, partitions=[index])],
+        timeout_ms=5000,
+    )
+    response = await session.call(request, 0, 2)
+    codes = [
+        response.error_code,
+        *(result.error_code for each in response.replica_election_results for result in each.partition_result),
+    ]
+    _only(codes, ELECTIONS_PASS, "ElectLeaders")
 
 
 class Deleter:

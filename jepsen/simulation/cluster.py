@@ -8,9 +8,9 @@ time. In the end what was acknowledged is where it was acknowledged, and the rep
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -26,7 +26,9 @@ from jepsen.simulation.faults import CLIENTS, SURE
 from jepsen.simulation.incarnation_clients import IncarnationReader
 from jepsen.simulation.incarnations import NAME, WIRE, Incarnation
 from jepsen.simulation.leftovers import leftovers
+from jepsen.simulation.lost_answers import LostAnswers
 from jepsen.simulation.members import Member
+from jepsen.simulation.missed_epochs import MissedEpochs
 from jepsen.simulation.observer import DATA_LEADER, ROLES, Observer
 from jepsen.simulation.pipelines import PipeliningProducer
 from jepsen.simulation.producers import Producer
@@ -108,6 +110,7 @@ Client = (
     | VoterChanger
     | Transactor
     | FeatureRaiser
+    | MissedEpochs
 )
 
 
@@ -133,7 +136,18 @@ class ClusterRun(SimulatedRun):
         directories = partial(self.layout.directories, two_disks=self.two_disks)
         self.scene = Scene(self.universe, self.layout.nodes, self.stop_node, directories, self.observer.is_spare)
         self.ambush = Ambush(self.scene, self.recorder, self.observer, self.nodes, self.universe.stream("ambush"))
-        self.universe.on_log = self.ambush.heard
+        self.lost_answers = LostAnswers(
+            self.scene, self.recorder, self.observer, self.nodes, self.universe.stream("lost answers")
+        )
+        self.missed_epochs = MissedEpochs(
+            self.scene,
+            self.recorder,
+            self.observer,
+            self.session("missed epochs"),
+            (*MOVED, *PIPED),
+            self.universe.stream("missed epochs"),
+        )
+        self.universe.on_log = self._heard
         self.recorder.is_deposed = self.observer.is_deposed
         self.recorder.leads_no_more = self.observer.leads_no_more
         self.remaker = TopicRemaker(
@@ -181,9 +195,9 @@ class ClusterRun(SimulatedRun):
                 await universe.sleep(CALM_SECONDS)
                 await self._until_acknowledged(lambda: self.acknowledged_between("calm", "chaos"), 1)
                 self.recorder.phase("chaos")
-                self.ambush.armed = True
+                self._arm(armed=True)
                 await self.fate.strike(self.scene, self.recorder, CHAOS_SECONDS, self.observer.roles)
-                self.ambush.armed = False
+                self._arm(armed=False)
                 await self._make_up()
                 self.fate.heal(self.scene, self.recorder)
                 self._healed = len(self.recorder.history.operations)
@@ -199,6 +213,13 @@ class ClusterRun(SimulatedRun):
             await self._see_leftovers()
             self.end(node_nursery)
         self.leader_changes = self._leader_changes_seen()
+
+    def _arm(self, *, armed: bool) -> None:
+        self.ambush.armed = self.lost_answers.armed = self.missed_epochs.armed = armed
+
+    def _heard(self, name: str, line: Mapping[str, Any]) -> None:
+        self.ambush.heard(name, line)
+        self.lost_answers.heard(name, line)
 
     def made_anew(self) -> int:
         begins = {phase.name: phase.began for phase in self.recorder.history.of(Phase)}
@@ -325,7 +346,7 @@ class ClusterRun(SimulatedRun):
             Deleter(self.session("deleter"), recorder, TRIMMED),
             Mover(self.session(f"{NAME} mover"), (WIRE,), self.layout.brokers),
         ]
-        clients += self._transaction_clients()
+        clients += [*self._transaction_clients(), self.missed_epochs]
         if self.layout.dynamic:
             clients.append(VoterChanger(self.session("voters"), self.layout))
         self.consumer_members = [

@@ -20,6 +20,7 @@ from kraft.server.node import Node
 from kraft.world.simulated import Universe
 
 if TYPE_CHECKING:
+    from kraft.metadata.image.partition_registration import PartitionRegistration
     from kraft.metadata.image.topics_image import TopicImage
     from kraft.replication.partition import Partition as Replica
 
@@ -86,6 +87,13 @@ class Observer:
             if int(name) in each.replicas
         ]
         return all(any(str(member) in living for member in each.isr) for each in partitions)
+
+    def registration(self, place: Partition) -> PartitionRegistration | None:
+        """The partition as the newest image of the living nodes has it."""
+        loaders = [node.shared.loader for _, node in self.living()]
+        newest = max(loaders, key=lambda loader: loader.offset, default=None)
+        topic = newest.image.topics.by_name(place[0]) if newest is not None else None
+        return topic.partitions.get(place[1]) if topic is not None else None
 
     def is_deposed(self, host: str, group: str) -> bool:
         """Whether the node at `host` knows an older leader epoch of the group's offsets partition than some living

@@ -21,7 +21,6 @@ from jepsen.simulation.observer import Observer
 from jepsen.simulation.run import SimulatedRun
 from jepsen.simulation.session import TRY_AGAIN, Refused, RoamingSession, Unanswered
 from jepsen.simulation.topic_makers import create_topic
-from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.builder import Record, build_batch
@@ -154,7 +153,7 @@ class PowerRun(SimulatedRun):
         session.close()
 
     def _holders(self, place: Partition, end: int) -> tuple[str, ...]:
-        registration = self._registration(place)
+        registration = self._observer.registration(place)
         if registration is None:
             return ()
         held = self._observer.replicas(place)
@@ -163,13 +162,6 @@ class PowerRun(SimulatedRun):
             for name, replica in sorted(held.items())
             if int(name) in registration.isr and replica.log.log_end_offset >= end
         )
-
-    def _registration(self, place: Partition) -> PartitionRegistration | None:
-        """As the newest image of the living nodes has it."""
-        loaders = [node.shared.loader for _, node in self._observer.living()]
-        newest = max(loaders, key=lambda loader: loader.offset, default=None)
-        topic = newest.image.topics.by_name(place[0]) if newest is not None else None
-        return topic.partitions[place[1]] if topic is not None else None
 
     # Faults
 

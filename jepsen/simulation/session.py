@@ -59,6 +59,8 @@ class Session:
         self._host = host
         self._port = port
         self._connection: ClientConnection | None = None
+        self.request_seconds = REQUEST_SECONDS
+        """How long one call waits for its answer."""
         self.topic_id: bytes | None = None
         """Whose leaders it wants to know where several topics have one name by turns: leader and epoch of another
         are nothing to go by."""
@@ -68,7 +70,7 @@ class Session:
         try:
             connection = await self._connected()
             version = self._version(connection, request, low, high)
-            return await connection.call(request, version=version, timeout=REQUEST_SECONDS)
+            return await connection.call(request, version=version, timeout=self.request_seconds)
         except (Disconnected, TimeoutError) as problem:
             self._disconnect()
             raise Unanswered(str(problem)) from problem

@@ -19,6 +19,8 @@ from kraft.protocol.records.record_batch import batches
 VERSIONS: Final = (9, 12)
 """With leader epochs, and by topic name."""
 MAX_WAIT_MS: Final = 100
+FETCH_SECONDS: Final = 4.0
+"""Hosts are asked one after the other: with half-open connections to all five it gets around within 20 seconds."""
 PARTITION_BYTES: Final = 1 << 20
 PAUSE_SECONDS_MAX: Final = 0.3
 REWIND_RATE: Final = 0.01
@@ -73,7 +75,9 @@ class SessionReader:
         wanted = {place: (self._positions[place], epoch) for place, epoch in epochs.items()}
         began = self._recorder.now()
         try:
-            response = await self._session.session_to(host).call(self._request(fetching, wanted), *VERSIONS)
+            session = self._session.session_to(host)
+            session.request_seconds = FETCH_SECONDS
+            response = await session.call(self._request(fetching, wanted), *VERSIONS)
         except Unanswered:
             fetching.begin_anew()
             self._session.forget(wanted)

@@ -12,8 +12,9 @@ and again (tests/properties/restarted_log.py), one of a coordinator's load on lo
 (tests/properties/coordinator_load.py), one of its batches on logs that end anywhere
 (tests/properties/whole_operations.py), one of what the controller does about lost logs on clusters whose power fails
 (jepsen/simulation/power.py), one of a consumer group on lives of groups whose members change the protocol
-(tests/properties/migrating_group.py); on clusters if those do not show it. A mutant that is not reached, or
-not caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
+(tests/properties/migrating_group.py); on clusters if those do not show it. A mutant that is
+not caught is a failure, and the checker or the workload has to improve; one whose line never runs says nothing of the
+checker, and is told as an error of the workload; one whose patch no longer applies is an error, too.
 
 The last line says how many were caught, and how many seeds that took in the median.
 """
@@ -221,10 +222,9 @@ def describe(verdict: Verdict) -> str:
     name = verdict.mutant.name
     if verdict.caught:
         return f"{name}: caught by seed number {verdict.seeds}: {verdict.finding[:200]}"
-    return (
-        f"{name}: {'not caught' if verdict.reached else 'not even reached'} with {verdict.seeds} seeds "
-        f"({verdict.mutant.why})"
-    )
+    if not verdict.reached:
+        return f"{name}: error of the workload, the line never ran in {verdict.seeds} seeds ({verdict.mutant.why})"
+    return f"{name}: not caught with {verdict.seeds} seeds ({verdict.mutant.why})"
 
 
 def main() -> int:
@@ -243,7 +243,9 @@ def main() -> int:
         found.append(verdict)
     caught = [verdict for verdict in found if verdict.caught]
     median = statistics.median(verdict.seeds for verdict in caught) if caught else 0
-    print(f"mutants: {len(caught)}/{len(found)} caught, median {median:g} seeds")
+    unreached = sum(not verdict.reached for verdict in found)
+    errors = f", {unreached} never reached by the workload" if unreached else ""
+    print(f"mutants: {len(caught)}/{len(found)} caught{errors}, median {median:g} seeds")
     return 0 if len(caught) == len(found) else 1
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from jepsen.simulate import run_elsewhere
 from tests.capabilities import require_capability
-from tests.mutants.hunt import ROOT, Hunter, Mutant, changed_line, make_tree, read_mutants
+from tests.mutants.hunt import ROOT, Hunter, Mutant, Verdict, changed_line, describe, make_tree, read_mutants
 
 MUTANTS = read_mutants()
 MUTANTS_LEAST = 14
@@ -80,6 +80,11 @@ def test_a_defect_of_a_part_is_shown_by_the_law_of_that_part(name: str, finding:
     verdict = Hunter([], tmp_path).hunt(mutant)
     assert verdict.caught
     assert verdict.finding.startswith(finding)
+
+
+def test_a_line_that_never_ran_is_an_error_of_the_workload() -> None:
+    assert "error of the workload" in describe(Verdict(MUTANTS[0], reached=False, seeds=60, finding=""))
+    assert "not caught with 60 seeds" in describe(Verdict(MUTANTS[0], reached=True, seeds=60, finding=""))
 
 
 def test_a_patch_that_does_not_apply_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,8 @@ class Internet:
         """By kind of fault, source and target of the packet: how often it did something."""
         self._hosts: dict[str, Host] = {}
         self._cuts: dict[tuple[str, str], None] = {}
+        self._mutes: dict[tuple[str, int, str], None] = {}
+        """(source, its port, target) of connections on which nothing comes back."""
         self._connections = 0
 
     def add_host(self, name: str) -> Host:
@@ -124,11 +126,15 @@ class Internet:
             if other != name:
                 self.cut(name, other)
 
+    def mute(self, source: str, port: int, target: str) -> None:
+        """Answers from `port` of `source` do not reach `target`; all else does."""
+        self._mutes[source, port, target] = None
+
     def heal(self, source: str | None = None, target: str | None = None) -> None:
-        """Undo cuts: all of them, those of one host, or those between two."""
-        for pair in list(self._cuts):
-            if all(name in pair for name in (source, target) if name is not None):
-                del self._cuts[pair]
+        """Undo cuts and mutes: all of them, those of one host, or those between two."""
+        named = [name for name in (source, target) if name is not None]
+        self._cuts = {pair: None for pair in self._cuts if not all(name in pair for name in named)}
+        self._mutes = {ends: None for ends in self._mutes if not all(name in ends for name in named)}
 
     def forget(self, host: Host) -> None:
         for stream in host.streams:
@@ -146,6 +152,13 @@ class Internet:
             for (what, *ends), count in self._bites.items()
             if what == kind and all(host in ends for host in hosts)
         )
+
+    def is_muted(self, source: Host, port: int, target: Host) -> bool:
+        """Whether what `source` sends from `port` now is held back."""
+        if not self._mutes or (source.name, port, target.name) not in self._mutes:
+            return False
+        self.bite("cut", source, target)
+        return True
 
     def passes(self, source: Host, target: Host) -> bool:
         """Whether a packet that leaves `source` now reaches `target`."""

@@ -72,7 +72,8 @@ class Pipe:
             self._packets.clear()
         if not self._packets:
             return  # They were dropped meanwhile.
-        if not self._internet.passes(self.source, self.target):
+        internet, port = self._internet, self.writer.local[1]
+        if not internet.passes(self.source, self.target) or internet.is_muted(self.source, port, self.target):
             time.call_after(self._pause, self._arrive)
             self._pause = min(self._pause * 2, RETRY_SECONDS_MAX)
             return

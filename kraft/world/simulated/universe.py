@@ -270,6 +270,11 @@ class Universe:
         self._fate("cut", source, target, both_ways)
         self.internet.cut(self.host(source).name, self.host(target).name, both_ways=both_ways)
 
+    def mute(self, source: int | str, port: int, target: int | str) -> None:
+        """What `source` answers at `port` does not reach `target` until the two are healed."""
+        self._fate("mute", source, port, target)
+        self.internet.mute(self.host(source).name, port, self.host(target).name)
+
     def isolate(self, name: int | str) -> None:
         self._fate("isolate", name)
         self.internet.isolate(self.host(name).name)

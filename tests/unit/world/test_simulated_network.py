@@ -81,6 +81,32 @@ def test_a_one_way_cut_lets_the_other_way_through() -> None:
     simulate(fate)
 
 
+def test_a_muted_port_takes_requests_and_its_answers_come_when_it_is_healed() -> None:
+    async def fate(universe: Universe) -> None:
+        near, far, _ = await joined(universe)
+        universe.mute(2, PORT, 1)
+        await near.send_all([b"asked"])
+        await far.send_all([b"told"])
+        await universe.sleep(10)
+        assert await receive_exactly(far, 5) == b"asked"
+        assert received(near) is None
+        universe.internet.heal("node-1", "node-2")
+        await universe.sleep(3)
+        assert await receive_exactly(near, 4) == b"told"
+
+    simulate(fate)
+
+
+def test_a_muted_port_does_not_hold_back_what_its_host_asks() -> None:
+    async def fate(universe: Universe) -> None:
+        near, far, _ = await joined(universe)
+        universe.mute(1, PORT, 2)
+        await near.send_all([b"asked"])
+        assert await receive_exactly(far, 5) == b"asked"
+
+    simulate(fate)
+
+
 def test_a_sender_whose_acknowledgements_are_cut_runs_out_of_window() -> None:
     async def fate(universe: Universe) -> None:
         near, far, _ = await joined(universe)
