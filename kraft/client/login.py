@@ -35,7 +35,9 @@ async def log_in(connection: ClientConnection, login: Login, world: World) -> in
             raise LoginFailed(f"the node does not serve the SASL mechanism {login.mechanism}, but {served}")
         if login.mechanism == PLAIN:
             return (await _say(connection, plain_message(login.username, login.password))).session_lifetime_ms
-        scram = ScramClient(MECHANISMS[login.mechanism], login.username, new_nonce(world.random))
+        scram = ScramClient(
+            MECHANISMS[login.mechanism], login.username, new_nonce(world.random), by_token=login.by_token
+        )
         challenge = scram.challenge(bytes((await _say(connection, scram.first())).auth_bytes))
         salted = await world.threads.run(scram.salt, login.password, challenge)
         last = await _say(connection, scram.final(salted))

@@ -38,6 +38,10 @@ class ControllerSettings:
     leader_imbalance_check_interval_ms: int = 300_000
     unclean_leader_election_interval_ms: int = 300_000  # unclean.leader.election.interval.ms
     unclean_recovery_timeout_ms: int = 300_000  # kraft.unclean.recovery.timeout.ms
+    delegation_token_secret_key: str | None = field(default=None, repr=False)  # delegation.token.secret.key
+    delegation_token_max_lifetime_ms: int = 604_800_000  # delegation.token.max.lifetime.ms
+    delegation_token_expiry_time_ms: int = 86_400_000  # delegation.token.expiry.time.ms
+    delegation_token_expiry_check_interval_ms: int = 3_600_000  # delegation.token.expiry.check.interval.ms
     # inter.broker.listener.name: where brokers are asked; their first listener where they have none of that name
     inter_broker_listener_name: str = ""
     probe_timeout_ms: int = 1_000  # How long a connect to a broker that seems dead may take before it proves nothing.

@@ -17,6 +17,7 @@ from kraft.common.set_aside import SetAside
 from kraft.controller.controller_term import ControllerTerm
 from kraft.controller.controller_view import ControllerSettings
 from kraft.controller.controller_writes import ControllerWrites, Operation
+from kraft.controller.delegation_token_control import sweep_expired
 from kraft.controller.replication_control import broker_duties, elect_leaders
 from kraft.controller.unclean.leaderless_watch import LOOK_SECONDS
 from kraft.protocol.error_codes import ErrorCode
@@ -70,6 +71,11 @@ class PeriodicWork:
                 "balance leaders",
                 settings.leader_imbalance_check_interval_ms / 1000,
                 lambda: self._pass_until_done(elect_leaders.balance_leaders),
+            ),
+            (
+                "remove expired delegation tokens",
+                settings.delegation_token_expiry_check_interval_ms / 1000,
+                lambda: self._pass_until_done(lambda view: sweep_expired(view, self._clock.wall_ms())),
             ),
             ("take brokers out of duty", broker_duties.STEP_SECONDS, self._take_out_of_duty),
             ("look for leaders", LOOK_SECONDS, lambda: self._term().leaderless.look()),

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from kraft.common.errors import ApiError
+from kraft.common.ids import uuid_to_text
 from kraft.controller import (
     acl_control,
     broker_heartbeat,
     client_quota_control,
     cluster_control,
     configuration_control,
+    delegation_token_control,
     feature_control,
     producer_ids_control,
     scram_control,
@@ -57,6 +59,8 @@ from kraft.protocol.messages.controller_registration_request import ControllerRe
 from kraft.protocol.messages.controller_registration_response import ControllerRegistrationResponse
 from kraft.protocol.messages.create_acls_request import CreateAclsRequest
 from kraft.protocol.messages.create_acls_response import CreateAclsResponse
+from kraft.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from kraft.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
@@ -67,10 +71,14 @@ from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse
+from kraft.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
+from kraft.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kraft.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
+from kraft.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
@@ -125,6 +133,43 @@ class QuorumController(ActiveController):
         self, request: AlterUserScramCredentialsRequest, context: ControllerRequestContext
     ) -> AlterUserScramCredentialsResponse:
         return await self._writes.write(lambda view: scram_control.alter_user_scram_credentials(view, request))
+
+    async def create_delegation_token(
+        self, request: CreateDelegationTokenRequest, context: ControllerRequestContext
+    ) -> CreateDelegationTokenResponse:
+        def new_id() -> str:
+            return uuid_to_text(self._world.random.uuid("delegation token"))
+
+        now_ms = self._world.clock.wall_ms()
+        return await self._writes.write(
+            lambda view: delegation_token_control.create_delegation_token(view, request, context, now_ms, new_id)
+        )
+
+    async def renew_delegation_token(
+        self, request: RenewDelegationTokenRequest, context: ControllerRequestContext
+    ) -> tuple[str | None, RenewDelegationTokenResponse]:
+        """The token's id, if there is one, and the answer."""
+        token_id = await self._find_token(request.hmac)
+        now_ms = self._world.clock.wall_ms()
+        return token_id, await self._writes.write(
+            lambda view: delegation_token_control.renew_delegation_token(view, request, context, now_ms, token_id)
+        )
+
+    async def expire_delegation_token(
+        self, request: ExpireDelegationTokenRequest, context: ControllerRequestContext
+    ) -> tuple[str | None, ExpireDelegationTokenResponse]:
+        """Likewise."""
+        token_id = await self._find_token(request.hmac)
+        now_ms = self._world.clock.wall_ms()
+        return token_id, await self._writes.write(
+            lambda view: delegation_token_control.expire_delegation_token(view, request, context, now_ms, token_id)
+        )
+
+    async def _find_token(self, wanted: bytes) -> str | None:
+        await self._writes.until_active()
+        view = self._writes.view()
+        tokens, secret = view.image.delegation_tokens.by_id, view.settings.delegation_token_secret_key
+        return await in_turns(delegation_token_control.find_token(tokens, secret, bytes(wanted)), TURN_ITEMS)
 
     async def create_acls(self, request: CreateAclsRequest, context: ControllerRequestContext) -> CreateAclsResponse:
         def new_id() -> bytes:

@@ -1,4 +1,4 @@
-"""What a request to the active controller changed of configurations, quotas and credentials, for the audit."""
+"""What a request to the active controller changed of configurations, quotas, credentials and tokens, for the audit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraft.common.config.resources import TOPIC_KEYS, is_secret
 from kraft.protocol.error_codes import ErrorCode
 from kraft.security.scram_credentials import BY_NUMBER
 
-CONFIG, QUOTA, CREDENTIAL = "config", "quota", "credential"
+CONFIG, QUOTA, CREDENTIAL, TOKEN = "config", "quota", "credential", "delegation token"
 _SET, _DELETE = "set", "delete"
 _RESOURCE_NAMES: Final = {
     ResourceType.TOPIC: "topic",
@@ -22,7 +22,7 @@ _RESOURCE_NAMES: Final = {
 
 
 class Change(NamedTuple):
-    """One change that was made. `kind` is CONFIG, QUOTA or CREDENTIAL."""
+    """One change that was made. `kind` is CONFIG, QUOTA, CREDENTIAL or TOKEN."""
 
     kind: str
     fields: Mapping[str, Any]

@@ -31,7 +31,7 @@ PRINCIPAL_VERSION = 0
 @API.serve
 async def envelope(request: EnvelopeRequest, context: RequestContext, node: ControllerServices) -> EnvelopeResponse:
     """The inner answer, encoded for the client's version. Raises ApiError when the envelope itself cannot be opened."""
-    principal = decode_principal(request.request_principal)
+    principal, by_token = decode_principal(request.request_principal)
     try:
         address = str(ipaddress.ip_address(bytes(request.client_host_address)))
         header, inner = decode_request(request.request_data)
@@ -42,6 +42,7 @@ async def envelope(request: EnvelopeRequest, context: RequestContext, node: Cont
     if header.api_key not in FORWARDABLE or handler is None or handler.serve_function is None:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{api_keys.name_of(header.api_key)} may not come in an envelope")
     peer = Peer(address, context.peer.listener, (context.peer.local_host, context.peer.local_port))
+    peer.forwarded, peer.by_token = True, by_token
     inner_context = RequestContext(
         peer, header.api_key, header.api_version, header.correlation_id, header.client_id, principal
     )
@@ -62,14 +63,15 @@ async def envelope(request: EnvelopeRequest, context: RequestContext, node: Cont
     )
 
 
-def encode_principal(principal: str) -> bytes:
-    """`Type:Name` in the form that envelopes carry: a version and DefaultPrincipalData."""
+def encode_principal(principal: str, by_token: bool) -> bytes:
+    """`Type:Name`, and whether it has logged in by a delegation token, in the form that envelopes carry: a version
+    and DefaultPrincipalData."""
     kind, _, name = principal.partition(":")
-    data = DefaultPrincipalData(type=kind, name=name, token_authenticated=False)
+    data = DefaultPrincipalData(type=kind, name=name, token_authenticated=by_token)
     return PRINCIPAL_VERSION.to_bytes(2, "big") + data.encode(PRINCIPAL_VERSION)
 
 
-def decode_principal(data: bytes | bytearray | memoryview | None) -> str:
+def decode_principal(data: bytes | bytearray | memoryview | None) -> tuple[str, bool]:
     """The inverse. Raises ApiError PRINCIPAL_DESERIALIZATION_FAILURE."""
     try:
         if data is None or int.from_bytes(data[:2], "big") != PRINCIPAL_VERSION:
@@ -77,4 +79,4 @@ def decode_principal(data: bytes | bytearray | memoryview | None) -> str:
         principal = DefaultPrincipalData.decode(data[2:], PRINCIPAL_VERSION)
     except ProtocolError as problem:
         raise ApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(problem)) from problem
-    return f"{principal.type}:{principal.name}"
+    return f"{principal.type}:{principal.name}", principal.token_authenticated

@@ -24,7 +24,7 @@ from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRe
 from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
-from kraft.security.sasl.authentication import Credentials, SaslSession, SaslSettings
+from kraft.security.sasl.authentication import Credentials, SaslSession, SaslSettings, Tokens, no_tokens
 from kraft.security.sasl.errors import SaslRefused
 from kraft.security.sasl.scram import new_nonce
 from kraft.world.ports import World
@@ -81,11 +81,13 @@ class SaslGate:
         dispatcher: RequestDispatcher,
         world: World,
         report: Report = ignore,
+        tokens: Tokens = no_tokens,
     ) -> None:
         """`report` hears of every login that ends."""
         self._report = report
         self._settings = settings
         self._credentials = credentials
+        self._tokens = tokens
         self._dispatcher = dispatcher
         self._clock = world.clock
         self._random = world.random
@@ -99,7 +101,7 @@ class SaslGate:
         """See `kraft.network.reply.Dispatcher`."""
         session = peer.sasl
         if session is None:
-            session = peer.sasl = SaslSession(self._settings, self._credentials, self._nonce)
+            session = peer.sasl = SaslSession(self._settings, self._credentials, self._nonce, self._tokens)
         assert isinstance(session, SaslSession)
         if session.is_over:
             raise ProtocolError("the login has failed")
@@ -149,7 +151,7 @@ class SaslGate:
         self, peer: Peer, session: SaslSession, context: RequestContext, request: SaslAuthenticateRequest
     ) -> Reply | Awaitable[Reply]:
         try:
-            answer, lasts_ms = session.evaluate(bytes(request.auth_bytes), self._clock.now())
+            answer, lasts_ms = session.evaluate(bytes(request.auth_bytes), self._clock.now(), self._clock.wall_ms())
         except SaslRefused as problem:
             self._tell_refused(peer, session, problem)
             refusal = SaslAuthenticateResponse(
@@ -162,7 +164,7 @@ class SaslGate:
 
     def _raw(self, peer: Peer, session: SaslSession, message: bytes) -> Reply | Awaitable[Reply]:
         try:
-            answer, _ = session.evaluate(message, self._clock.now())
+            answer, _ = session.evaluate(message, self._clock.now(), self._clock.wall_ms())
         except SaslRefused as problem:
             self._tell_refused(peer, session, problem)
             return self._fail(session, ())
@@ -172,6 +174,7 @@ class SaslGate:
     def _admit(self, peer: Peer, session: SaslSession) -> None:
         if session.user is not None and not session.logs_in:
             peer.principal = f"User:{session.user}"
+            peer.by_token = session.by_token
             peer.proven = True
             self._report(LoginOutcome(session.mechanism or UNSERVED, peer.host, session.user))
 

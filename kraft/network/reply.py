@@ -122,7 +122,9 @@ class Peer:
 
     __slots__ = (
         "access",
+        "by_token",
         "client_software",
+        "forwarded",
         "host",
         "left",
         "listener",
@@ -137,6 +139,10 @@ class Peer:
     def __init__(self, host: str, listener: str, local: tuple[str, int], principal: str = ANONYMOUS) -> None:
         self.host = host
         self.principal = principal
+        self.by_token = False
+        """Whether it has logged in by a delegation token. Then it gets no tokens."""
+        self.forwarded = False
+        """Whether this is a client whose request came in an Envelope. Its listener is the broker's then."""
         self.sasl: object | None = None
         """The connection's login, where one is asked for."""
         self.proven = True

@@ -25,6 +25,7 @@ from kraft.network.logins import Logins
 from kraft.network.socket_server import SocketServer
 from kraft.replication.topic_configs import ConfigView
 from kraft.security.certificate_names import PrincipalMapping
+from kraft.security.delegation_tokens import TokenCredentials
 from kraft.server.audit import AuditLog
 from kraft.server.logins import NodeLogins, gate
 from kraft.world.ports import Stream, World
@@ -65,6 +66,8 @@ def socket_servers(
     """One for each listener, by its name."""
     log, names = loggers.get("network"), [listener.name for listener in listeners]
     servers, logins = {}, NodeLogins(config)
+    secret = config.optional_text("delegation.token.secret.key") or None
+    tokens = None if secret is None else TokenCredentials(secret)
     for name in names:
         settings = logins.of_listener(name)
         servers[name] = SocketServer(
@@ -72,7 +75,7 @@ def socket_servers(
             name,
             connection_limits(config, name),
             counts,
-            gate(settings, dispatcher, metadata, world, audit.logins.of_listener(name)),
+            gate(settings, dispatcher, metadata, world, audit.logins.of_listener(name), tokens),
             log,
             pace,
             identify_by_certificate(config, name),

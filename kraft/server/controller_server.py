@@ -190,6 +190,10 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         else 0,
         unclean_leader_election_interval_ms=config.integer("unclean.leader.election.interval.ms"),
         unclean_recovery_timeout_ms=config.integer("kraft.unclean.recovery.timeout.ms"),
+        delegation_token_secret_key=config.optional_text("delegation.token.secret.key") or None,
+        delegation_token_max_lifetime_ms=config.integer("delegation.token.max.lifetime.ms"),
+        delegation_token_expiry_time_ms=config.integer("delegation.token.expiry.time.ms"),
+        delegation_token_expiry_check_interval_ms=config.integer("delegation.token.expiry.check.interval.ms"),
         inter_broker_listener_name=config.inter_broker_listener_name,
     )
 

@@ -57,6 +57,8 @@ class EventKind:
     QUOTA_CHANGED: Final = "quota.changed"
     # principal, host, user, mechanism, change (set, delete): active controller
     CREDENTIAL_CHANGED: Final = "credential.changed"
+    # principal, host, token_id, change (created, renewed, expiry set, removed), expires_ms: active controller
+    TOKEN_CHANGED: Final = "token.changed"
     # listener, mechanism, host, user (claimed), failure (credentials, mechanism, request, tls, principal), reason,
     # untold: on the node that was asked
     LOGIN_FAILED: Final = "login.failed"

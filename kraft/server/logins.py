@@ -14,10 +14,12 @@ from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.sasl import SaslGate
 from kraft.network.login_outcome import Report
+from kraft.security.delegation_tokens import TokenCredentials, TokenLogin
 from kraft.security.sasl.authentication import SERVED_MECHANISMS, SaslSettings
 from kraft.security.sasl.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasLogin, parse_jaas
 from kraft.security.sasl.plain import PLAIN
 from kraft.security.sasl.scram import Credential
+from kraft.security.scram_credentials import ScramMechanism
 from kraft.world.ports import Login, World
 
 SASL_PROTOCOLS: Final = ("SASL_PLAINTEXT", "SASL_SSL")
@@ -135,13 +137,26 @@ class NodeLogins:
 
 
 def gate(
-    settings: SaslSettings | None, dispatcher: RequestDispatcher, metadata: MetadataCache, world: World, report: Report
+    settings: SaslSettings | None,
+    dispatcher: RequestDispatcher,
+    metadata: MetadataCache,
+    world: World,
+    report: Report,
+    tokens: TokenCredentials | None,
 ) -> RequestDispatcher | SaslGate:
-    """What serves a listener: its dispatcher, behind a login where one is asked for."""
+    """What serves a listener: its dispatcher, behind a login where one is asked for. `tokens`: those of delegation
+    tokens, where there are any."""
     if settings is None:
         return dispatcher
 
     def credential(user: str, mechanism: int) -> Credential | None:
         return metadata.image.scram.credentials.get((user, mechanism))
 
-    return SaslGate(settings, credential, dispatcher, world, report)
+    def token(token_id: str, mechanism: ScramMechanism) -> TokenLogin | None:
+        if tokens is None:
+            return None
+        return tokens.login(
+            token_id, metadata.image.delegation_tokens.by_id.get(token_id), mechanism, world.clock.wall_ms()
+        )
+
+    return SaslGate(settings, credential, dispatcher, world, report, token)

@@ -179,7 +179,7 @@ class NodeToControllerChannel:
         )[SIZE_BYTES:]
         envelope = EnvelopeRequest(
             request_data=inner,
-            request_principal=encode_principal(context.principal),
+            request_principal=encode_principal(context.principal, context.peer.by_token),
             client_host_address=ipaddress.ip_address(context.peer.host).packed,
         )
         answer: EnvelopeResponse = await connection.call(envelope, timeout=timeout)

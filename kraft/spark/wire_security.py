@@ -210,7 +210,9 @@ def login_of(kafka: Mapping[str, str]) -> Login:
     username, password = jaas.options.get("username"), jaas.options.get("password")
     if jaas.module != module or not username or not password:
         raise ValueError(f"kafka.{JAAS}: {form} is wanted for {mechanism}")
-    return Login(mechanism=mechanism, username=username, password=password)
+    return Login(
+        mechanism=mechanism, username=username, password=password, by_token=jaas.by_token and mechanism != PLAIN
+    )
 
 
 def read_store(path: str) -> bytes:
@@ -259,7 +261,7 @@ def log_in(call: Call, login: Login) -> int:
         raise SaslRefused(f"the node does not serve the SASL mechanism {login.mechanism}, but {served}")
     if login.mechanism == PLAIN:
         return int(say(call, plain_message(login.username, login.password)).session_lifetime_ms)
-    scram = ScramClient(MECHANISMS[login.mechanism], login.username, secrets.token_hex(16))
+    scram = ScramClient(MECHANISMS[login.mechanism], login.username, secrets.token_hex(16), by_token=login.by_token)
     challenge = scram.challenge(bytes(say(call, scram.first()).auth_bytes))
     last = say(call, scram.final(scram.salt(login.password, challenge)))
     scram.finish(bytes(last.auth_bytes))

@@ -169,6 +169,8 @@ class Login:
     """PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
     username: str
     password: str = field(repr=False)
+    by_token: bool = False
+    """Whether `username` is a delegation token's id, and `password` its HMAC in base64. For SCRAM only."""
 
 
 class Stream(Protocol):

@@ -154,7 +154,9 @@ def _login(values: Mapping[str, str]) -> Login:
     username, password = jaas.options.get("username"), jaas.options.get("password")
     if jaas.module != module or not username or not password:
         raise ValueError(f'{_JAAS}: {module} required username="..." password="..."; is wanted for {mechanism}')
-    return Login(mechanism=mechanism, username=username, password=password)
+    return Login(
+        mechanism=mechanism, username=username, password=password, by_token=jaas.by_token and mechanism != PLAIN
+    )
 
 
 def _read(path: str) -> bytes:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from kraft.security.delegation_tokens import TokenLogin
 from kraft.security.sasl.errors import SaslRefused
 from kraft.security.sasl.plain import PLAIN, PlainServer
 from kraft.security.sasl.scram import Credential, ScramServer
-from kraft.security.scram_credentials import MECHANISMS
+from kraft.security.scram_credentials import MECHANISMS, ScramMechanism
 
 SERVED_MECHANISMS: Final = (PLAIN, *MECHANISMS)
 
@@ -25,6 +26,14 @@ class MechanismServer(Protocol):
     """One login by one mechanism. `user` is who has logged in, None until then."""
 
     user: str | None
+
+    @property
+    def expires_at_ms(self) -> int | None:
+        """Until when the login holds, in ms since 1970; None: the listener alone says."""
+
+    @property
+    def by_token(self) -> bool:
+        """Whether it was one by a delegation token."""
 
     def evaluate(self, message: bytes) -> bytes:
         """The answer to a message. Raises SaslRefused."""
@@ -47,16 +56,44 @@ class SaslSettings:
 
 Credentials = Callable[[str, int], Credential | None]
 """(user, mechanism's number) -> what is kept of the password."""
+Tokens = Callable[[str, ScramMechanism], TokenLogin | None]
+"""(token's id, mechanism) -> what the token stands for."""
+
+
+def no_tokens(token_id: str, mechanism: ScramMechanism) -> TokenLogin | None:
+    """Where there are no delegation tokens."""
+    return None
 
 
 class SaslSession:
     """One connection's logins. Raises SaslRefused where a login fails: the connection has to end then."""
 
-    __slots__ = ("_credentials", "_is_raw", "_nonce", "_server", "_settings", "ends_at", "is_over", "mechanism", "user")
+    __slots__ = (
+        "_credentials",
+        "_is_raw",
+        "_nonce",
+        "_server",
+        "_settings",
+        "_tokens",
+        "by_token",
+        "ends_at",
+        "is_over",
+        "mechanism",
+        "user",
+    )
 
-    def __init__(self, settings: SaslSettings, credentials: Credentials, nonce: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        settings: SaslSettings,
+        credentials: Credentials,
+        nonce: Callable[[], str],
+        tokens: Tokens = no_tokens,
+    ) -> None:
         self._settings = settings
         self._credentials = credentials
+        self._tokens = tokens
+        self.by_token = False
+        """Whether the last login was one by a delegation token."""
         self._nonce = nonce
         self._server: MechanismServer | None = None
         self._is_raw = False
@@ -92,22 +129,33 @@ class SaslSession:
             self._server = PlainServer(self._settings.plain_users)
         else:
             known = MECHANISMS[mechanism]
-            self._server = ScramServer(known, lambda user: self._credentials(user, known.number), self._nonce())
+            self._server = ScramServer(
+                known,
+                lambda user: self._credentials(user, known.number),
+                self._nonce(),
+                lambda token_id: self._tokens(token_id, known),
+            )
         return True
 
-    def evaluate(self, message: bytes, now: float) -> tuple[bytes, int]:
+    def evaluate(self, message: bytes, now: float, wall_ms: int) -> tuple[bytes, int]:
         """The answer to a mechanism's message, and for how many ms the session lasts if that ended the login (0: for
-        ever). Raises SaslRefused."""
-        assert self._server is not None
-        answer = self._server.evaluate(message)
-        user = self._server.user
+        ever). `now` is the node's clock, `wall_ms` the time of day. Raises SaslRefused."""
+        server = self._server
+        assert server is not None
+        answer = server.evaluate(message)
+        user = server.user
         if user is None:
             return answer, 0
         self._server = None
         if self.user is not None and user != self.user:
             raise SaslRefused(f"Cannot change principals during re-authentication from User:{self.user}: User:{user}")
-        self.user = user
         lasts = self._settings.session_ms_max
+        if server.expires_at_ms is not None:
+            left = server.expires_at_ms - wall_ms
+            if left <= 0:
+                raise SaslRefused("Authentication failed: what the client has logged in by has expired", user)
+            lasts = min(lasts or left, left)
+        self.user, self.by_token = user, server.by_token
         self.ends_at = now + lasts / 1000 if lasts else None
         return answer, lasts
 

@@ -26,6 +26,11 @@ class JaasLogin(NamedTuple):
         """Passwords by name, from `user_<name>="<password>"`."""
         return {key.removeprefix("user_"): value for key, value in self.options.items() if key.startswith("user_")}
 
+    @property
+    def by_token(self) -> bool:
+        """Whether the name is a delegation token's id, from `tokenauth="true"`."""
+        return self.options.get("tokenauth", "").lower() == "true"
+
 
 def parse_jaas(text: str) -> JaasLogin:
     """Raises ValueError with a sentence that shows nothing of the text, which holds passwords."""

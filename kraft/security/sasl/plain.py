@@ -20,6 +20,9 @@ class PlainServer:
 
     __slots__ = ("_users", "user")
 
+    by_token = False
+    expires_at_ms = None
+
     def __init__(self, users: Mapping[str, str]) -> None:
         self._users = users
         self.user: str | None = None

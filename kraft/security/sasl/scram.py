@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
+from kraft.security.delegation_tokens import TokenLogin
 from kraft.security.sasl.errors import SaslRefused
 from kraft.security.scram_credentials import ScramKeys, ScramMechanism, keys_of, salted_password
 from kraft.world.ports import Randomness
@@ -51,14 +52,43 @@ class Credential(Protocol):
     def iterations(self) -> int: ...
 
 
+def _no_token(token_id: str) -> TokenLogin | None:
+    return None
+
+
 class ScramServer:
     """The server's side of one login: two messages."""
 
-    __slots__ = ("_credential", "_first", "_lookup", "_mechanism", "_nonce", "_pending", "user")
+    __slots__ = (
+        "_credential",
+        "_first",
+        "_lookup",
+        "_mechanism",
+        "_nonce",
+        "_pending",
+        "_token",
+        "_tokens",
+        "by_token",
+        "expires_at_ms",
+        "user",
+    )
 
-    def __init__(self, mechanism: ScramMechanism, lookup: Callable[[str], Credential | None], own_nonce: str) -> None:
+    def __init__(
+        self,
+        mechanism: ScramMechanism,
+        lookup: Callable[[str], Credential | None],
+        own_nonce: str,
+        tokens: Callable[[str], TokenLogin | None] = _no_token,
+    ) -> None:
+        """`lookup` gives what is kept of a user's password, `tokens` what a delegation token's id stands for."""
         self._mechanism = mechanism
         self._lookup = lookup
+        self._tokens = tokens
+        self._token: TokenLogin | None = None
+        self.by_token = False
+        """Whether the login was one by a delegation token."""
+        self.expires_at_ms: int | None = None
+        """Until when it holds, in ms since 1970, where that is not for the listener alone to say."""
         self._nonce = own_nonce
         self._credential: Credential | None = None
         self._pending = ""
@@ -87,7 +117,7 @@ class ScramServer:
         if match is None:
             raise self._refused()
         user = _unescape(match["user"])
-        if user is None or "tokenauth=" in match["extensions"]:
+        if user is None:
             raise self._refused()
         self._pending = user
         authorization = match["authorization"]
@@ -95,7 +125,11 @@ class ScramServer:
             raise SaslRefused(
                 "Authentication failed: Client specified an authorization id that is different from username", user
             )
-        credential = self._lookup(user)
+        if _asks_by_token(match["extensions"]):
+            self._token = self._tokens(user)
+            credential: Credential | None = None if self._token is None else self._token.credential
+        else:
+            credential = self._lookup(user)
         if credential is None or credential.iterations < self._mechanism.iterations_min:
             raise self._refused()
         self._credential = credential
@@ -122,6 +156,8 @@ class ScramServer:
         if not hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), credential.stored_key):
             raise self._refused()
         self.user = self._pending
+        if self._token is not None:
+            self.user, self.expires_at_ms, self.by_token = self._token.user, self._token.expires_at_ms, True
         return f"v={_base64(hmac.digest(credential.server_key, signed, hash_name))}"
 
 
@@ -140,10 +176,11 @@ class ScramClient:
 
     __slots__ = ("_bare", "_mechanism", "_nonce", "_server_first", "_verifier")
 
-    def __init__(self, mechanism: ScramMechanism, user: str, own_nonce: str) -> None:
+    def __init__(self, mechanism: ScramMechanism, user: str, own_nonce: str, *, by_token: bool = False) -> None:
+        """`by_token`: `user` is a delegation token's id."""
         self._mechanism = mechanism
         self._nonce = own_nonce
-        self._bare = f"n={_escape(user)},r={own_nonce}"
+        self._bare = f"n={_escape(user)},r={own_nonce}{',tokenauth=true' if by_token else ''}"
         self._server_first = ""
         self._verifier = b""
 
@@ -189,6 +226,12 @@ class ScramClient:
             raise SaslRefused(f"the node refused the SCRAM proof: {match['error'] if match else 'unreadable answer'}")
         if not self._verifier or not hmac.compare_digest(_bytes(match["verifier"]) or b"", self._verifier):
             raise SaslRefused("the node does not know this user's password: it may not be what it claims to be")
+
+
+def _asks_by_token(extensions: str) -> bool:
+    """Whether the name is a delegation token's id (KIP-48)."""
+    values = dict(part.split("=", 1) for part in extensions.split(",") if part)
+    return values.get("tokenauth", "").lower() == "true"
 
 
 def _base64(data: bytes) -> str:

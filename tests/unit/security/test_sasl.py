@@ -172,16 +172,16 @@ def test_a_session_ends_and_is_renewed_by_the_same_user_and_mechanism_only() -> 
     logged_in = session(5000)
     assert not logged_in.begin("GSSAPI", 1)
     assert logged_in.begin("PLAIN", 1)
-    assert logged_in.evaluate(plain_message("alice", "a"), 100.0) == (b"", 5000)
+    assert logged_in.evaluate(plain_message("alice", "a"), 100.0, 0) == (b"", 5000)
     assert (logged_in.has_ended(104.9), logged_in.has_ended(105.0)) == (False, True)
     assert logged_in.begin("PLAIN", 1)
-    assert logged_in.evaluate(plain_message("alice", "a"), 104.0) == (b"", 5000)
+    assert logged_in.evaluate(plain_message("alice", "a"), 104.0, 0) == (b"", 5000)
     assert not logged_in.has_ended(108.9)
     with pytest.raises(SaslRefused, match="not supported for re-authentication"):
         logged_in.begin("SCRAM-SHA-256", 1)
     assert logged_in.begin("PLAIN", 1)
     with pytest.raises(SaslRefused, match="Cannot change principals"):
-        logged_in.evaluate(plain_message("bob", "b"), 105.0)
+        logged_in.evaluate(plain_message("bob", "b"), 105.0, 0)
 
 
 def test_jaas_is_read_as_java_reads_it() -> None:

@@ -11,6 +11,7 @@ HIDDEN, SHOWN, NOWHERE = "hidden", "shown", "nowhere"
 HIDDEN_GROUP, SHOWN_GROUP = "hidden-group", "shown-group"
 TOPICS: Final = (HIDDEN, SHOWN, NOWHERE)
 OTHER_CLUSTER: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+UNKNOWN_TOKEN = b"x" * 64
 
 Body = dict[str, Any]
 VOTERS: Final[tuple[tuple[str, str, Body], ...]] = (
@@ -45,6 +46,19 @@ def requests(ids: dict[str, bytes]) -> list[tuple[str, str, Body]]:
         ("all", "Metadata", {"topics": None}),
         ("operations", "Metadata", {"topics": named[1:2], "include_topic_authorized_operations": True}),
         ("some", "DescribeTopicPartitions", {"topics": [{"name": name} for name in TOPICS]}),
+        (
+            "of somebody else",
+            "CreateDelegationToken",
+            {
+                "owner_principal_type": "User",
+                "owner_principal_name": "somebody",
+                "renewers": [{"principal_type": "Group", "principal_name": "no user"}],
+                "max_lifetime_ms": -1,
+            },
+        ),
+        ("unknown", "RenewDelegationToken", {"hmac": UNKNOWN_TOKEN, "renew_period_ms": 1000}),
+        ("unknown", "ExpireDelegationToken", {"hmac": UNKNOWN_TOKEN, "expiry_time_period_ms": -1}),
+        ("all", "DescribeDelegationToken", {"owners": None}),
         ("of the cluster", "DescribeCluster", {"include_cluster_authorized_operations": True}),
         (
             "written",

@@ -71,6 +71,7 @@ def settings(port: int, controller_port: int) -> dict[str, str]:
         "listener.name.controller.plain.sasl.jaas.config": jaas,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{ADMIN}",
+        "delegation.token.secret.key": "s",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
         # Members that were made for one principal are there for the next one, however long that takes.
@@ -91,8 +92,9 @@ def apache_kafka(directory: Path) -> Iterator[dict[str, Address]]:
 @contextmanager
 def our_node(directory: Path) -> Iterator[dict[str, Address]]:
     """An empty node of ours. Its addresses by listener."""
-    sets = [word for key, value in settings(0, 0).items() for word in ("--set", f"{key}={value}")]
-    with NodeProcess(directory, *sets, listen=None, controller_listen=None) as node:
+    config = directory.with_suffix(".properties")
+    config.write_text("".join(f"{key}={value}\n" for key, value in settings(0, 0).items()))
+    with NodeProcess(directory, "--config", str(config), listen=None, controller_listen=None) as node:
         addresses = {"broker": node.ready["kafka"], "controller": node.ready["controller"]}
         yield {name: (text.rpartition(":")[0], int(text.rpartition(":")[2])) for name, text in addresses.items()}
 

@@ -1,0 +1,91 @@
+"""Delegation tokens (KIP-48): what a client that has logged in hands to another one, which logs in by it.
+
+A token's password is an HMAC of its id under a secret that all nodes are configured with
+(delegation.token.secret.key). So nothing of it is in the metadata log, and whoever holds a token logs in by SCRAM,
+with the token's id as name, the password in base64, and the extension `tokenauth=true`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from collections import OrderedDict
+from typing import Final, NamedTuple, Protocol
+
+from kraft.security.scram_credentials import SALT_BYTES, ScramMechanism, keys_of, salted_password
+
+_HASH: Final = "sha512"
+CREDENTIALS_MAX: Final = 10_000
+"""SCRAM credentials of tokens that a node keeps. One that it has forgotten is computed again, in 1 to 2 ms."""
+
+
+class Token(Protocol):
+    """What the metadata tell of a token, as far as a login needs it. Times are ms since 1970."""
+
+    @property
+    def owner(self) -> str: ...
+    @property
+    def max_timestamp(self) -> int: ...
+    @property
+    def expiration_timestamp(self) -> int: ...
+
+
+class TokenCredential(NamedTuple):
+    """What a server needs to know of a token's password for SCRAM."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+class TokenLogin(NamedTuple):
+    """What a login by a token comes to: it is the owner's, and lasts as long as the token."""
+
+    user: str
+    credential: TokenCredential
+    expires_at_ms: int
+
+
+def hmac_of(secret: str, token_id: str) -> bytes:
+    """The 64 bytes that clients know a token by."""
+    return hmac.digest(secret.encode(), token_id.encode(), _HASH)
+
+
+def is_expired(token: Token, now_ms: int) -> bool:
+    """Whether it is of no use any more, though it may still be there."""
+    return token.max_timestamp < now_ms or token.expiration_timestamp < now_ms
+
+
+class TokenCredentials:
+    """A node's credentials of tokens, made when somebody logs in by one first."""
+
+    __slots__ = ("_known", "_secret")
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+        self._known: OrderedDict[tuple[str, int], TokenCredential] = OrderedDict()
+
+    def login(self, token_id: str, token: Token | None, mechanism: ScramMechanism, now_ms: int) -> TokenLogin | None:
+        """`token` is what the metadata tell of that id. None where that is nothing, or has expired."""
+        if token is None or is_expired(token, now_ms):
+            return None
+        user = token.owner.partition(":")[2]
+        return TokenLogin(user, self._credential(token_id, mechanism), token.expiration_timestamp)
+
+    def _credential(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential:
+        key = (token_id, mechanism.number)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._compute(token_id, mechanism)
+            if len(self._known) > CREDENTIALS_MAX:
+                self._known.popitem(last=False)
+        self._known.move_to_end(key)
+        return known
+
+    def _compute(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential:
+        """The salt is the same on every node and follows from the secret, so that nobody can foretell it."""
+        salt = hmac_of(self._secret, f"salt {mechanism.number} {token_id}")[:SALT_BYTES]
+        password = base64.b64encode(hmac_of(self._secret, token_id)).decode()
+        keys = keys_of(mechanism, salted_password(mechanism, password, salt, mechanism.iterations_min))
+        return TokenCredential(salt, keys.stored_key, keys.server_key, mechanism.iterations_min)
