@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraft.common.errors import ProtocolError
-from kraft.protocol.records.varint import append_varint, read_varint
+from kraft.protocol.records.varint import read_varint, varint
 
 Headers = tuple[tuple[str, bytes | None], ...]
 HEADER_KEY_ERRORS = "surrogateescape"
+_NULL = varint(-1)
+"""In place of a length: nothing is there."""
 """How header keys are decoded and encoded where they are not UTF-8."""
 
 
@@ -185,22 +187,19 @@ def append_record(
     out: bytearray, offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Headers
 ) -> None:
     """Encode one record at the end of `out`."""
-    body = bytearray(1)
-    append_varint(body, timestamp_delta)
-    append_varint(body, offset_delta)
-    _append_bytes(body, key)
-    _append_bytes(body, value)
-    append_varint(body, len(headers))
+    body = [
+        b"\0",
+        varint(timestamp_delta),
+        varint(offset_delta),
+        _NULL if key is None else varint(len(key)),
+        key or b"",
+        _NULL if value is None else varint(len(value)),
+        value or b"",
+        varint(len(headers)),
+    ]
     for name, content in headers:
-        _append_bytes(body, name.encode("utf-8", HEADER_KEY_ERRORS))
-        _append_bytes(body, content)
-    append_varint(out, len(body))
-    out += body
-
-
-def _append_bytes(out: bytearray, value: bytes | None) -> None:
-    if value is None:
-        out.append(1)  # zig-zag of -1
-    else:
-        append_varint(out, len(value))
-        out += value
+        encoded = name.encode("utf-8", HEADER_KEY_ERRORS)
+        body += (varint(len(encoded)), encoded, _NULL if content is None else varint(len(content)), content or b"")
+    joined = b"".join(body)
+    out += varint(len(joined))
+    out += joined

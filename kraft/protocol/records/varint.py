@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 
 def append_varint(out: bytearray, value: int) -> None:
     """Write `value` (32 or 64 bits, signed) zig-zag encoded."""
@@ -10,6 +12,22 @@ def append_varint(out: bytearray, value: int) -> None:
         out.append(encoded & 0x7F | 0x80)
         encoded >>= 7
     out.append(encoded)
+
+
+def _encoded(value: int) -> bytes:
+    out = bytearray()
+    append_varint(out, value)
+    return bytes(out)
+
+
+SMALL: Final = tuple(map(_encoded, range(2048)))
+"""The encodings of the smallest numbers, by number: nearly all lengths and deltas of records are among them."""
+SMALL_COUNT: Final = len(SMALL)
+
+
+def varint(value: int) -> bytes:
+    """What `append_varint` appends."""
+    return SMALL[value] if 0 <= value < SMALL_COUNT else _encoded(value)
 
 
 def read_varint(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
