@@ -129,7 +129,7 @@ def encode(rows: Rows, codec: int, producer_id: int, epoch: int, base_sequence: 
     ends = offsets_of(payload)
     records = memoryview(payload.buffers()[2])[int(ends[0]) : int(ends[-1])]
     return framed(
-        records if codec == NONE else compress(codec, records),
+        [records if codec == NONE else compress(codec, records)],
         (codec, count - 1, first, int(rows.timestamps_ms.max()), producer_id, epoch, base_sequence, count),
     )
 

@@ -50,50 +50,51 @@ SMALL = tuple(map(varint, range(16384)))
 NULL = varint(-1)
 
 
-def sized(data: bytes | None) -> bytes:
+def sized(data: bytes | memoryview | None) -> tuple[bytes, bytes | memoryview]:
+    """How long it is, and itself."""
     if data is None:
-        return NULL
+        return NULL, b""
     size = len(data)
-    return (SMALL[size] if size < 16384 else varint(size)) + data
+    return SMALL[size] if size < 16384 else varint(size), data
 
 
 def encode_batch(rows: Sequence[Row], codec: int, producer_id: int, epoch: int, base_sequence: int) -> bytes:
-    """One batch of all `rows` (at least one), offsets from 0."""
+    """One batch of all `rows` (at least one), offsets from 0. Keys and values are copied once."""
     first_timestamp = max_timestamp = rows[0].timestamp
-    payload: list[bytes] = []
+    records: list[Buffer] = []
     for delta, (timestamp, key, value, headers) in enumerate(rows):
         if timestamp > max_timestamp:
             max_timestamp = timestamp
         since = timestamp - first_timestamp
-        body = b"".join(
-            (
-                b"\0",
-                SMALL[since] if 0 <= since < 16384 else varint(since),
-                SMALL[delta] if delta < 16384 else varint(delta),
-                sized(key),
-                sized(value),
-                encode_headers(headers) if headers else b"\0",
-            )
+        body = (
+            b"\0",
+            SMALL[since] if 0 <= since < 16384 else varint(since),
+            SMALL[delta] if delta < 16384 else varint(delta),
+            *sized(key),
+            *sized(value),
+            encode_headers(headers) if headers else b"\0",
         )
-        payload.append(sized(body))
-    records = b"".join(payload)
+        records.append(varint(sum(map(len, body))))
+        records += body
     if codec != NONE:
-        records = compress(codec, records)
+        records = [compress(codec, b"".join(records))]
     fields = (codec, len(rows) - 1, first_timestamp, max_timestamp, producer_id, epoch, base_sequence, len(rows))
     return framed(records, fields)
 
 
-def framed(records: Buffer, fields: tuple[int, ...]) -> bytes:
-    """The batch with these records, compressed or not, whose header has these fields behind the CRC."""
-    size = HEADER_SIZE - LOG_OVERHEAD + len(records)
+def framed(records: Sequence[Buffer], fields: tuple[int, ...]) -> bytes:
+    """The batch with these pieces of records, compressed or not, whose header has these fields behind the CRC."""
+    size = HEADER_SIZE - LOG_OVERHEAD + sum(map(len, records))
     header = bytearray(HEADER_SIZE)
     HEADER.pack_into(header, 0, 0, size, -1, MAGIC, 0, *fields)
-    crc = crc32c(records, crc32c(memoryview(header)[CRC_START:]))
+    crc = crc32c(memoryview(header)[CRC_START:])
+    for piece in records:
+        crc = crc32c(piece, crc)
     HEADER.pack_into(header, 0, 0, size, -1, MAGIC, crc, *fields)
-    return b"".join((header, records))
+    return b"".join((header, *records))
 
 
 def encode_headers(headers: Headers) -> bytes:
     return b"".join(
-        (varint(len(headers)), *(part for name, value in headers for part in (sized(name.encode()), sized(value))))
+        (varint(len(headers)), *(part for name, value in headers for part in (*sized(name.encode()), *sized(value))))
     )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kraft.protocol.records.record_batch import increment_sequence
+from kraft.protocol.records.record_batch import Buffer, increment_sequence
 from kraft.spark.errors import batch_fenced
 from kraft.spark.parcel import count_of, halves, stamped
 from kraft.spark.wire import RETRY_SECONDS, WireCluster, WireConnection, WireError
@@ -21,8 +21,8 @@ ACKS_ALL = -1
 REQUEST_TIMEOUT_MS = 30_000
 DELIVERY_SECONDS_MAX = 120.0
 """So long one request is tried."""
-ROUND_BYTES = 16 << 20
-"""So much is taken from the tasks' rows at a time."""
+ROUND_BYTES = 4 << 20
+"""So much is taken from the tasks' rows at a time, while leaders take as much."""
 TOO_LARGE = frozenset((ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE))
 FENCED = frozenset(
     (
@@ -49,11 +49,19 @@ class Outgoing(NamedTuple):
 
     topic: str
     partition: int
-    data: bytes
+    data: Buffer
 
     @property
     def place(self) -> Partition:
         return self.topic, self.partition
+
+
+class Posted(NamedTuple):
+    """A request that is sent."""
+
+    connection: WireConnection
+    places: tuple[Partition, ...]
+    number: int
 
 
 class BatchSender:
@@ -67,6 +75,8 @@ class BatchSender:
         self.epoch = -1
         self.sequences: dict[Partition, int] = {}
         self.is_forgotten = False
+        self.queues: dict[Partition, deque[Buffer]] = {}  # What is not acknowledged yet.
+        self.posted: list[Posted] = []  # Of it, the first batches, where they could be sent.
         self.bytes_max: dict[str, int] = {}  # Of a batch, where a topic has refused a larger one.
 
     def become(self, producer_id: int, epoch: int) -> None:
@@ -79,17 +89,23 @@ class BatchSender:
         SourceError where another has taken over, WireError, OSError."""
         last: dict[Partition, int] = {}
         for chunk in rounds(outgoing):
-            queues: dict[Partition, deque[bytes]] = {}
-            for each in chunk:
-                queues.setdefault(each.place, deque()).append(each.data)
-            self.deliver(queues, last)
-        return last
+            last |= self.finish()
+            self.start(chunk)
+        return last | self.finish()
 
-    def deliver(self, queues: dict[Partition, deque[bytes]], last: dict[Partition, int]) -> None:
-        """One batch a partition at a time, until all are acknowledged."""
-        deadline = time.monotonic() + DELIVERY_SECONDS_MAX
+    def start(self, outgoing: Iterable[Outgoing]) -> None:
+        """Send the first batch of each partition, and do not wait. Nothing else is under way. Raises as `write`."""
+        assert not self.queues
+        for each in outgoing:
+            self.queues.setdefault(each.place, deque()).append(each.data)
+        if self.queues:
+            self.posted = self.post()
+
+    def finish(self) -> dict[Partition, int]:
+        """Wait until all that was started is acknowledged. Answers and raises as `write`."""
+        queues, last, deadline = self.queues, dict[Partition, int](), time.monotonic() + DELIVERY_SECONDS_MAX
         while queues:
-            answers = self.send({place: self.fitting(place[0], queue) for place, queue in queues.items()})
+            answers = self.collect(self.posted)
             is_done = False
             for place, answer in answers.items():
                 if self.settle(place, queues[place], answer):
@@ -104,14 +120,17 @@ class BatchSender:
                 raise TimeoutError(f"{sorted(queues)} took nothing within {DELIVERY_SECONDS_MAX:g} s")
             if len(answers) < len(queues) or not is_done:
                 time.sleep(RETRY_SECONDS)
+            if queues:
+                self.posted = self.post()
+        return last
 
-    def fitting(self, topic: str, queue: deque[bytes]) -> bytes:
+    def fitting(self, topic: str, queue: deque[Buffer]) -> Buffer:
         """The first batch, split where the topic is known to take less."""
         while len(queue[0]) > self.bytes_max.get(topic, len(queue[0])) and count_of(queue[0]) > 1:
             queue.extendleft(reversed(halves(queue.popleft())))
         return queue[0]
 
-    def settle(self, place: Partition, queue: deque[bytes], answer: Any) -> bool:
+    def settle(self, place: Partition, queue: deque[Buffer], answer: Any) -> bool:
         """Whether the first batch of the queue is in the log. Raises SourceError, WireError for what does not pass."""
         code = answer.error_code
         if not code:
@@ -135,10 +154,11 @@ class BatchSender:
         self.cluster.stale(place[0])
         return False
 
-    def send(self, batches: dict[Partition, bytes]) -> dict[Partition, Any]:
-        """What leaders answer. Of a partition that has no leader, or whose connection broke, nothing."""
-        by_leader: dict[WireConnection, dict[Partition, bytes]] = {}
-        for place, data in batches.items():
+    def post(self) -> list[Posted]:
+        """Send the first batch of each partition to its leader, where there is one."""
+        by_leader: dict[WireConnection, dict[Partition, Buffer]] = {}
+        for place, queue in self.queues.items():
+            data = self.fitting(place[0], queue)
             try:
                 by_leader.setdefault(self.cluster.leader(*place), {})[place] = data
             except (OSError, WireError) as problem:
@@ -148,15 +168,19 @@ class BatchSender:
         under_way = []
         for connection, group in by_leader.items():
             try:
-                under_way.append((connection, group, connection.send(self.request(group))))
+                under_way.append(Posted(connection, tuple(group), connection.send(self.request(group))))
             except OSError:
                 self.broken(connection, group)
+        return under_way
+
+    def collect(self, posted: Iterable[Posted]) -> dict[Partition, Any]:
+        """What leaders answer. Of a partition that has no leader, or whose connection broke, nothing."""
         found: dict[Partition, Any] = {}
-        for connection, group, number in under_way:
+        for connection, places, number in posted:
             try:
                 answer = connection.receive(number)
             except OSError:
-                self.broken(connection, group)
+                self.broken(connection, places)
                 continue
             for topic in answer.responses:
                 found.update({(topic.name, each.index): each for each in topic.partition_responses})
@@ -166,7 +190,7 @@ class BatchSender:
         for topic in {topic for topic, _ in group}:
             self.cluster.stale(topic, connection)
 
-    def request(self, group: dict[Partition, bytes]) -> ProduceRequest:
+    def request(self, group: dict[Partition, Buffer]) -> ProduceRequest:
         topics: dict[str, list[PartitionProduceData]] = {}
         for (topic, partition), data in group.items():
             sequence = self.sequences.get((topic, partition), 0)

@@ -56,10 +56,13 @@ class LeastWriter:
             self.send()
 
     def send(self) -> None:
-        self.sender.write(self.outgoing)
+        """The leaders take these batches while the next ones are made."""
+        self.sender.finish()
+        self.sender.start(self.outgoing)
         self.outgoing, self.size = [], 0
 
     def finish(self) -> None:
         """All rows are acknowledged then. Raises WireError, OSError."""
         self.packer.pack_all()
         self.send()
+        self.sender.finish()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kraft.protocol.records.record_batch import HEADER, HEADER_SIZE, TRANSACTIONAL_FLAG, RecordBatch
+from kraft.protocol.records.record_batch import HEADER, HEADER_SIZE, TRANSACTIONAL_FLAG, Buffer, RecordBatch
 from kraft.spark.batch_encoder import Row, encode_batch, framed
 
 UNSTAMPED = -1
@@ -38,25 +38,25 @@ def packed(rows: list[Row], codec: int) -> bytes:
     return encode_batch(rows, codec, UNSTAMPED, UNSTAMPED, UNSTAMPED)
 
 
-def stamped(data: bytes, producer_id: int, epoch: int, sequence: int, is_transactional: bool = True) -> bytes:
+def stamped(data: Buffer, producer_id: int, epoch: int, sequence: int, is_transactional: bool = True) -> bytes:
     """The same batch, of this producer, and of its transaction."""
     _, _, _, _, _, attributes, last_delta, first, latest, _, _, _, count = HEADER.unpack_from(data)
     attributes |= TRANSACTIONAL_FLAG if is_transactional else 0
     fields = (attributes, last_delta, first, latest, producer_id, epoch, sequence, count)
-    return framed(memoryview(data)[HEADER_SIZE:], fields)
+    return framed([memoryview(data)[HEADER_SIZE:]], fields)
 
 
-def count_of(data: bytes) -> int:
+def count_of(data: Buffer) -> int:
     """The records of a batch."""
     return int(HEADER.unpack_from(data)[-1])
 
 
-def crc_of(data: bytes) -> int:
+def crc_of(data: Buffer) -> int:
     """The CRC that a batch has written in it."""
     return int(HEADER.unpack_from(data)[4])
 
 
-def halves(data: bytes) -> list[bytes]:
+def halves(data: Buffer) -> list[bytes]:
     """The same rows in two batches. There is more than one row."""
     batch = RecordBatch(data)
     rows = [Row(each.timestamp, each.key, each.value, tuple(each.headers)) for each in batch.records()]

@@ -15,7 +15,8 @@ from kraft.spark.incoming import Incoming
 from kraft.spark.parcel import UNSTAMPED
 from kraft.spark.wire import RETRY_SECONDS, WireCluster, WireError
 
-BATCH_BYTES = 512 << 10
+BATCH_BYTES = 896 << 10
+"""Below what topics take by default (max.message.bytes), 1 MiB."""
 PENDING_BYTES_MAX = 8 << 20
 TOPIC_SECONDS_MAX = 120.0
 UNKNOWN_TOPIC_SECONDS = 5.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +21,9 @@ from kraft.protocol.messages.delete_records_request import (
 )
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kraft.protocol.records.record_batch import batches
+from kraft.protocol.records.record import InvalidRecord
+from kraft.protocol.records.record_batch import RecordBatch, batches
+from kraft.protocol.records.varint import read_varint
 from kraft.spark.batch_encoder import Row
 from kraft.spark.errors import staged_rows_gone
 from kraft.spark.internal_topics import ensure_topic
@@ -59,7 +61,7 @@ class Staging:
     def __init__(self, cluster: WireCluster, topic: str) -> None:
         self.cluster = cluster
         self.topic = topic
-        self.ahead: dict[Place, bytes] = {}  # Read, and not asked for yet.
+        self.ahead: dict[Place, memoryview] = {}  # Read, and not asked for yet.
 
     def put(self, task: int, parcels: list[bytes]) -> list[Place]:
         """Where each of them is, once all replicas in sync have them. Raises WireError, OSError."""
@@ -80,7 +82,7 @@ class Staging:
         base = self.cluster.ask_leader(self.topic, partition, deadline, ask)
         return [Place(partition, base + index) for index in range(len(parcels))]
 
-    def get(self, place: Place, crc: int) -> bytes:
+    def get(self, place: Place, crc: int) -> memoryview:
         """The batch that a task has put there, of this CRC. Read in the order that they were written, records are
         fetched once. Raises SourceError for one that is gone, WireError, OSError."""
         if place not in self.ahead:
@@ -90,7 +92,7 @@ class Staging:
             raise staged_rows_gone(f"{self.topic}-{place.partition} at {place.offset}")
         return found
 
-    def fetch(self, place: Place) -> dict[Place, bytes]:
+    def fetch(self, place: Place) -> dict[Place, memoryview]:
         deadline = time.monotonic() + WAIT_SECONDS_MAX
         wanted = FetchPartition(partition=place.partition, fetch_offset=place.offset, partition_max_bytes=FETCH_BYTES)
         request = FetchRequest(
@@ -100,15 +102,15 @@ class Staging:
             topics=[FetchTopic(topic=self.topic, partitions=[wanted])],
         )
 
-        def ask(connection: WireConnection) -> dict[Place, bytes]:
+        def ask(connection: WireConnection) -> dict[Place, memoryview]:
             answer = connection.call(request).responses[0].partitions[0]
             check(answer, f"reading {self.topic}-{place.partition} at {place.offset}")
             found = {}
             for batch in batches(answer.records or b"", partial_tail=True):
                 batch.verify_crc()
-                for record in batch.records():
-                    if record.offset >= place.offset:
-                        found[Place(place.partition, record.offset)] = record.value or b""
+                for offset, value in enumerate(values_of(batch), batch.base_offset):
+                    if offset >= place.offset:
+                        found[Place(place.partition, offset)] = value
             return found
 
         while True:
@@ -133,6 +135,22 @@ class Staging:
                 check(answer.topics[0].partitions[0], f"deleting from {self.topic}-{partition} up to {end}")
             except (OSError, WireError) as problem:
                 log.warning("rows that are committed stay in the staging topic for now: %s", problem)
+
+
+def values_of(batch: RecordBatch) -> Iterator[memoryview]:
+    """Of each record, which has no key: a part of the batch, not copied. Raises InvalidRecord."""
+    payload = memoryview(batch.payload())
+    position = 0
+    for _ in range(batch.count):
+        size, position = read_varint(payload, position)
+        end, position = position + size, position + 1
+        for _ in range(3):  # The time, the offset, and that there is no key.
+            _, position = read_varint(payload, position)
+        size, position = read_varint(payload, position)
+        if not 0 <= size <= end - position:
+            raise InvalidRecord(f"a value of {size} bytes in a record with {end - position} left")
+        yield payload[position : position + size]
+        position = end
 
 
 def check(answer: Any, what: str) -> None:

@@ -89,3 +89,15 @@ def test_a_row_that_is_too_large_is_told_with_its_partition(monkeypatch: pytest.
     cluster.message_bytes_max = 1000
     with pytest.raises(WireError, match=r"a row for a-0 has \d+ bytes.*max\.message\.bytes"):
         write(WireCluster("h:1"), b"x" * 2000)
+
+
+def test_leaders_take_full_batches_while_the_next_ones_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(monkeypatch, a=1)
+    monkeypatch.setattr(least_writer, "SEND_BYTES", 1)
+    writer = LeastWriter(WireCluster("h:1"), 0, 0)
+    writer.write(rows(b"1"))
+    writer.packer.pack_all()
+    assert cluster.topics["a"][0].values() == [b"1"]
+    assert list(writer.sender.queues) == [("a", 0)]  # Nobody has waited for the answer yet.
+    writer.finish()
+    assert not writer.sender.queues

@@ -60,7 +60,7 @@ def test_few_rows_go_to_the_driver_as_they_are(monkeypatch: pytest.MonkeyPatch) 
 
 def test_many_rows_are_staged_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(monkeypatch, a=1)
-    staging, sent = MemoryStaging(), [b"%d" % number + b"x" * (200 << 10) for number in range(30)]
+    staging, sent = MemoryStaging(), [b"%d" % number + b"x" * (200 << 10) for number in range(40)]
     writer = attempt(staging)
     for value in sent:
         writer.write(incoming_rows(rows("a", value)))
