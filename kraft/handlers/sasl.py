@@ -159,7 +159,7 @@ class SaslGate:
             )
             return self._fail(session, encode_reply(context, refusal).parts)
         self._admit(peer, session)
-        response = SaslAuthenticateResponse(error_message=None, auth_bytes=answer, session_lifetime_ms=lasts_ms)
+        response = SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=lasts_ms)
         return encode_reply(context, response)
 
     def _raw(self, peer: Peer, session: SaslSession, message: bytes) -> Reply | Awaitable[Reply]:
@@ -180,7 +180,7 @@ class SaslGate:
 
     def _tell_refused(self, peer: Peer, session: SaslSession, problem: SaslRefused) -> None:
         mechanism = session.mechanism or UNSERVED
-        self._report(LoginOutcome(mechanism, peer.host, problem.user, CREDENTIALS, str(problem)))
+        self._report(LoginOutcome(mechanism, peer.host, problem.user, CREDENTIALS, problem.reason))
 
     def _refuse(self, peer: Peer, session: SaslSession, frame: memoryview, key: int) -> Awaitable[Reply]:
         """Another request in the midst of a login ends it."""

@@ -25,8 +25,10 @@ from kraft.common.errors import ConfigurationError
 from kraft.network.login_outcome import CREDENTIALS, MECHANISM, PRINCIPAL, REQUEST, LoginOutcome, Report
 from kraft.security.certificate_names import PrincipalMapping
 from kraft.security.sasl.authentication import Credentials
+from kraft.security.sasl.oauthbearer import TokenCheck
 from kraft.security.sasl.scram import Credential
 from kraft.security.scram_credentials import MECHANISMS, ScramMechanism, keys_of, salted_password
+from kraft.security.tokens import TokenRefused
 from kraft.server.logins import NodeLogins
 from kraft.world.ports import World
 
@@ -39,6 +41,7 @@ V = TypeVar("V")
 LISTENER: Final = "HTTP_ADMIN"
 """In events and counters of logins, beside the names of listeners."""
 BASIC: Final = "BASIC"
+BEARER: Final = "BEARER"
 CERTIFICATE: Final = "TLS"
 KEPT_MAX: Final = 1_000
 """Logins that are known to be right. The one that was not used for longest goes."""
@@ -69,6 +72,8 @@ class Login:
     """SCRAM's number; 0 for what cannot change while the node runs."""
     credential: Credential | None = None
     """By what it was proven, with SCRAM."""
+    expires_at_ms: int | None = None
+    """When it ends by itself, since the Unix epoch."""
 
 
 class AdminLogins(Protocol):
@@ -123,8 +128,10 @@ class BasicLogins:
         credentials: Credentials,
         failed_delay_ms: int,
         report: Report,
+        token_checks: Sequence[TokenCheck] = (),
     ) -> None:
         """`plain_users`: passwords by name, as each listener has them. `credentials` are the newest of the metadata.
+        `token_checks`: those of listeners that take tokens.
         `failed_delay_ms`: no wrong password is answered earlier, so that time tells nothing about names."""
         self._clock = world.clock
         self._threads = world.threads
@@ -133,6 +140,7 @@ class BasicLogins:
         self._credentials = credentials
         self._delay_seconds = failed_delay_ms / 1000
         self._report = report
+        self._token_checks = token_checks
         self._attempts = Attempts(world.clock)
         self._secret = world.random.uuid("admin-logins") + world.random.uuid("admin-logins")
         self._known: dict[bytes, Login] = {}
@@ -161,7 +169,9 @@ class BasicLogins:
                 raise LoginRefused(other.refusal.status, str(other.refusal), other.refusal.retry_seconds)
 
     def holds(self, login: Login) -> bool:
-        """Not after the user's credential was changed or removed."""
+        """Not after the user's credential was changed or removed, or its token has ended."""
+        if login.expires_at_ms is not None and self._clock.wall_ms() >= login.expires_at_ms:
+            return False
         return login.credential is None or self._credentials(login.user, login.mechanism) == login.credential
 
     async def _try(self, host: str, authorization: str, digest: bytes) -> Login:
@@ -191,13 +201,18 @@ class BasicLogins:
             raise
         if login is None:
             await self._clock.sleep(max(0.0, answer_at - self._clock.now()))
-            raise LoginRefused(401, f"Name or password are wrong. {ASK_FOR_PASSWORD}")
+            what = (
+                "The token is not taken." if authorization[:7].lower() == "bearer " else "Name or password are wrong."
+            )
+            raise LoginRefused(401, f"{what} {ASK_FOR_PASSWORD}")
         self._attempts.give_back(host)
         return login
 
     async def _checked(self, host: str, authorization: str) -> Login | None:
         """None, once it was reported, for what nobody may log in by."""
         scheme, _, encoded = authorization.partition(" ")
+        if scheme.lower() == "bearer" and self._token_checks:
+            return self._by_token(host, encoded.strip())
         if scheme.lower() != "basic":
             reason = "the client logs in by another scheme than Basic"
             self._report(LoginOutcome(BASIC, host, failure=MECHANISM, reason=reason))
@@ -215,6 +230,19 @@ class BasicLogins:
         else:
             self._report(LoginOutcome(BASIC, host, user))
         return login
+
+    def _by_token(self, host: str, text: str) -> Login | None:
+        reasons = []
+        for check in self._token_checks:
+            try:
+                token = check(text)
+            except TokenRefused as problem:
+                reasons.append(str(problem))
+                continue
+            self._report(LoginOutcome(BEARER, host, token.subject))
+            return Login(principal=f"User:{token.subject}", user=token.subject, expires_at_ms=token.taken_until_ms)
+        self._report(LoginOutcome(BEARER, host, failure=CREDENTIALS, reason="; ".join(dict.fromkeys(reasons))))
+        return None
 
     async def _verified(self, user: str, password: str) -> Login | None:
         principal = f"User:{user}"
@@ -298,11 +326,17 @@ def _name_and_password(encoded: str) -> tuple[str, str] | None:
     return (user, password) if user and colon and password else None
 
 
-def make_admin_logins(world: World, config: NodeConfig, credentials: Credentials, report: Report) -> AdminLogins | None:
+def make_admin_logins(
+    world: World,
+    config: NodeConfig,
+    credentials: Credentials,
+    report: Report,
+    token_checks: Sequence[TokenCheck] = (),
+) -> AdminLogins | None:
     """None where nobody logs in. Raises ConfigurationError."""
     match config.text("kraft.admin.authentication"):
         case "basic":
-            return _basic_logins(world, config, credentials, report)
+            return _basic_logins(world, config, credentials, report, token_checks)
         case "mtls":
             return CertificateLogins(principals_of_certificates(config), report)
     return None
@@ -317,7 +351,13 @@ def principals_of_certificates(config: NodeConfig) -> PrincipalMapping:
         raise ConfigurationError([f"{key}: {problem}"]) from problem
 
 
-def _basic_logins(world: World, config: NodeConfig, credentials: Credentials, report: Report) -> BasicLogins:
+def _basic_logins(
+    world: World,
+    config: NodeConfig,
+    credentials: Credentials,
+    report: Report,
+    token_checks: Sequence[TokenCheck],
+) -> BasicLogins:
     """Whoever may log in at one of the node's listeners. Where none of them asks for logins, the users of SCRAM."""
     logins = NodeLogins(config)
     found = [logins.of_listener(endpoint.name) for endpoint in config.listeners]
@@ -330,4 +370,5 @@ def _basic_logins(world: World, config: NodeConfig, credentials: Credentials, re
         credentials=credentials,
         failed_delay_ms=config.integer("connection.failed.authentication.delay.ms"),
         report=report,
+        token_checks=token_checks,
     )

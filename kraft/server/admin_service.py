@@ -64,7 +64,13 @@ class AdminService:
             asks_for_password=config.text("kraft.admin.authentication") == "basic",
         )
         self._report = _audit(node).logins.of_listener(LISTENER)
-        self._logins = make_admin_logins(node.world, config, self._credential, self._report)
+        self._logins = make_admin_logins(
+            node.world,
+            config,
+            self._credential,
+            self._report,
+            () if node.broker is None else node.broker.token_keys.checks,
+        )
         self._principal = config.text("kraft.admin.principal") if self._logins is None else ANONYMOUS
         self._requests: LocalRequests | None = None
         if node.broker is not None:

@@ -27,6 +27,7 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
+from kraft.network.socket_server import SocketServer
 from kraft.protocol.messages.broker_registration_request import Listener as RegisteredListener
 from kraft.quota.client_quotas import ClientQuotas
 from kraft.quota.quota_publisher import QuotaPublisher
@@ -43,9 +44,11 @@ from kraft.server.broker_transactions import BrokerTransactions
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.consumer_group_configs import DynamicConsumerGroupConfigs
 from kraft.server.event_journal import EventJournal
+from kraft.server.logins import NodeLogins
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.partition_log import PartitionLog
 from kraft.server.producer_id_manager import ProducerIdManager
+from kraft.server.token_keys import TokenKeys
 from kraft.storage.log_manager import LogManager
 from kraft.world.ports import Listener, World
 
@@ -161,15 +164,27 @@ class BrokerServer(ReplicaListener):
             unmade_topics=UnmadeTopics(world.clock),
             authorizer=self.authorizer,
         )
-        self.dispatcher = served = RequestDispatcher(
-            services.registry, services, world.clock, services.log, self.quotas
-        )
-        listeners, pace, view, audit = config.broker_listeners, self.quotas.connections, self.metadata, self.audit
-        self.socket_servers = socket_servers(world, config, listeners, counts, served, view, loggers, audit, pace)
+        self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
+        self.token_keys = TokenKeys(world, NodeLogins(config).token_sources, loggers.get("tokens"))
+        self.socket_servers = self._socket_servers(counts, loggers)
         self.log_tasks = self._log_tasks(logs, loggers)
 
     def _services(self) -> BrokerServices:
         return self.services
+
+    def _socket_servers(self, counts: ConnectionCounts, loggers: Loggers) -> dict[str, SocketServer]:
+        return socket_servers(
+            self._world,
+            self._config,
+            self._config.broker_listeners,
+            counts,
+            self.dispatcher,
+            self.metadata,
+            loggers,
+            self.audit,
+            self.quotas.connections,
+            self.token_keys,
+        )
 
     def _log_tasks(self, logs: LogManager, loggers: Loggers) -> LogTasks:
         return LogTasks(
@@ -227,6 +242,7 @@ class BrokerServer(ReplicaListener):
             service_nursery.start_soon(self.replication.run)
             service_nursery.start_soon(self.log_tasks.run)
             await self._until_live()
+            await self.token_keys.start(service_nursery)
             for name, server in self.socket_servers.items():
                 await service_nursery.start(
                     lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status)

@@ -27,7 +27,8 @@ from kraft.replication.topic_configs import ConfigView
 from kraft.security.certificate_names import PrincipalMapping
 from kraft.security.delegation_tokens import TokenCredentials
 from kraft.server.audit import AuditLog
-from kraft.server.logins import NodeLogins, gate
+from kraft.server.logins import NodeLogins, gate, with_tokens
+from kraft.server.token_keys import TokenKeys
 from kraft.world.ports import Stream, World
 
 NO_LIMIT: Final = 2**31 - 1
@@ -62,6 +63,7 @@ def socket_servers(
     loggers: Loggers,
     audit: AuditLog,
     pace: ConnectionPace | None = None,
+    token_keys: TokenKeys | None = None,
 ) -> dict[str, SocketServer]:
     """One for each listener, by its name."""
     log, names = loggers.get("network"), [listener.name for listener in listeners]
@@ -69,7 +71,7 @@ def socket_servers(
     secret = config.optional_text("delegation.token.secret.key") or None
     tokens = None if secret is None else TokenCredentials(secret)
     for name in names:
-        settings = logins.of_listener(name)
+        settings = with_tokens(logins.of_listener(name), name, token_keys)
         servers[name] = SocketServer(
             world,
             name,

@@ -5,21 +5,29 @@ PLAIN's passwords are in the configuration of a listener, SCRAM's credentials in
 
 from __future__ import annotations
 
+from dataclasses import replace
+from importlib.util import find_spec
 from typing import Final
+from urllib.parse import urlsplit
 
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resources import listener_key
+from kraft.common.config.types import Value
 from kraft.common.errors import ConfigurationError
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.sasl import SaslGate
 from kraft.network.login_outcome import Report
 from kraft.security.delegation_tokens import TokenCredentials, TokenLogin
-from kraft.security.sasl.authentication import SERVED_MECHANISMS, SaslSettings
+from kraft.security.sasl.authentication import LISTENER_MECHANISMS, SERVED_MECHANISMS, SaslSettings
 from kraft.security.sasl.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasLogin, parse_jaas
+from kraft.security.sasl.oauthbearer import OAUTHBEARER, OAUTHBEARER_MODULE, VALIDATOR
 from kraft.security.sasl.plain import PLAIN
 from kraft.security.sasl.scram import Credential
 from kraft.security.scram_credentials import ScramMechanism
+from kraft.security.tls import TRUSTSTORE, TlsSettings
+from kraft.security.tokens import PACKAGE_MISSING, TokenRules
+from kraft.server.token_keys import TokenKeys, TokenSource
 from kraft.world.ports import Login, World
 
 SASL_PROTOCOLS: Final = ("SASL_PLAINTEXT", "SASL_SSL")
@@ -27,6 +35,9 @@ _JAAS: Final = "sasl.jaas.config"
 _MECHANISMS: Final = "sasl.enabled.mechanisms"
 _INTER_BROKER: Final = "sasl.mechanism.inter.broker.protocol"
 _CONTROLLER: Final = "sasl.mechanism.controller.protocol"
+_HANDLER: Final = "sasl.server.callback.handler.class"
+_JWKS: Final = "sasl.oauthbearer.jwks.endpoint.url"
+_TRUST: Final = ("ssl.truststore.certificates", TRUSTSTORE, "ssl.truststore.password")
 
 
 class NodeLogins:
@@ -36,6 +47,8 @@ class NodeLogins:
         self._config = config
         self._problems: list[str] = []
         self._servers: dict[str, SaslSettings] = {}
+        self.token_sources: dict[str, TokenSource] = {}
+        """How tokens are judged, by listener."""
         for endpoint in config.listeners:
             if config.security_protocols.get(endpoint.name) in SASL_PROTOCOLS:
                 self._servers[endpoint.name] = self._settings(endpoint.name)
@@ -57,10 +70,11 @@ class NodeLogins:
         key = self._key(listener, _MECHANISMS)
         value = self._config.values[key]
         mechanisms = tuple(name.upper() for name in value) if isinstance(value, tuple) else ()
-        unknown = [name for name in mechanisms if name not in SERVED_MECHANISMS]
+        served = SERVED_MECHANISMS if listener in self._config.controller_listener_names else LISTENER_MECHANISMS
+        unknown = [name for name in mechanisms if name not in served]
         if unknown or not mechanisms:
             self._problems.append(
-                f"{key}: listener {listener} serves {', '.join(SERVED_MECHANISMS)}; "
+                f"{key}: listener {listener} serves {', '.join(served)}; "
                 f"{', '.join(unknown) or 'an empty list'} is not served"
             )
         for general in (_JAAS, listener_key(listener, _JAAS)):
@@ -72,6 +86,8 @@ class NodeLogins:
         if PLAIN in mechanisms:
             login = self._jaas(listener, PLAIN)
             users = {} if login is None else login.users
+        if OAUTHBEARER in mechanisms and OAUTHBEARER in served:
+            self._take_tokens(listener)
         return SaslSettings(
             mechanisms=mechanisms,
             plain_users=users,
@@ -79,6 +95,67 @@ class NodeLogins:
             failed_delay_ms=self._config.integer("connection.failed.authentication.delay.ms"),
             message_bytes_max=self._integer(listener, "sasl.server.max.receive.size"),
         )
+
+    def _take_tokens(self, listener: str) -> None:
+        """How a listener judges tokens, or why it cannot."""
+        if find_spec("jwt") is None or find_spec("cryptography") is None:
+            self._problems.append(PACKAGE_MISSING)
+        self._check_handler(listener)
+        jaas_key = self._jaas_key(listener, OAUTHBEARER)
+        if self._config.values.get(jaas_key) is not None:
+            login = self._jaas(listener, OAUTHBEARER)
+            if login is not None and login.options:
+                self._problems.append(f"{jaas_key}: options have no effect; {OAUTHBEARER_MODULE} required ; is enough")
+        url = self._of_tokens(listener, _JWKS)
+        if not isinstance(url, str) or not _is_usable(url):
+            self._problems.append(
+                f"{listener_key(listener, _JWKS)} has to name the authority's keys, by which tokens are checked: "
+                "https://..., http://... or file:///..."
+            )
+            return
+        issuer = self._of_tokens(listener, "sasl.oauthbearer.expected.issuer")
+        audiences = self._of_tokens(listener, "sasl.oauthbearer.expected.audience")
+        refresh = self._number_of_tokens(listener, "sasl.oauthbearer.jwks.endpoint.refresh.ms")
+        retry = self._number_of_tokens(listener, "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms")
+        retry_max = self._number_of_tokens(listener, "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms")
+        self.token_sources[listener] = TokenSource(
+            url=url,
+            rules=TokenRules(
+                issuer=issuer if isinstance(issuer, str) else None,
+                audiences=audiences if isinstance(audiences, tuple) else (),
+                clock_skew_seconds=self._number_of_tokens(listener, "sasl.oauthbearer.clock.skew.seconds"),
+                subject_claim=str(self._of_tokens(listener, "sasl.oauthbearer.sub.claim.name")),
+                scope_claim=str(self._of_tokens(listener, "sasl.oauthbearer.scope.claim.name")),
+            ),
+            refresh_seconds=max(1, refresh / 1000),
+            retry_seconds=max(0.1, retry / 1000),
+            retry_seconds_max=max(0.1, retry_max / 1000),
+            tls=TlsSettings(values={name: self._config.values[name] for name in _TRUST}, is_server=False),
+        )
+
+    def _check_handler(self, listener: str) -> None:
+        key = listener_key(listener, f"{OAUTHBEARER.lower()}.{_HANDLER}")
+        handler = self._config.values.get(key)
+        if handler is None:
+            self._problems.append(
+                f"{key}={VALIDATOR} is missing. Without it Kafka takes unsigned tokens (OAuthBearerUnsecured), by "
+                "which everybody is whom he wants to be: they are refused here"
+            )
+        elif handler != VALIDATOR:
+            self._problems.append(
+                f"{key}: only {VALIDATOR} is known here, which takes signed tokens; unsigned ones "
+                "(OAuthBearerUnsecured) are refused"
+            )
+
+    def _of_tokens(self, listener: str, name: str) -> Value:
+        """What is set for OAUTHBEARER on a listener, for the listener, or for all."""
+        keys = (listener_key(listener, f"{OAUTHBEARER.lower()}.{name}"), listener_key(listener, name), name)
+        return next(self._config.values[key] for key in keys if key in self._config.values)
+
+    def _number_of_tokens(self, listener: str, name: str) -> int:
+        value = self._of_tokens(listener, name)
+        assert isinstance(value, int), name
+        return value
 
     def _reach(self, listener: str, mechanism_key: str) -> None:
         if self._config.security_protocols.get(listener) not in SASL_PROTOCOLS:
@@ -111,7 +188,7 @@ class NodeLogins:
     def _jaas(self, listener: str, mechanism: str) -> JaasLogin | None:
         key = self._jaas_key(listener, mechanism)
         text = self._config.values.get(key)
-        module = PLAIN_MODULE if mechanism == PLAIN else SCRAM_MODULE
+        module = {PLAIN: PLAIN_MODULE, OAUTHBEARER: OAUTHBEARER_MODULE}.get(mechanism, SCRAM_MODULE)
         if not isinstance(text, str):
             self._problems.append(f'{key} is missing: {module} required username="..." password="..." ... ;')
             return None
@@ -134,6 +211,24 @@ class NodeLogins:
 
     def _integer(self, listener: str, name: str) -> int:
         return self._config.integer(self._key(listener, name))
+
+
+def _is_usable(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    if parts.scheme == "file":
+        return parts.netloc in ("", "localhost") and parts.path.startswith("/")
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def with_tokens(settings: SaslSettings | None, listener: str, tokens: TokenKeys | None) -> SaslSettings | None:
+    """A listener's settings, with what judges its tokens."""
+    if settings is None or tokens is None:
+        return settings
+    return replace(settings, token_check=tokens.check_of(listener))
 
 
 def gate(

@@ -72,7 +72,11 @@ SASL_KEYS: Final = (
     *(row.name for row in sasl_keys.KEYS if row.status == Status.ENFORCED),
     "connections.max.reauth.ms",
 )
-MECHANISM_KEYS: Final = ("sasl.jaas.config",)
+MECHANISM_KEYS: Final = (
+    "sasl.jaas.config",
+    "sasl.server.callback.handler.class",
+    *(name for name in SASL_KEYS if name.startswith("sasl.oauthbearer.")),
+)
 """Those that count for one mechanism of one listener, as `listener.name.<listener>.<mechanism>.<key>`."""
 LISTENER_KEYS: Final = ("max.connections", *TLS_KEYS, *SASL_KEYS)
 """Broker keys that count for one listener alone as `listener.name.<listener>.<key>`; its name in lower case."""

@@ -15,11 +15,14 @@ from typing import Final, Protocol
 
 from kraft.security.delegation_tokens import TokenLogin
 from kraft.security.sasl.errors import SaslRefused
+from kraft.security.sasl.oauthbearer import OAUTHBEARER, OAuthBearerServer, TokenCheck
 from kraft.security.sasl.plain import PLAIN, PlainServer
 from kraft.security.sasl.scram import Credential, ScramServer
 from kraft.security.scram_credentials import MECHANISMS, ScramMechanism
 
 SERVED_MECHANISMS: Final = (PLAIN, *MECHANISMS)
+"""Those by which this node, and commands, log in at others."""
+LISTENER_MECHANISMS: Final = (*SERVED_MECHANISMS, OAUTHBEARER)
 
 
 class MechanismServer(Protocol):
@@ -52,6 +55,8 @@ class SaslSettings:
     """connection.failed.authentication.delay.ms."""
     message_bytes_max: int = 524_288
     """sasl.server.max.receive.size."""
+    token_check: TokenCheck | None = field(default=None, repr=False)
+    """Judges the tokens of OAUTHBEARER, where the listener serves it."""
 
 
 Credentials = Callable[[str, int], Credential | None]
@@ -127,6 +132,9 @@ class SaslSession:
         self.mechanism, self._is_raw = mechanism, version == 0
         if mechanism == PLAIN:
             self._server = PlainServer(self._settings.plain_users)
+        elif mechanism == OAUTHBEARER:
+            assert self._settings.token_check is not None
+            self._server = OAuthBearerServer(self._settings.token_check)
         else:
             known = MECHANISMS[mechanism]
             self._server = ScramServer(
@@ -150,13 +158,15 @@ class SaslSession:
         if self.user is not None and user != self.user:
             raise SaslRefused(f"Cannot change principals during re-authentication from User:{self.user}: User:{user}")
         lasts = self._settings.session_ms_max
+        is_bounded = lasts > 0
         if server.expires_at_ms is not None:
             left = server.expires_at_ms - wall_ms
-            if left <= 0:
+            if left <= 0 and server.by_token:
                 raise SaslRefused("Authentication failed: what the client has logged in by has expired", user)
-            lasts = min(lasts or left, left)
+            # A signed token is taken a moment longer, since clocks differ: as in Kafka, its session ends at once.
+            lasts, is_bounded = max(min(lasts or left, left), 0), True
         self.user, self.by_token = user, server.by_token
-        self.ends_at = now + lasts / 1000 if lasts else None
+        self.ends_at = now + lasts / 1000 if is_bounded else None
         return answer, lasts
 
     def has_ended(self, now: float) -> bool:

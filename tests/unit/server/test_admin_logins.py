@@ -16,6 +16,7 @@ from kraft.metadata.image.scram_image import ScramCredential
 from kraft.network.login_outcome import LoginOutcome
 from kraft.security.certificate_names import PrincipalMapping
 from kraft.security.scram_credentials import MECHANISMS, keys_of, salted_password
+from kraft.security.tokens import Token, TokenRefused
 from kraft.server import admin_logins as module
 from kraft.server.admin_logins import (
     ATTEMPTS_MAX,
@@ -128,6 +129,28 @@ def test_who_does_not_is_refused_late_and_told(authorization: str) -> None:
         assert 0.1 <= edge.clock.now() - began < 0.2
         [outcome] = edge.told
         assert (outcome.host, bool(outcome.failure)) == (HERE, True)
+
+    played(play)
+
+
+def test_a_token_is_taken_until_it_ends_and_a_wrong_one_is_told() -> None:
+    def check(text: str) -> Token:
+        if text != "right":
+            raise TokenRefused("the token has expired")
+        return Token(subject="kate", expires_at_ms=0, taken_until_ms=ends_at_ms)
+
+    ends_at_ms = 0
+
+    async def play(edge: Edge) -> None:
+        nonlocal ends_at_ms
+        edge.logins._token_checks = [check]
+        ends_at_ms = edge.clock.wall_ms() + 5000
+        login = await edge.logins.log_in(HERE, Caller(host=HERE, authorization="Bearer right"))
+        assert (login.principal, edge.logins.holds(login)) == ("User:kate", True)
+        await edge.clock.sleep(5)
+        assert not edge.logins.holds(login)
+        assert await edge.ask("Bearer wrong") == 401
+        assert edge.told[-1] == LoginOutcome("BEARER", HERE, "", "credentials", "the token has expired")
 
     played(play)
 
