@@ -51,6 +51,7 @@ NOUNS: Mapping[str, Noun] = {
     "quorum": Noun(CLUSTER, "The quorum of controllers: describe it, add and remove voters."),
     "events": Noun(CLUSTER, "What happened: leaders, in-sync sets, brokers (-f follows)."),
     "spark": Noun(DATA, "Pipelines run by Spark: ingest, archive, mirror, verify."),
+    "dump": Noun(NODES, "Show what segments, snapshots and indexes hold."),
     "storage": Noun(NODES, "Format and inspect log directories (no node needed)."),
 }
 
