@@ -6,7 +6,8 @@ until one of them shows a violation that the unchanged tree does not show with t
 core is first tried on the quorum's own simulation (tests/properties/raft_quorum), where nodes crash between any two
 events and a seed takes a tenth of a second. A defect of a reader of records is tried on payloads alone, garbage
 among them (tests/properties/record_payloads.py), one of the authorizer on histories of access control entries
-(tests/properties/access_decisions.py), one of the choice of what is cleaned on the simulation of one
+(tests/properties/access_decisions.py), one of what judges signed tokens on tokens with claims of all kinds
+(tests/properties/token_decisions.py), one of the choice of what is cleaned on the simulation of one
 compacted log (tests/properties/cleaned_log.py), one of what a log answers or keeps on one that is restarted again
 and again (tests/properties/restarted_log.py), one of a coordinator's load on logs that are loaded
 (tests/properties/coordinator_load.py), one of its batches on logs that end anywhere
@@ -50,6 +51,7 @@ OWN_SIMULATIONS: Final = {
     "kraft/protocol/records/walked_records.py": "tests.properties.record_payloads",
     "kraft/security/acl": "tests.properties.access_decisions",
     "kraft/security/authorizer.py": "tests.properties.access_decisions",
+    "kraft/security/tokens.py": "tests.properties.token_decisions",
     "kraft/storage/log_to_clean.py": "tests.properties.cleaned_log",
     "kraft/storage/index_file.py": "tests.properties.restarted_log",
     "kraft/storage/log_cleaner.py": "tests.properties.restarted_log",
