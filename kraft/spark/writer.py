@@ -294,6 +294,7 @@ class KafkaBatchWriter(ForWorkers, DataSourceArrowWriter):
     def __init__(self, sink: SinkOptions) -> None:
         self.sink = sink
         require_writable(sink)
+        freeze_imports()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return write_task(self.sink, iterator)
@@ -301,6 +302,7 @@ class KafkaBatchWriter(ForWorkers, DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Raises SourceError, WireError, OSError."""
         commit_once(self.sink, messages, once_a_run=True)
+        freeze_imports()
 
 
 class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
@@ -309,6 +311,7 @@ class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
     def __init__(self, sink: SinkOptions) -> None:
         self.sink = sink
         require_writable(sink)
+        freeze_imports()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return write_task(self.sink, iterator)
@@ -316,6 +319,7 @@ class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Raises SourceError, WireError, OSError."""
         commit_once(self.sink, messages, once_a_run=False)
+        freeze_imports()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing: no transaction is open while tasks run. What is staged is deleted with the next commit."""

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from kraft.spark import writer
 from kraft.spark.worker_heap import freeze_imports
+from kraft.spark.writer import KafkaBatchWriter, KafkaStreamWriter
+from tests.unit.spark.sink_rows import sink
 
 
 @pytest.fixture(autouse=True)
@@ -26,3 +29,19 @@ def test_what_is_there_after_the_first_task_is_frozen_and_what_comes_later_is_no
     freeze_imports()
     assert gc.get_freeze_count() <= frozen
     assert any(each is later for each in gc.get_objects())
+
+
+def test_processes_that_make_or_commit_a_sink_are_spared_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "require_writable", lambda _: None)
+    for kind in (KafkaBatchWriter, KafkaStreamWriter):
+        made = kind(sink("t"))
+        assert gc.get_freeze_count() > 10_000
+        gc.unfreeze()
+        freeze_imports.cache_clear()
+        if isinstance(made, KafkaStreamWriter):
+            made.commit([], 0)
+        else:
+            made.commit([])
+        assert gc.get_freeze_count() > 10_000
+        gc.unfreeze()
+        freeze_imports.cache_clear()
