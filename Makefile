@@ -83,7 +83,7 @@ bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs
 	done; exit $$worst
 
 simulate: check-machine setup ## Run whole clusters in the simulated world: make simulate SEEDS=20
-	@$(PY) -m jepsen.simulate --kind $(KIND) --seeds $(SEEDS)
+	@$(PY) -m jepsen.simulate --kind $(KIND) --seeds $(SEEDS)$(if $(VISITS), --visits $(VISITS))
 
 jepsen: check-machine setup ## Tear five real nodes apart for MINUTES=n and judge what their clients saw, as root (TARGET=kafka: Apache Kafka instead)
 	@$(PY) -m jepsen run --target $(TARGET) --plan swarm --seconds 60 --minutes $(MINUTES)

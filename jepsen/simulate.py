@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jepsen.checkout import ROOT, commit
+from jepsen.simulation.visits import FAULTS, SETTINGS, Visits, deserted, read, table
 
 SEEDS_FILE: Final = ROOT / "jepsen" / "simulation" / "seeds.txt"
 REPLAY_ONE_IN: Final = 10
@@ -34,6 +35,8 @@ ALL_CELLS_FROM: Final = 200
 MADE_ANEW_FROM: Final = 5
 """In a batch of so many seeds topics must have been made anew under faults, as many times."""
 
+VISITS_HEADING: Final = "## What simulated clusters visit"
+POWER_ONE_IN: Final = 4
 KINDS: Final = ("cluster", "node", "power")
 PRODUCT: Final = "KRAFT_PRODUCT"
 """The environment variable that names the tree whose kraft and kraft_http a child process must run."""
@@ -181,6 +184,7 @@ class Summary:
         self.kind = kind
         self.seeds = self.failed = self.invalid = self.replays = self.identical = self.made_anew = self.operations = 0
         self.cells: set[tuple[str, str]] = set()
+        self.visits = Visits()
 
     def add(self, outcome: dict[str, Any], replayed: str | None) -> Iterator[str]:
         """Count it; yields what a person should read of it."""
@@ -190,6 +194,7 @@ class Summary:
         self.made_anew += outcome.get("made_anew", 0)
         self.operations += outcome.get("client_operations", 0)
         self.cells.update((fault, role) for fault, role in outcome.get("cells", ()))
+        self.visits.update(visits_of(outcome))
         yield describe(outcome)
         if outcome["verdict"] != "ok":
             yield from (f"  {finding}" for finding in outcome["violations"] or [outcome.get("invalid")])
@@ -236,14 +241,47 @@ class Summary:
         )
 
 
-def run_many(seeds: Sequence[int], kind: str, jobs: int) -> int:
-    """Run and judge, and end with the summary line."""
+def visits_of(outcome: dict[str, Any]) -> Visits:
+    return Visits({(feature, column): number for feature, column, number in outcome.get("visits", ())})
+
+
+def power_visits(seeds: Sequence[int], jobs: int) -> Visits:
+    """What the power losses of every fourth seed come by. Raises RuntimeError where one is not green."""
+    found = Visits()
+    for outcome, _ in outcomes(seeds[::POWER_ONE_IN], "power", jobs):
+        if outcome["verdict"] != "ok":
+            raise RuntimeError(describe(outcome))
+        found.update(visits_of(outcome))
+    return found
+
+
+def write_visits(page: Path, visits: Visits, seeds: int) -> None:
+    """Put the tables of what the runs came by in place of those in the page."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    start = lines.index(VISITS_HEADING)
+    end = next((at for at in range(start + 1, len(lines)) if lines[at].startswith("## ")), len(lines))
+    counted = f"Judged operations of {seeds} seeds (`make simulate SEEDS=n VISITS=docs/testing.md`), by what struck:"
+    told = [VISITS_HEADING, "", counted, "", *table(visits, FAULTS), "", "and by what was set:", ""]
+    kept = [line for line in lines[start + 1 : end] if line.startswith("- ")]
+    told += [*table(visits, SETTINGS), "", "Not visited, and why:", "", *kept, ""]
+    page.write_text("\n".join([*lines[:start], *told, *lines[end:]]).rstrip() + "\n", encoding="utf-8")
+
+
+def run_many(seeds: Sequence[int], kind: str, jobs: int, page: Path | None) -> int:
+    """Run and judge, and end with the summary line. What was visited, by power losses of every fourth seed too, is
+    written to `page`."""
     summary = Summary(kind)
+    if page is not None:
+        summary.visits.update(power_visits(seeds, jobs))
     for outcome, replayed in outcomes(seeds, kind, jobs):
         for line in summary.add(outcome, replayed):
             print(line, flush=True)
     for cell in summary.missed_cells():
         print(f"  no seed hit {cell}")
+    if page is not None:
+        for cell in deserted(read(page.read_text(encoding="utf-8").splitlines()), summary.visits):
+            print(f"  no seed came by {cell} any more")
+        write_visits(page, summary.visits, summary.seeds)
     print(summary.line())
     return 0 if summary.is_green else 1
 
@@ -263,6 +301,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--these", type=int, nargs="+", help="run these seeds here and print a line of JSON for each")
     parser.add_argument("--stop", action="store_true", help="with --these: end after the first violation")
+    parser.add_argument("--visits", type=Path, help="write what the runs came by to this page of documentation")
     parser.add_argument("--one", type=int, help="run this seed here and print its outcome as JSON")
     parser.add_argument("--trace", help="with --one: write the trace as text to this file")
     arguments = parser.parse_args()
@@ -276,7 +315,7 @@ def main() -> int:
         return 0
     first = arguments.first
     seeds = standard_seeds(arguments.seeds) if first is None else list(range(first, first + arguments.seeds))
-    return run_many(seeds, arguments.kind, arguments.jobs)
+    return run_many(seeds, arguments.kind, arguments.jobs, arguments.visits)
 
 
 if __name__ == "__main__":

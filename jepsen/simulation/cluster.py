@@ -15,7 +15,7 @@ from typing import Any, Final
 import trio
 
 from jepsen.checker.operations import OK, Commit, FaultInjected, Partition, Phase, Poll, ReplicaState, Send
-from jepsen.simulation import layouts
+from jepsen.simulation import layouts, visits
 from jepsen.simulation.admins import Deleter, Mover, VoterChanger
 from jepsen.simulation.ambush import Ambush
 from jepsen.simulation.committers import Committer, committed
@@ -43,6 +43,7 @@ from jepsen.simulation.transactors import FeatureRaiser, Transactor, cluster_of,
 from kraft.client.admin.features import SAFE_DOWNGRADE
 from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
+from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC
 from kraft.world.simulated import Universe
 
 EVENTS: Final = "events"
@@ -65,6 +66,7 @@ PIPED: Final[tuple[Partition, ...]] = tuple(("piped", number) for number in rang
 REPLICAS: Final = 3
 PIPED_REPLICAS_MAX: Final = 5
 PIPED_IN_SYNC_MAX: Final = 3
+ALL_BROKERS_RATE: Final = 0.3
 SESSION_READER: Final = "session-reader"
 PAID: Final[tuple[Partition, ...]] = (("paid", 0), ("paid", 1))
 """Of a topic to which only transactions write."""
@@ -125,11 +127,14 @@ class ClusterRun(SimulatedRun):
         self.fate = Fate(seed, chance, ROLES, flush=self.flush)
         self.two_disks = self.universe.stream("directories").random() < TWO_DISKS_RATE
         piped = self.universe.stream("piped")
-        self.piped_replicas = piped.randint(1, min(PIPED_REPLICAS_MAX, len(self.layout.brokers)))
+        most = min(PIPED_REPLICAS_MAX, len(self.layout.brokers))
+        self.piped_replicas = most if piped.random() < ALL_BROKERS_RATE else piped.randint(1, most)
         self.piped_in_sync = piped.randint(1, min(PIPED_IN_SYNC_MAX, self.piped_replicas))
         transactions = self.universe.stream("transactions")
         self.transaction_level = transactions.choice((0, 1, 2, 2))
-        self.feature_raised_seconds = transactions.uniform(0.0, FEATURE_RAISED_SECONDS_MAX)
+        self.raiser = FeatureRaiser(
+            self.cluster("raiser"), transactions.uniform(0.0, FEATURE_RAISED_SECONDS_MAX), self.recorder.now
+        )
         self.transactors: list[Transactor] = []
         self.consumer_members: list[ConsumerMember] = []
         self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, OBSERVED)
@@ -154,6 +159,7 @@ class ClusterRun(SimulatedRun):
             Surroundings(self.session, self.client, self.observer.taken_for), self.recorder, REPLICAS, ALL_TOPICS
         )
         self._last: Incarnation | None = None  # Of the topic that is made anew; None if it has vanished as it may.
+        self._transaction_state_replicas = 0
         self._healed = 0  # How many operations there were when all was healed.
 
     def invalid(self) -> str:
@@ -211,8 +217,27 @@ class ClusterRun(SimulatedRun):
             await self.within(HEALED_SECONDS_MAX, "everything is read", self._read_everything)
             await self.within(HEALED_SECONDS_MAX, "the replicas are in sync", self._compare_replicas)
             await self._see_leftovers()
+            state = self.observer.registration((TRANSACTION_STATE_TOPIC, 0))
+            self._transaction_state_replicas = 0 if state is None else len(state.replicas)
             self.end(node_nursery)
         self.leader_changes = self._leader_changes_seen()
+
+    def visits(self) -> visits.Visits:
+        struck = list(visits.moments(self.recorder.history))
+        if self.raiser.raised is not None:
+            struck.append(visits.Moment("feature raised", self.raiser.raised))
+        settings = [
+            "flush 1" if self.flush else "flush default",
+            "two disks" if self.two_disks else "one disk",
+            f"transaction.version {self.transaction_level}",
+        ]
+        if len(self.layout.brokers) == PIPED_REPLICAS_MAX:
+            settings.append("five brokers")
+        if self._transaction_state_replicas == REPLICAS:
+            settings.append("transaction state at RF 3")
+        piped = (f"RF {self.piped_replicas}", f"min ISR {self.piped_in_sync}", "segments as in production")
+        of_topic = {"": (f"RF {REPLICAS}", "min ISR 2", "tiny segments"), PIPED[0][0]: piped}
+        return visits.count(self.recorder.history, struck, settings, of_topic, frozenset((EVENTS,)))
 
     def _arm(self, *, armed: bool) -> None:
         self.ambush.armed = self.lost_answers.armed = self.missed_epochs.armed = armed
@@ -369,7 +394,7 @@ class ClusterRun(SimulatedRun):
         readers = [
             CommittedReader(self.session(f"committed-{number}"), recorder, place) for number, place in enumerate(PAID)
         ]
-        return [*self.transactors, *readers, FeatureRaiser(self.cluster("raiser"), self.feature_raised_seconds)]
+        return [*self.transactors, *readers, self.raiser]
 
     async def _observe(self) -> None:
         while True:

@@ -7,6 +7,7 @@ Who is hit is somebody else's choice (`fate`): by role, so that over many runs e
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Final
 
 from jepsen.simulation import disk_faults
@@ -16,6 +17,7 @@ from kraft.world.simulated import NetworkFaults
 CLIENTS: Final = "clients"
 CALLS_MAX: Final = 2000
 LASTS_SECONDS_MAX: Final = 12.0
+ROLLING_SECONDS: Final = 2.0
 
 
 def kill(scene: Scene, chance: random.Random, node: str) -> Bite:
@@ -50,6 +52,19 @@ def kill_all(scene: Scene, chance: random.Random, node: str) -> Bite:
 def stop(scene: Scene, chance: random.Random, node: str) -> Bite:
     asked = scene.stop(node)
     return lambda: asked
+
+
+def rolling_restart(scene: Scene, chance: random.Random, node: str) -> Bite:
+    """All nodes in turn, from that one on, are asked to stop, as for an upgrade."""
+    start = scene.nodes.index(node)
+    asked: list[bool] = []
+
+    def ask(each: str) -> None:
+        asked.append(scene.stop(each))
+
+    for place, each in enumerate(scene.nodes[start:] + scene.nodes[:start]):
+        scene.universe.time.call_after(place * ROLLING_SECONDS, partial(ask, each))
+    return lambda: sum(asked) > 1
 
 
 def pause(scene: Scene, chance: random.Random, node: str) -> Bite:
@@ -144,6 +159,7 @@ KINDS: Final[dict[str, Act]] = {
     "power off in mid call": power_off_in_mid_call,
     "kill all": kill_all,
     "stop": stop,
+    "rolling restart": rolling_restart,
     "pause": pause,
     "cut": cut,
     "isolate": isolate,

@@ -109,8 +109,9 @@ LAYOUTS: Final = (
     Layout("three combined and a broker", (*THREE, "4"), THREE, THREE),
     Layout("four combined, three of them voters by turns", (*THREE, "4"), (*THREE, "4"), THREE, dynamic=True),
     Layout("two combined, a controller and two brokers", ("1", "2", "4", "5"), THREE, THREE),
+    Layout("three combined and two brokers", (*THREE, "4", "5"), THREE, THREE),
 )
-WEIGHTS: Final = (3, 2, 2, 2, 2)
+WEIGHTS: Final = (3, 2, 2, 2, 2, 3)
 
 
 def draw(chance: random.Random) -> Layout:

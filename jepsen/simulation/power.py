@@ -21,6 +21,7 @@ from jepsen.simulation.observer import Observer
 from jepsen.simulation.run import SimulatedRun
 from jepsen.simulation.session import TRY_AGAIN, Refused, RoamingSession, Unanswered
 from jepsen.simulation.topic_makers import create_topic
+from jepsen.simulation.visits import SHORTLY_SECONDS, Moment, Visits
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.builder import Record, build_batch
@@ -47,6 +48,7 @@ BATCH_RECORDS_MAX: Final = 20
 VALUE_BYTES_MAX: Final = 300
 ALL_BYTES: Final = 1 << 30
 ACKNOWLEDGED_LEAST: Final = 100
+FIVE: Final = 5
 
 
 class Acknowledged(NamedTuple):
@@ -78,6 +80,7 @@ class PowerRun(SimulatedRun):
         self.acks: list[Acknowledged] = []
         self.losses: dict[str, list[PowerLoss]] = {node: [] for node in self.layout.nodes}
         self.lost = 0
+        self._strikes: list[Moment] = []
         self._observer = Observer(self.universe, self.recorder, self.nodes, self.lives, PLACES)
         self._synced: dict[str, dict[Partition, int]] = {node: {} for node in self.layout.nodes}
         self._stopping = False
@@ -88,6 +91,16 @@ class PowerRun(SimulatedRun):
 
     def acknowledged(self) -> int:
         return sum(len(each.values) for each in self.acks)
+
+    def visits(self) -> Visits:
+        """Batches that were acknowledged shortly before power failed, or after."""
+        settings = ["flush default", f"RF {self.replicas}", f"min ISR {self.in_sync}", "tiny segments"]
+        settings += ["five brokers"] if len(self.layout.brokers) == FIVE else []
+        found = Visits()
+        for each in self.acks:
+            under = {strike.column for strike in self._strikes if abs(each.when - strike.when) < SHORTLY_SECONDS}
+            found.update(("plain produce", column) for column in (*sorted(under), *settings))
+        return found
 
     def restart_seconds(self) -> float:
         return self.chance.uniform(0.1, DOWN_SECONDS_MAX)
@@ -178,6 +191,8 @@ class PowerRun(SimulatedRun):
         for node in nodes:
             universe.resume(node)
         dark = _dark(chance, nodes)
+        extent = {len(nodes): "all", len(nodes) - 1: "all but one"}.get(len(dark), "some")
+        self._strikes.append(Moment(f"power loss of {extent}", self.recorder.now()))
         self._note_synced()
         for node in chance.sample(nodes, len(nodes)):
             if node in dark:

@@ -30,6 +30,7 @@ from jepsen.simulation.fate import Fate
 from jepsen.simulation.recorder import Recorder
 from jepsen.simulation.scene import Scene
 from jepsen.simulation.session import Refused
+from jepsen.simulation.visits import Visits
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import StorageError
 from kraft.server.node import Node, run_node
@@ -62,6 +63,9 @@ class Outcome:
     trace: str
     made_anew: int = 0
     """How often a topic that was in use was deleted and made anew under its name while faults struck."""
+
+    visits: tuple[tuple[str, str, int], ...] = ()
+    """Feature, column and how many operations, as `visits` counts them."""
 
     @property
     def verdict(self) -> str:
@@ -106,6 +110,7 @@ class SimulatedRun:
                 seconds=self._ended[0],
                 trace=self._ended[2],
                 made_anew=self.made_anew(),
+                visits=tuple((*cell, number) for cell, number in sorted(self.visits().items())),
             )
 
     def end(self, node_nursery: trio.Nursery) -> None:
@@ -124,6 +129,10 @@ class SimulatedRun:
     def made_anew(self) -> int:
         """As `Outcome` has it."""
         return 0
+
+    def visits(self) -> Visits:
+        """As `Outcome` has them."""
+        return Visits()
 
     def restart_seconds(self) -> float:
         """How long a node that has ended stays down."""

@@ -4,7 +4,7 @@ is replaced under its id, and comes back as a zombie."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
@@ -247,8 +247,11 @@ class Transactor:
 class FeatureRaiser:
     """Raises the feature of transactions once, while they are under way."""
 
-    def __init__(self, cluster: Cluster, after_seconds: float) -> None:
+    def __init__(self, cluster: Cluster, after_seconds: float, now: Callable[[], float]) -> None:
         self._cluster = cluster
+        self._now = now
+        self.raised: float | None = None
+        """When it was."""
         self._after_seconds = after_seconds
         self.stopping = trio.Event()
 
@@ -258,6 +261,7 @@ class FeatureRaiser:
         while not self.stopping.is_set():
             try:
                 await set_level(self._cluster, 2, features.UPGRADE)
+                self.raised = self._now()
                 return
             except (KraftError, TimeoutError):
                 await self._cluster.world.clock.sleep(1.0)

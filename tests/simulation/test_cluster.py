@@ -4,27 +4,49 @@ ten replayed elsewhere."""
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
-from jepsen.simulate import Summary, kept_seeds, outcomes, standard_seeds
+import pytest
+
+from jepsen.checkout import ROOT
+from jepsen.simulate import Summary, kept_seeds, outcomes, power_visits, standard_seeds
 from jepsen.simulation.cluster import PLACES, ClusterRun
 from jepsen.simulation.faults import KINDS
 from jepsen.simulation.layouts import LAYOUTS
 from jepsen.simulation.observer import ROLES
+from jepsen.simulation.visits import deserted, read
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
 SEEDS = 200 if SOAK else 20
 
 
-def test_clusters_keep_their_promises() -> None:
+class Batch(NamedTuple):
+    """What the standard seeds came to, and what was told of each."""
+
+    summary: Summary
+    told: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def batch() -> Batch:
     summary = Summary("cluster")
-    told = [
-        line
-        for outcome, replayed in outcomes(standard_seeds(SEEDS), "cluster", 2)
-        for line in summary.add(outcome, replayed)
-    ]
+    found = outcomes(standard_seeds(SEEDS), "cluster", 2)
+    return Batch(summary, tuple(line for outcome, replayed in found for line in summary.add(outcome, replayed)))
+
+
+def test_clusters_keep_their_promises(batch: Batch) -> None:
+    summary = batch.summary
     print(summary.line())
-    assert summary.is_green, "\n".join([*told, *summary.missed_cells(), summary.line()])
+    assert summary.is_green, "\n".join([*batch.told, *summary.missed_cells(), summary.line()])
     assert summary.replays >= SEEDS // 10
+
+
+@pytest.mark.soak
+def test_what_the_committed_table_shows_as_visited_is_visited(batch: Batch) -> None:
+    visits = batch.summary.visits + power_visits(standard_seeds(SEEDS), 2)
+    known = read((ROOT / "docs" / "testing.md").read_text(encoding="utf-8").splitlines())
+    assert sum(known.values())
+    assert deserted(known, visits) == []
 
 
 def test_standard_seeds_begin_with_those_that_found_bugs() -> None:
