@@ -29,6 +29,7 @@ from kraft.protocol.messages.incremental_alter_configs_request import Incrementa
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation as AclOperation
+from kraft.security.sasl.plain_users import changed_users, listener_of
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -99,11 +100,24 @@ def _gate(
     """Put the resource into `answered` if it goes no further: with its error, or None when it is done."""
     try:
         check_request(kind, name, alterations, broker.config)
+        _check_users(kind, alterations, broker)
         if kind == ResourceType.BROKER_LOGGER:
             _alter_loggers(name, alterations, request, broker)
             answered[kind, name] = None
     except EXPECTED as problem:
         answered[kind, name] = ApiError(code_of(problem), message_of(problem) or "")
+
+
+def _check_users(kind: int, alterations: list[Alteration], broker: BrokerServices) -> None:
+    """Refuse users of PLAIN that this broker could not take. Kafka stores them, and does not start again by them."""
+    for name, operation, value in alterations if kind == ResourceType.BROKER else ():
+        listener = listener_of(name)
+        if listener is None or operation != Operation.SET or value is None:
+            continue
+        try:
+            changed_users(broker.configs.static, listener, value)
+        except ValueError as problem:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} cannot be used: {problem}") from problem
 
 
 def _alter_loggers(name: str, alterations: list[Alteration], request: Any, broker: BrokerServices) -> None:

@@ -12,7 +12,7 @@ import base64
 import binascii
 import hmac
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -26,6 +26,7 @@ from kraft.network.login_outcome import CREDENTIALS, MECHANISM, PRINCIPAL, REQUE
 from kraft.security.certificate_names import PrincipalMapping
 from kraft.security.sasl.authentication import Credentials
 from kraft.security.sasl.oauthbearer import TokenCheck
+from kraft.security.sasl.plain_users import PlainUsers
 from kraft.security.sasl.scram import Credential
 from kraft.security.scram_credentials import MECHANISMS, ScramMechanism, keys_of, salted_password
 from kraft.security.tokens import TokenRefused
@@ -69,9 +70,13 @@ class Login:
     principal: str
     user: str = ""
     mechanism: int = 0
-    """SCRAM's number; 0 for what cannot change while the node runs."""
+    """SCRAM's number; 0 for other mechanisms."""
     credential: Credential | None = None
     """By what it was proven, with SCRAM."""
+    plain_users: PlainUsers | None = None
+    """Among whom it was found, with PLAIN."""
+    plain_version: int = 0
+    """Theirs at that time."""
     expires_at_ms: int | None = None
     """When it ends by itself, since the Unix epoch."""
 
@@ -123,7 +128,7 @@ class BasicLogins:
         self,
         world: World,
         *,
-        plain_users: Sequence[Mapping[str, str]],
+        plain_users: Sequence[PlainUsers],
         mechanisms: Sequence[ScramMechanism],
         credentials: Credentials,
         failed_delay_ms: int,
@@ -171,6 +176,8 @@ class BasicLogins:
     def holds(self, login: Login) -> bool:
         """Not after the user's credential was changed or removed, or its token has ended."""
         if login.expires_at_ms is not None and self._clock.wall_ms() >= login.expires_at_ms:
+            return False
+        if login.plain_users is not None and login.plain_users.version != login.plain_version:
             return False
         return login.credential is None or self._credentials(login.user, login.mechanism) == login.credential
 
@@ -250,7 +257,7 @@ class BasicLogins:
             known = users.get(user)
             # Compared also for unknown names, so that time does not tell which names there are.
             if hmac.compare_digest((known or "\0").encode(), password.encode()) and known:
-                return Login(principal=principal, user=user)
+                return Login(principal=principal, user=user, plain_users=users, plain_version=users.version)
         for mechanism in self._mechanisms:
             credential = self._credentials(user, mechanism.number)
             if credential is None or credential.iterations < mechanism.iterations_min:
@@ -332,11 +339,12 @@ def make_admin_logins(
     credentials: Credentials,
     report: Report,
     token_checks: Sequence[TokenCheck] = (),
+    plain_users: Sequence[PlainUsers] = (),
 ) -> AdminLogins | None:
-    """None where nobody logs in. Raises ConfigurationError."""
+    """None where nobody logs in. `plain_users`: those of each listener, as they change. Raises ConfigurationError."""
     match config.text("kraft.admin.authentication"):
         case "basic":
-            return _basic_logins(world, config, credentials, report, token_checks)
+            return _basic_logins(world, config, credentials, report, token_checks, plain_users)
         case "mtls":
             return CertificateLogins(principals_of_certificates(config), report)
     return None
@@ -357,6 +365,7 @@ def _basic_logins(
     credentials: Credentials,
     report: Report,
     token_checks: Sequence[TokenCheck],
+    plain_users: Sequence[PlainUsers],
 ) -> BasicLogins:
     """Whoever may log in at one of the node's listeners. Where none of them asks for logins, the users of SCRAM."""
     logins = NodeLogins(config)
@@ -365,7 +374,7 @@ def _basic_logins(
     served = [name for each in settings for name in each.mechanisms] or list(MECHANISMS)
     return BasicLogins(
         world,
-        plain_users=[each.plain_users for each in settings if each.plain_users],
+        plain_users=plain_users,
         mechanisms=[mechanism for name, mechanism in MECHANISMS.items() if name in served],
         credentials=credentials,
         failed_delay_ms=config.integer("connection.failed.authentication.delay.ms"),

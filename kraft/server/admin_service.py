@@ -36,8 +36,11 @@ from kraft.server.node_metrics import NodeMetrics
 
 if TYPE_CHECKING:
     from kraft.protocol.schema import Message
+    from kraft.security.sasl.plain_users import PlainUsers
     from kraft.security.sasl.scram import Credential
     from kraft.server.audit import AuditLog
+    from kraft.server.broker_server import BrokerServer
+    from kraft.server.controller_server import ControllerServer
     from kraft.server.node import Node
 
 T = TypeVar("T")
@@ -70,6 +73,7 @@ class AdminService:
             self._credential,
             self._report,
             () if node.broker is None else node.broker.token_keys.checks,
+            [*_plain_users(node.broker), *_plain_users(node.controller)],
         )
         self._principal = config.text("kraft.admin.principal") if self._logins is None else ANONYMOUS
         self._requests: LocalRequests | None = None
@@ -249,6 +253,11 @@ def address_of(host: str) -> str:
 
 def _always() -> bool:
     return True
+
+
+def _plain_users(role: BrokerServer | ControllerServer | None) -> list[PlainUsers]:
+    """Those of each listener of a role."""
+    return [] if role is None else list(role.plain_users.values())
 
 
 def _audit(node: Node) -> AuditLog:

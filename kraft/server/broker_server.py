@@ -36,6 +36,7 @@ from kraft.replication.fetch_session import FetchSessionCache
 from kraft.replication.log_tasks import LogTasks
 from kraft.replication.replica_manager import ReplicaListener, ReplicaManager
 from kraft.replication.topic_configs import ConfigView
+from kraft.security.sasl.plain_users import PlainUsers
 from kraft.server.audit import AuditLog, follow_metadata, make_authorizer
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
@@ -44,6 +45,7 @@ from kraft.server.broker_transactions import BrokerTransactions
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.consumer_group_configs import DynamicConsumerGroupConfigs
 from kraft.server.event_journal import EventJournal
+from kraft.server.live_plain_users import LivePlainUsers
 from kraft.server.logins import NodeLogins
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.partition_log import PartitionLog
@@ -113,7 +115,7 @@ class BrokerServer(ReplicaListener):
         nursery: trio.Nursery,
         status: StatusReports,
     ) -> None:
-        self._world, self._config, self._nursery = world, config, nursery
+        self._world, self._config, self._nursery, self.logins = world, config, nursery, NodeLogins(config)
         self.log = loggers.get("broker")
         self.metadata, self.configs = MetadataCache(world.clock, MetadataImage()), ConfigView(config)
         log = loggers.get("replicas")
@@ -165,9 +167,14 @@ class BrokerServer(ReplicaListener):
             authorizer=self.authorizer,
         )
         self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
-        self.token_keys = TokenKeys(world, NodeLogins(config).token_sources, loggers.get("tokens"))
+        self.token_keys = TokenKeys(world, self.logins.token_sources, loggers.get("tokens"))
         self.socket_servers = self._socket_servers(counts, loggers)
         self.log_tasks = self._log_tasks(logs, loggers)
+
+    @property
+    def plain_users(self) -> dict[str, PlainUsers]:
+        """Those of each listener; they follow the metadata."""
+        return self.logins.plain_users(self._config.broker_listeners)
 
     def _services(self) -> BrokerServices:
         return self.services
@@ -182,6 +189,7 @@ class BrokerServer(ReplicaListener):
             self.metadata,
             loggers,
             self.audit,
+            self.logins,
             self.quotas.connections,
             self.token_keys,
         )
@@ -238,6 +246,7 @@ class BrokerServer(ReplicaListener):
             follow_metadata(self.authorizer, loader)
             loader.add_publisher(self.publisher)
             loader.add_publisher(DynamicConnectionLimits(self.configs, tuple(self.socket_servers.values())))
+            loader.add_publisher(LivePlainUsers(self._config, self.plain_users, self.log))
             loader.add_publisher(QuotaPublisher(self.quotas))
             service_nursery.start_soon(self.replication.run)
             service_nursery.start_soon(self.log_tasks.run)

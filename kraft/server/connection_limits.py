@@ -62,12 +62,13 @@ def socket_servers(
     metadata: MetadataCache,
     loggers: Loggers,
     audit: AuditLog,
+    logins: NodeLogins,
     pace: ConnectionPace | None = None,
     token_keys: TokenKeys | None = None,
 ) -> dict[str, SocketServer]:
     """One for each listener, by its name."""
     log, names = loggers.get("network"), [listener.name for listener in listeners]
-    servers, logins = {}, NodeLogins(config)
+    servers = {}
     secret = config.optional_text("delegation.token.secret.key") or None
     tokens = None if secret is None else TokenCredentials(secret)
     for name in names:

@@ -23,15 +23,19 @@ from kraft.handlers.services import ControllerServices, StatusReports
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
+from kraft.network.socket_server import SocketServer
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 from kraft.quota.client_quotas import MutationQuotas
 from kraft.quota.quota_publisher import QuotaPublisher
 from kraft.raft.driver import RaftDriver
 from kraft.replication.topic_configs import ConfigView
+from kraft.security.sasl.plain_users import PlainUsers
 from kraft.server.audit import AuditLog, follow_metadata, make_authorizer
 from kraft.server.broker_server import SECURITY_PROTOCOL_IDS
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.event_journal import EventJournal, EventKind
+from kraft.server.live_plain_users import LivePlainUsers
+from kraft.server.logins import NodeLogins
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
 from kraft.world.ports import Listener as BoundListener
@@ -109,17 +113,32 @@ class ControllerServer:
             authorizer=authorizer,
         )
         self.dispatcher = RequestDispatcher(self.registry, self.services, world.clock, loggers.get("requests"))
-        self.socket_servers = socket_servers(
-            world, config, config.controller_listeners, counts, self.dispatcher, self.metadata, loggers, self.audit
-        )
+        self.plain_users: dict[str, PlainUsers] = {}
+        self.socket_servers = self._socket_servers(counts, loggers)
         for publisher in (
             ControllerMetadataPublisher(self.metadata),
             DynamicConnectionLimits(self.services.configs, tuple(self.socket_servers.values())),
+            LivePlainUsers(config, self.plain_users, self._log),
             QuotaPublisher(mutations),
         ):
             shared.loader.add_publisher(publisher)
         follow_metadata(authorizer, shared.loader)
         channel.use_local(self.registry, self.services)
+
+    def _socket_servers(self, counts: ConnectionCounts, loggers: Loggers) -> dict[str, SocketServer]:
+        config, logins = self._config, NodeLogins(self._config)
+        self.plain_users = logins.plain_users(config.controller_listeners)
+        return socket_servers(
+            self._world,
+            config,
+            config.controller_listeners,
+            counts,
+            self.dispatcher,
+            self.metadata,
+            loggers,
+            self.audit,
+            logins,
+        )
 
     async def run(self, listeners: Mapping[str, BoundListener], advertised: tuple[Endpoint, ...]) -> None:
         """Serve on `listeners` until cancelled."""

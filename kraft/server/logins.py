@@ -5,11 +5,13 @@ PLAIN's passwords are in the configuration of a listener, SCRAM's credentials in
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Final
 from urllib.parse import urlsplit
 
+from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resources import listener_key
 from kraft.common.config.types import Value
@@ -23,6 +25,7 @@ from kraft.security.sasl.authentication import LISTENER_MECHANISMS, SERVED_MECHA
 from kraft.security.sasl.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasLogin, parse_jaas
 from kraft.security.sasl.oauthbearer import OAUTHBEARER, OAUTHBEARER_MODULE, VALIDATOR
 from kraft.security.sasl.plain import PLAIN
+from kraft.security.sasl.plain_users import PlainUsers
 from kraft.security.sasl.scram import Credential
 from kraft.security.scram_credentials import ScramMechanism
 from kraft.security.tls import TRUSTSTORE, TlsSettings
@@ -49,6 +52,7 @@ class NodeLogins:
         self._servers: dict[str, SaslSettings] = {}
         self.token_sources: dict[str, TokenSource] = {}
         """How tokens are judged, by listener."""
+        self._plain_users: dict[str, PlainUsers] = {}
         for endpoint in config.listeners:
             if config.security_protocols.get(endpoint.name) in SASL_PROTOCOLS:
                 self._servers[endpoint.name] = self._settings(endpoint.name)
@@ -61,6 +65,10 @@ class NodeLogins:
     def of_listener(self, name: str) -> SaslSettings | None:
         """None for a listener that asks for no login."""
         return self._servers.get(name)
+
+    def plain_users(self, listeners: Iterable[Endpoint]) -> dict[str, PlainUsers]:
+        """Passwords, by listener, of those that take logins. They may change while the node runs."""
+        return {each.name: self._plain_users[each.name] for each in listeners if each.name in self._plain_users}
 
     def towards(self, name: str) -> Login | None:
         """How this node logs in at other nodes' listeners of that name."""
@@ -90,7 +98,7 @@ class NodeLogins:
             self._take_tokens(listener)
         return SaslSettings(
             mechanisms=mechanisms,
-            plain_users=users,
+            plain_users=self._plain_users.setdefault(listener, PlainUsers(users)),
             session_ms_max=self._integer(listener, "connections.max.reauth.ms"),
             failed_delay_ms=self._config.integer("connection.failed.authentication.delay.ms"),
             message_bytes_max=self._integer(listener, "sasl.server.max.receive.size"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,9 @@ from aiokafka.helpers import create_ssl_context
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import (
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     NewTopic,
     ScramCredentialInfo,
     ScramMechanism,
@@ -45,6 +48,8 @@ listener.name.clients.plain.sasl.jaas.config={PLAIN} required \\
 listener.name.controller.plain.sasl.jaas.config={PLAIN} required \\
   username="node" password="n-secret" user_node="n-secret";
 connections.max.reauth.ms=3000
+config.providers=secrets
+config.providers.secrets.class=org.apache.kafka.common.config.provider.DirectoryConfigProvider
 offsets.topic.num.partitions=3
 """
 STORES = """\
@@ -139,6 +144,57 @@ def test_kraft_logs_in_by_kafkas_client_keys(secured: Secured, capsys: pytest.Ca
     said = capsys.readouterr().err
     assert "Invalid username or password" in said
     assert "guess" not in said
+
+
+def put_plain_users(secured: Secured, value: str | None) -> None:
+    """On each of the three nodes, or take back what was put."""
+    kind = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    key = "listener.name.clients.plain.sasl.jaas.config"
+    admin = AdminClient(secured.librdkafka())
+    for node in ("1", "2", "3"):  # librdkafka takes one broker a call.
+        change = ConfigEntry(key, value, incremental_operation=kind)
+        for future in admin.incremental_alter_configs(
+            [ConfigResource("broker", node, incremental_configs=[change])]
+        ).values():
+            future.result(SECONDS_MAX)
+        for future in admin.describe_configs([ConfigResource("broker", node)]).values():
+            entry = future.result(SECONDS_MAX)[key]
+            assert (entry.is_sensitive, entry.value) == (True, None)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < deadline
+
+
+def get_in(secured: Secured, user: str, password: str) -> bool:
+    client = {**secured.librdkafka(password=password), "sasl.username": user}
+    try:
+        return len(AdminClient(client).list_topics(timeout=3).brokers) == 3
+    except KafkaException:
+        return False
+
+
+def test_users_of_plain_come_and_go_while_nodes_run_and_sessions_stay(secured: Secured) -> None:
+    failures: list[Any] = []
+    producer = Producer({**secured.librdkafka(), "acks": "all"})
+    (secured.directory / "bob").write_text("b-secret")
+    nodes = 'username="node" password="n-secret" user_node="n-secret"'
+    variable = f"${{secrets:{secured.directory}:bob}}"
+    put_plain_users(secured, f'{PLAIN} required {nodes} user_alice="a;secret" user_bob="{variable}";')
+    wait_until(lambda: get_in(secured, "bob", "b-secret"))
+    assert not get_in(secured, "bob", "guess")
+    for number in range(10):
+        producer.produce("mixed", b"%d" % number, callback=lambda problem, _: problem and failures.append(problem))
+        assert producer.flush(SECONDS_MAX) == 0
+    with pytest.raises(KafkaException, match="cannot be used: it is not of the form"):
+        put_plain_users(secured, "nonsense")
+    assert get_in(secured, "bob", "b-secret")
+    put_plain_users(secured, None)
+    wait_until(lambda: not get_in(secured, "bob", "b-secret"))
+    assert get_in(secured, "alice", "a;secret")
+    assert failures == []
 
 
 def put_scram(secured: Secured, mechanism: str, user: str = "alice") -> None:

@@ -9,13 +9,14 @@ a metadata image, so that a node holds one current value and swaps it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kraft.common.config.definition import UpdateMode
 from kraft.common.config.endpoints import Address, Endpoint, Voter
 from kraft.common.config.format_options import NOTHING_ASKED, FormatOptions
 from kraft.common.config.keys.admin_keys import PREFIX
 from kraft.common.config.layers import Setting
+from kraft.common.config.providers import Providers, SecretPlaces
 from kraft.common.config.resources import (
     ADMIN_TLS_KEYS,
     BROKER_KEYS,
@@ -64,6 +65,9 @@ class NodeConfig:
     quorum_of_one: bool
     """A controller that is its own whole quorum: it may format an empty directory unasked."""
     format_options: FormatOptions = NOTHING_ASKED
+    provider_texts: Mapping[str, str] = field(default_factory=dict)
+    """The keys of `config.providers`, by which values that come later are resolved."""
+    secret_places: SecretPlaces = field(default_factory=SecretPlaces, repr=False)
 
     @property
     def is_broker(self) -> bool:
@@ -156,6 +160,10 @@ class NodeConfig:
     def is_provided(self, name: str) -> bool:
         """Whether the value that was configured stands elsewhere (`config.providers`), and is not to be shown."""
         return name in self.settings and self.settings[name].is_provided
+
+    def resolve(self, text: str) -> str:
+        """`text` with what it names elsewhere, as it stands there now. Raises ValueError."""
+        return Providers(self.provider_texts, self.secret_places).resolve(text)
 
     def with_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> NodeConfig:
         """This configuration under the dynamic one: per broker over cluster-wide over what was configured. Texts

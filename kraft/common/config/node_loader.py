@@ -105,6 +105,7 @@ class _Loader:
     def resolve_variables(self) -> None:
         """Put in what stands elsewhere."""
         texts = {name: setting.text for name, setting in self.settings.items() if is_provider_key(name)}
+        self.provider_texts = texts
         providers = Providers(texts, self.surroundings.secret_places)
         self.problems += providers.problems
         for name, setting in list(self.settings.items()):
@@ -288,6 +289,8 @@ class _Loader:
             format_requested=bool(self.values["kraft.format"]),
             quorum_of_one=alone,
             format_options=self.format_options,
+            provider_texts=self.provider_texts,
+            secret_places=self.surroundings.secret_places,
         )
 
     def add_quorum_of_one_defaults(self) -> None:

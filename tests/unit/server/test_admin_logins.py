@@ -15,6 +15,7 @@ from kraft.common.errors import ConfigurationError
 from kraft.metadata.image.scram_image import ScramCredential
 from kraft.network.login_outcome import LoginOutcome
 from kraft.security.certificate_names import PrincipalMapping
+from kraft.security.sasl.plain_users import PlainUsers
 from kraft.security.scram_credentials import MECHANISMS, keys_of, salted_password
 from kraft.security.tokens import Token, TokenRefused
 from kraft.server import admin_logins as module
@@ -67,10 +68,11 @@ class Edge:
     def __init__(self, world: World) -> None:
         self.clock = world.clock
         self.credentials = {("alice", SHA_512.number): scram("wonderland")}
+        self.bobs = PlainUsers({"bob": "builder"})
         self.told: list[LoginOutcome] = []
         self.logins = BasicLogins(
             world,
-            plain_users=[{"bob": "builder"}, {"bob": "other"}],
+            plain_users=[self.bobs, PlainUsers({"bob": "other"})],
             mechanisms=tuple(MECHANISMS.values()),
             credentials=lambda user, mechanism: self.credentials.get((user, mechanism)),
             failed_delay_ms=100,
@@ -173,6 +175,18 @@ def test_a_password_that_was_changed_or_removed_is_refused_at_once() -> None:
             edge.credentials = change
             assert not edge.logins.holds(login)
             assert await edge.ask(basic("alice", "wonderland")) == 401
+
+    played(play)
+
+
+def test_a_password_of_plain_holds_until_its_users_change() -> None:
+    async def play(edge: Edge) -> None:
+        login = await edge.logins.log_in(HERE, Caller(host=HERE, authorization=basic("bob", "builder")))
+        assert edge.logins.holds(login)
+        edge.bobs.take({"carol": "c"})
+        assert not edge.logins.holds(login)
+        assert await edge.ask(basic("bob", "builder")) == 401
+        assert await edge.ask(basic("carol", "c")) == "User:carol"
 
     played(play)
 
