@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
 
 import trio
 
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
-from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.builder import build_batch, build_values_batch
 from kraft.protocol.records.record import Headers, Record
 
 RECORD_OVERHEAD_BYTES = 40
 """About what a record costs beside its key, value and headers."""
 
+VALUE_OVERHEAD_BYTES = 20
+"""The most that a value costs in a batch of values beside itself."""
+
 
 class Delivery:
-    """What comes of one record."""
+    """What comes of one record, or of several values that travel together."""
 
-    __slots__ = ("_done", "_error", "offset", "partition", "timestamp")
+    __slots__ = ("_done", "_error", "_left", "count", "last_offset", "offset", "partition", "timestamp")
 
-    def __init__(self, partition: TopicPartition, timestamp: int) -> None:
+    def __init__(self, partition: TopicPartition, timestamp: int, count: int = 1) -> None:
         self.partition = partition
+        self.count = count
+        """How many records they are."""
+        self._left = count
         self.timestamp = timestamp
         """Ms since 1970; the broker's once it is acknowledged, where the topic says so."""
         self.offset = -1
-        """Known once it is acknowledged; stays -1 with acks=0, and for a batch that the broker had already."""
+        """Of the first record. Known once it is acknowledged; stays -1 with acks=0, and for a batch that the broker
+        had already."""
+        self.last_offset = -1
         self._done = trio.Event()
         self._error: KraftError | None = None
 
@@ -49,51 +59,174 @@ class Delivery:
             raise self._error
         return self
 
-    def succeed(self, offset: int, log_append_time_ms: int) -> None:
-        self.offset = offset
+    def succeed(self, offset: int, log_append_time_ms: int, count: int = 1) -> None:
+        """So many of its records are acknowledged, the first of them at `offset` (-1: nobody said)."""
+        if offset >= 0:
+            self.offset = offset if self.offset < 0 else min(offset, self.offset)
+            self.last_offset = max(self.last_offset, offset + count - 1)
         if log_append_time_ms >= 0:
             self.timestamp = log_append_time_ms
-        self._done.set()
+        self._settle(count)
+
+    def fail(self, error: KraftError, count: int = 1) -> None:
+        """So many of its records are given up."""
+        self._error = error
+        self._settle(count)
+
+    def _settle(self, count: int) -> None:
+        self._left -= count
+        if self._left <= 0:
+            self._done.set()
+
+
+class Batch(Protocol):
+    """What travels together to one partition. Its bytes are made when it is sent first, and stay the same when it is
+    sent again."""
+
+    deadline: float
+    bytes_estimated: int
+    encoded: bytes | None
+    producer_id: int
+    epoch: int
+    sequence: int
+
+    @property
+    def count(self) -> int:
+        """Of its records."""
+
+    @property
+    def last_delivery(self) -> Delivery:
+        """The one that is settled last."""
+
+    def build(self, codec: int, *, is_transactional: bool) -> bytes:
+        """Its bytes, for `producer_id`, `epoch` and `sequence`."""
+
+    def halves(self) -> tuple[Batch, Batch]:
+        """The same records in two batches, not made into bytes yet. There are two records at least."""
+
+    def succeed(self, base_offset: int, log_append_time_ms: int) -> None:
+        """It is acknowledged. `base_offset` -1: nobody said where."""
 
     def fail(self, error: KraftError) -> None:
-        self._error = error
-        self._done.set()
+        """It is given up."""
+
+
+class PendingValues:
+    """A `Batch` of values without keys and headers: nothing is made for each of them."""
+
+    __slots__ = ("_delivery", "_values", "bytes_estimated", "deadline", "encoded", "epoch", "producer_id", "sequence")
+
+    def __init__(self, deadline: float, delivery: Delivery, values: Sequence[bytes], size: int) -> None:
+        self.deadline = deadline
+        self.bytes_estimated = size
+        self.encoded: bytes | None = None
+        self.producer_id = -1
+        self.epoch = -1
+        self.sequence = -1
+        self._values = values
+        self._delivery = delivery
+
+    @property
+    def count(self) -> int:
+        return len(self._values)
+
+    @property
+    def last_delivery(self) -> Delivery:
+        return self._delivery
+
+    def build(self, codec: int, *, is_transactional: bool) -> bytes:
+        return build_values_batch(
+            self._values,
+            self._delivery.timestamp,
+            codec=codec,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=self.sequence,
+            is_transactional=is_transactional,
+        )
+
+    def halves(self) -> tuple[PendingValues, PendingValues]:
+        middle = len(self._values) // 2
+        first = self.bytes_estimated * middle // len(self._values)
+        return (
+            PendingValues(self.deadline, self._delivery, self._values[:middle], first),
+            PendingValues(self.deadline, self._delivery, self._values[middle:], self.bytes_estimated - first),
+        )
+
+    def succeed(self, base_offset: int, log_append_time_ms: int) -> None:
+        self._delivery.succeed(base_offset, log_append_time_ms, len(self._values))
+
+    def fail(self, error: KraftError) -> None:
+        self._delivery.fail(error, len(self._values))
 
 
 class PendingBatch:
-    """Records for one partition that travel together. Its bytes are made when it is sent first, and stay the same
-    when it is sent again."""
+    """A `Batch` of records that come one by one."""
 
-    __slots__ = ("bytes_estimated", "deadline", "deliveries", "encoded", "epoch", "producer_id", "records", "sequence")
+    __slots__ = (
+        "_deliveries",
+        "_records",
+        "bytes_estimated",
+        "deadline",
+        "encoded",
+        "epoch",
+        "producer_id",
+        "sequence",
+    )
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
-        self.records: list[Record] = []
-        self.deliveries: list[Delivery] = []
         self.bytes_estimated = 0
         self.encoded: bytes | None = None
         self.producer_id = -1
         self.epoch = -1
         self.sequence = -1
+        self._records: list[Record] = []
+        self._deliveries: list[Delivery] = []
+
+    @property
+    def count(self) -> int:
+        return len(self._records)
+
+    @property
+    def last_delivery(self) -> Delivery:
+        return self._deliveries[-1]
 
     def takes(self, size: int, batch_bytes: int) -> bool:
         """Whether a record may join. None may once the batch was sent, also when it waits to be sent again: its
         bytes are made."""
         return self.encoded is None and self.bytes_estimated + size <= batch_bytes
 
+    def add(self, delivery: Delivery, key: bytes | None, value: bytes | None, headers: Headers, size: int) -> None:
+        self._records.append(Record(len(self._records), delivery.timestamp, key, value, headers))
+        self._deliveries.append(delivery)
+        self.bytes_estimated += size
+
+    def build(self, codec: int, *, is_transactional: bool) -> bytes:
+        return build_batch(
+            self._records,
+            codec=codec,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=self.sequence,
+            is_transactional=is_transactional,
+        )
+
     def halves(self) -> tuple[PendingBatch, PendingBatch]:
-        """The same records in two batches, not made into bytes yet."""
-        middle = len(self.records) // 2
+        middle = len(self._records) // 2
         first, second = PendingBatch(self.deadline), PendingBatch(self.deadline)
-        for index, (record, delivery) in enumerate(zip(self.records, self.deliveries, strict=True)):
+        for index, (record, delivery) in enumerate(zip(self._records, self._deliveries, strict=True)):
             size = record_size(record.key, record.value, record.headers)
             (first if index < middle else second).add(delivery, record.key, record.value, record.headers, size)
         return first, second
 
-    def add(self, delivery: Delivery, key: bytes | None, value: bytes | None, headers: Headers, size: int) -> None:
-        self.records.append(Record(len(self.records), delivery.timestamp, key, value, headers))
-        self.deliveries.append(delivery)
-        self.bytes_estimated += size
+    def succeed(self, base_offset: int, log_append_time_ms: int) -> None:
+        for index, delivery in enumerate(self._deliveries):
+            delivery.succeed(-1 if base_offset < 0 else base_offset + index, log_append_time_ms)
+
+    def fail(self, error: KraftError) -> None:
+        for delivery in self._deliveries:
+            delivery.fail(error)
 
 
 class PartitionQueue:
@@ -104,8 +237,8 @@ class PartitionQueue:
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
-        self.batches: deque[PendingBatch] = deque()
-        self.in_flight: PendingBatch | None = None
+        self.batches: deque[Batch] = deque()
+        self.in_flight: Batch | None = None
         self.is_aside = False  # Nobody led it a moment ago.
         self.next_sequence = 0
         self.producer_id = -1  # Whom `next_sequence` belongs to.
@@ -133,14 +266,7 @@ class PartitionQueue:
                     self.producer_epoch,
                     self.next_sequence,
                 )
-            batch.encoded = build_batch(
-                batch.records,
-                codec=codec,
-                producer_id=batch.producer_id,
-                producer_epoch=batch.epoch,
-                base_sequence=batch.sequence,
-                is_transactional=is_transactional,
-            )
+            batch.encoded = batch.build(codec, is_transactional=is_transactional)
         return batch.encoded
 
 
@@ -171,17 +297,28 @@ class Accumulator:
         deadline: float,
     ) -> bool:
         """Whether a new batch began with it."""
-        queue = self.queues.get(partition)
-        if queue is None:
-            queue = self.queues[partition] = PartitionQueue(partition)
-        begins = not queue.batches or not queue.batches[-1].takes(size, self._batch_bytes)
-        if begins:
-            queue.batches.append(PendingBatch(deadline))
-        queue.batches[-1].add(delivery, key, value, headers, size)
+        batches = self._queue(partition).batches
+        last = batches[-1] if batches else None
+        begins = not isinstance(last, PendingBatch) or not last.takes(size, self._batch_bytes)
+        if begins or not isinstance(last, PendingBatch):
+            last = PendingBatch(deadline)
+            batches.append(last)
+        last.add(delivery, key, value, headers, size)
         self._bytes += size
         return begins
 
-    def release(self, batch: PendingBatch) -> None:
+    def add_values(self, delivery: Delivery, values: Sequence[bytes], size: int, deadline: float) -> None:
+        """A batch of its own, which has to be small enough for one."""
+        self._queue(delivery.partition).batches.append(PendingValues(deadline, delivery, values, size))
+        self._bytes += size
+
+    def _queue(self, partition: TopicPartition) -> PartitionQueue:
+        queue = self.queues.get(partition)
+        if queue is None:
+            queue = self.queues[partition] = PartitionQueue(partition)
+        return queue
+
+    def release(self, batch: Batch) -> None:
         """The batch is done, one way or the other."""
         self._bytes -= batch.bytes_estimated
         self._freed.set()
@@ -192,7 +329,7 @@ class Accumulator:
         waiting = [
             batch for queue in self.queues.values() for batch in (queue.in_flight, *queue.batches) if batch is not None
         ]
-        return [batch.deliveries[-1] for batch in waiting]
+        return [batch.last_delivery for batch in waiting]
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:

@@ -1,5 +1,5 @@
-"""Payloads of record batches, right ones and garbage, and whether the readers that build no records agree with the
-plain decoder on them.
+"""Payloads of record batches, right ones and garbage, and whether the fast readers agree with the plain decoder on
+them.
 
 `python -m tests.properties.record_payloads --these SEED...` runs seeds, and says in a line of JSON what came of each.
 """
@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 from kraft.protocol.records.judged_records import JudgedRecords, judge_records
 from kraft.protocol.records.passed_records import first_from, places_of
-from kraft.protocol.records.record import InvalidRecord, append_record, iterate_records
+from kraft.protocol.records.record import (
+    InvalidRecord,
+    Record,
+    RecordCountMismatch,
+    append_record,
+    decode_record,
+    iterate_records,
+)
 from kraft.protocol.records.varint import append_varint
 from kraft.protocol.records.walked_records import walk_records
 from kraft.world.turns import at_once
@@ -74,13 +81,16 @@ class PayloadWriter:
     def append_number(self, out: bytearray, number: int) -> None:
         draw = self.draw
         wrong = self.one_in and not draw.randrange(self.one_in)
-        kind = draw.randrange(4) if wrong else 0
+        kind = draw.randrange(5) if wrong else 0
+        start = len(out)
         append_varint(out, number + (draw.choice((1, -1)) if kind == 1 else 0))
         if kind == 2:  # The same number, in more bytes, of which there may be up to ten.
             out[-1] |= 0x80
             out += bytes((0x80,)) * draw.choice((0, 1, 7, 9)) + bytes(1)
         elif kind == 3:
             append_varint(out, draw.choice(NUMBERS))
+        elif kind == 4:
+            out[start] ^= 1  # The other sign.
 
 
 Walked = list[tuple[int, int, bytes | None, bool]]
@@ -88,18 +98,19 @@ Walked = list[tuple[int, int, bytes | None, bool]]
 
 
 class Reading(NamedTuple):
-    """What the readers say of a payload: the judge, and the walk over its records."""
+    """What the readers say of a payload: the judge, the walk over its records, and the decoder of usual ones."""
 
     judged: JudgedRecords | type[InvalidRecord]
     walked: Walked | type[InvalidRecord]
+    records: list[Record] | type[InvalidRecord]
+    """Those that consumers get."""
 
 
 def plainly(payload: bytes, count: int) -> Reading:
     """What follows from the plain decoder's records, or the class of its error."""
-    try:
-        records = list(iterate_records(payload, count, 0, 0))
-    except InvalidRecord as problem:
-        return Reading(type(problem), type(problem))
+    records = plain_records(payload, count)
+    if not isinstance(records, list):
+        return Reading(records, records, records)
     times = [record.timestamp for record in records]
     return Reading(
         JudgedRecords(
@@ -109,11 +120,26 @@ def plainly(payload: bytes, count: int) -> Reading:
             max(times),
         ),
         [(record.timestamp, record.offset, record.key, record.value is not None) for record in records],
+        records,
     )
 
 
+def plain_records(payload: bytes, count: int) -> list[Record] | type[InvalidRecord]:
+    """Records as the plain decoder makes them, or the class of the error."""
+    records, position = [], 0
+    for _ in range(count):
+        if position == len(payload):
+            return RecordCountMismatch
+        try:
+            record, position = decode_record(payload, position, 0, 0, None)
+        except (InvalidRecord, IndexError, ValueError):
+            return InvalidRecord
+        records.append(record)
+    return records if position == len(payload) else RecordCountMismatch
+
+
 def read(payload: bytes, count: int) -> Reading:
-    """What the readers that build no records say of it."""
+    """What the fast readers say of it."""
     judged: JudgedRecords | type[InvalidRecord]
     walked: Walked | type[InvalidRecord]
     try:
@@ -129,7 +155,12 @@ def read(payload: bytes, count: int) -> Reading:
         ends = [0, *(end for _, end, *_ in found)]
         assert [start for start, *_ in found] == ends[:-1]
         assert ends[-1] == len(payload)
-    return Reading(judged, walked)
+    records: list[Record] | type[InvalidRecord]
+    try:
+        records = list(iterate_records(payload, count, 0, 0))
+    except InvalidRecord as problem:
+        records = type(problem)
+    return Reading(judged, walked, records)
 
 
 def disagreement(draw: random.Random) -> str:

@@ -43,6 +43,11 @@ class Shape(NamedTuple):
     partition: int | None
     empty_is_null: bool
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether a record is its value and nothing else."""
+        return self.separator is None and self.key is None and not self.headers and not self.empty_is_null
+
 
 @app.command(
     epilog="Example: seq 1 10 | kraft produce flights; with keys: echo LH123:delayed | kraft produce flights -k :"
@@ -130,16 +135,28 @@ async def _send_lines(producer: Producer, topic: str, shape: Shape, report: _Rep
         *lines, rest = (rest + chunk).split(b"\n")
         if not chunk and rest:
             lines = [rest]
-        for line in lines:
+        if shape.is_plain:
+            report.add(*await producer.send_values(topic, _without_cr(lines), partition=shape.partition))
+            await _keep_up(report)
+        for line in () if shape.is_plain else lines:
             key, value = split_line(line.removesuffix(b"\r"), shape)
             report.add(await producer.send(topic, value, key, partition=shape.partition, headers=shape.headers))
-            if len(report.pending) >= PENDING_MAX:
-                await report.pending[0].wait()
-            report.collect()
+            await _keep_up(report)
         if not chunk:
             return
         if len(rest) > LINE_BYTES_MAX:
             raise KraftError(f"a line of more than {LINE_BYTES_MAX} bytes")
+
+
+async def _keep_up(report: _Report) -> None:
+    """Take in what is acknowledged, and wait where too much is not. Raises what became of the first that failed."""
+    if len(report.pending) >= PENDING_MAX:
+        await report.pending[0].wait()
+    report.collect()
+
+
+def _without_cr(lines: list[bytes]) -> list[bytes]:
+    return [line.removesuffix(b"\r") for line in lines]
 
 
 def split_line(line: bytes, shape: Shape) -> tuple[bytes | None, bytes | None]:
@@ -166,9 +183,9 @@ class _Report:
     def record_count(self) -> int:
         return sum(records for records, _, _ in self._partitions.values())
 
-    def add(self, delivery: Delivery) -> None:
-        self.pending.append(delivery)
-        self.sent_count += 1
+    def add(self, *deliveries: Delivery) -> None:
+        self.pending.extend(deliveries)
+        self.sent_count += sum(delivery.count for delivery in deliveries)
 
     def collect(self) -> None:
         """Take in what is acknowledged, in order. Raises what became of the first record that was not."""
@@ -189,7 +206,11 @@ class _Report:
         records, first, last = self._partitions.get(delivery.partition.partition, (0, delivery.offset, delivery.offset))
         known = delivery.offset >= 0
         first = delivery.offset if known and (first < 0 or delivery.offset < first) else first
-        self._partitions[delivery.partition.partition] = (records + 1, first, max(last, delivery.offset))
+        self._partitions[delivery.partition.partition] = (
+            records + delivery.count,
+            first,
+            max(last, delivery.last_offset),
+        )
 
     def rows(self) -> list[tuple[object, ...]]:
         return [

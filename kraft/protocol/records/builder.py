@@ -27,6 +27,7 @@ from kraft.protocol.records.record_batch import (
     TRANSACTIONAL_FLAG,
     RecordBatch,
 )
+from kraft.protocol.records.varint import varint
 
 
 def build_batch(
@@ -85,6 +86,38 @@ def build_batch(
         producer_epoch,
         base_sequence,
         len(records),
+    )
+
+
+def build_values_batch(
+    values: Sequence[bytes],
+    timestamp_ms: int,
+    *,
+    codec: int = NONE,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+) -> bytes:
+    """One whole batch of values (at least one) without keys and headers, from offset 0 on and all of one time."""
+    parts: list[bytes] = []
+    for delta, value in enumerate(values):
+        size = len(value)
+        head = b"".join((b"\0\0", varint(delta), b"\1", varint(size)))
+        parts += (varint(len(head) + size + 1), head, value, b"\0")
+    payload = b"".join(parts)
+    return _seal(
+        payload if codec == NONE else compress(codec, payload),
+        0,
+        -1,
+        codec | (TRANSACTIONAL_FLAG if is_transactional else 0),
+        len(values) - 1,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(values),
     )
 
 

@@ -4,14 +4,18 @@ varints (KIP-98)."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from kraft.common.errors import ProtocolError
 from kraft.protocol.records.varint import read_varint, varint
 
 Headers = tuple[tuple[str, bytes | None], ...]
-HEADER_KEY_ERRORS = "surrogateescape"
-_NULL = varint(-1)
+_NULL: Final = varint(-1)
 """In place of a length: nothing is there."""
+_NULL_BYTE: Final = _NULL[0]
+_TWO_BYTES: Final = 1 << 14
+"""A varint of two bytes is less than this, before it is unfolded."""
+HEADER_KEY_ERRORS = "surrogateescape"
 """How header keys are decoded and encoded where they are not UTF-8."""
 
 
@@ -81,18 +85,18 @@ def iterate_records(
     Raises InvalidRecord where a record is garbage, RecordCountMismatch when the bytes end early or some are left.
     """
     data = payload if isinstance(payload, bytes) else bytes(payload)
-    end = len(data)
+    size = len(data)
     for index in range(first, count):
-        if position == end:
+        if position == size:
             raise RecordCountMismatch(f"{index} records where the batch header says {count}")
         try:
-            record, position = _decode_record(data, position, base_offset, base_timestamp, log_append_time_ms)
+            record, position = _decode_usual(data, position, base_offset, base_timestamp, log_append_time_ms)
         except (IndexError, ValueError) as problem:
             raise InvalidRecord(f"record {index} of the batch at offset {base_offset}: {problem}") from problem
         yield record
-    if position != end:
+    if position != size:
         raise RecordCountMismatch(
-            f"{end - position} bytes are left after the {count} records that the batch header says"
+            f"{size - position} bytes are left after the {count} records that the batch header says"
         )
 
 
@@ -134,9 +138,67 @@ def check_lengths(data: bytes | bytearray | memoryview, position: int, end: int,
         raise RecordCountMismatch(f"{end - position} bytes are left after the {count} records of the batch header")
 
 
-def _decode_record(
+def _decode_usual(
     data: bytes, position: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None
 ) -> tuple[Record, int]:
+    """What `decode_record` gives, at half of its cost for a record whose lengths and deltas take a byte or two each.
+    Any other, and what is garbage, is left to it."""
+    try:
+        at = position
+        length, at = data[at], at + 1
+        if length >= 0x80:
+            length, at = length & 0x7F | data[at] << 7, at + 1
+        end = at + (length >> 1)
+        timestamp, at = data[at + 1], at + 2  # One byte of attributes, unused.
+        if timestamp >= 0x80:
+            timestamp, at = timestamp & 0x7F | data[at] << 7, at + 1
+        offset, at = data[at], at + 1
+        if offset >= 0x80:
+            offset, at = offset & 0x7F | data[at] << 7, at + 1
+        key_length, at = data[at], at + 1
+        key = None
+        if key_length != _NULL_BYTE:
+            key_end = at + (key_length >> 1)
+            key, at = data[at:key_end], key_end
+        value_length, at = data[at], at + 1
+        value = None
+        if value_length != _NULL_BYTE:
+            if value_length >= 0x80:
+                value_length, at = value_length & 0x7F | data[at] << 7, at + 1
+            value_end = at + (value_length >> 1)
+            value, at = data[at:value_end], value_end
+        header_count, at = data[at], at + 1
+    except IndexError:
+        return decode_record(data, position, base_offset, base_timestamp, log_append_time_ms)
+    if (
+        (at != end and not header_count)
+        or end > len(data)
+        or length | timestamp | offset | value_length >= _TWO_BYTES
+        or length & 1
+        or header_count & 0x81
+        or key_length & 0x81 > (key_length == _NULL_BYTE)
+        or value_length & 1 > (value_length == _NULL_BYTE)
+    ):
+        return decode_record(data, position, base_offset, base_timestamp, log_append_time_ms)
+    headers: Headers = ()
+    if header_count:
+        headers, at = read_headers(data, at, end, header_count >> 1)
+        if at != end:
+            raise InvalidRecord(f"a record says it has {length >> 1} bytes and has {at - end + (length >> 1)}")
+    return Record(
+        base_offset + (offset >> 1 ^ -(offset & 1)),
+        base_timestamp + (timestamp >> 1 ^ -(timestamp & 1)) if log_append_time_ms is None else log_append_time_ms,
+        key,
+        value,
+        headers,
+    ), end
+
+
+def decode_record(
+    data: bytes, position: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None
+) -> tuple[Record, int]:
+    """The record at `position`, and where it ends: the plain decoder, which says what is right. Raises InvalidRecord,
+    IndexError, ValueError."""
     length, start = read_varint(data, position)
     end = start + length
     if length < 0 or end > len(data):
