@@ -2,12 +2,18 @@
 
 A topic and its archive are compared by partition and offset, two topics by place in the partition, or key by key if
 one of them is compacted. Of a record, key, value, headers and timestamp are compared. What one side lacks because of
-retention or compaction is left out, and counted: comparing.py, alignment.py.
+retention or compaction is left out, and counted: alignment.py.
+
+Ranges of records are compared by their digests, and record by record only where these differ (digesting.py). Frames of
+records are compared (comparing.py) where compaction tells what belongs together, and where retention has deleted the
+beginning of a partition that does not agree.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +21,25 @@ from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.alignment import by_partition, held, moved
 from kraft.spark.jobs.archive import is_archive, read_archive
 from kraft.spark.jobs.comparing import by_key, by_offset, by_place, firsts, found_at, placed, prints
+from kraft.spark.jobs.digesting import (
+    Compare,
+    Part,
+    TopicPart,
+    Unclear,
+    digested,
+    file_parts,
+    told,
+    topic_parts,
+)
+from kraft.spark.jobs.digests import Explained, compared
 from kraft.spark.jobs.log_side import LogSide, log_side
 from kraft.spark.jobs.running import JobNotFound, spark_errors
-from kraft.spark.jobs.tally import best_shifts, verdict
+from kraft.spark.jobs.tally import Tally, best_shifts, differing, partitions_of, verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+KEY_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,23 +75,87 @@ def verify(session: SparkSession, wanted: Verify) -> dict[str, Any]:
 def with_archive(session: SparkSession, wanted: Verify, topic: LogSide, place: Path) -> dict[str, Any]:
     if not is_archive(place):
         raise JobNotFound(f"{wanted.archive} holds no archive (`kraft spark archive` makes one)")
+    tallies = (
+        archive_frames(session, wanted, topic, place) if topic.compacted else archived(session, wanted, topic, place)
+    )
+    return verdict(tallies, "partition and offset", aligned=False)
+
+
+def archived(session: SparkSession, wanted: Verify, topic: LogSide, place: Path) -> list[Tally]:
+    how, tasks = compare_of(wanted), 2 * session.sparkContext.defaultParallelism
+    left, right = digested(session, how, topic_parts(topic, by_place=False, tasks=tasks), file_parts(place))
+    ours, theirs = left.ranges(), right.ranges()
+    found = []
+    for each in sorted({**ours, **theirs}):
+        explained = Explained(left_below=topic.starts.get(each, 0), right_below=0)
+        found.append(
+            Unclear(each, 0, explained, compared(each, 0, ours.get(each, {}), theirs.get(each, {}), explained))
+        )
+    return told(session, how, left, right, found)
+
+
+def archive_frames(session: SparkSession, wanted: Verify, topic: LogSide, place: Path) -> list[Tally]:
     with spark_errors():
         left, right = side(topic.rows(session), wanted), side(read_archive(session, place), wanted)
         starts = session.createDataFrame(list(topic.starts.items()), "partition int, left_start long")
-        return verdict(by_offset(left, right, starts, compacted=topic.compacted), "partition and offset", aligned=False)
+        return by_offset(left, right, starts, compacted=topic.compacted)
 
 
 def with_topic(session: SparkSession, wanted: Verify, topic: LogSide, other: LogSide) -> dict[str, Any]:
-    with spark_errors():
-        left, right = side(topic.rows(session), wanted), side(other.rows(session), wanted)
-        if topic.compacted or other.compacted:
+    if topic.compacted or other.compacted:
+        with spark_errors():
+            left, right = side(topic.rows(session), wanted), side(other.rows(session), wanted)
             partitions = sorted(topic.starts.keys() | other.starts.keys())
             both = [(each, topic.starts.get(each, 0), other.starts.get(each, 0)) for each in partitions]
             starts = session.createDataFrame(both, "partition int, left_start long, right_start long")
             return verdict(by_key(left, right, starts), "last value of each key", aligned=True)
-        left, right = placed(left), placed(right)
-        shifts = session.createDataFrame(shifts_of(session, left, right, topic, other), "partition int, shift long")
-        return verdict(best_shifts(by_place(left, right, shifts)), "place in the partition", aligned=True)
+    return verdict(copied(session, wanted, topic, other), "place in the partition", aligned=True)
+
+
+def copied(session: SparkSession, wanted: Verify, topic: LogSide, other: LogSide) -> list[Tally]:
+    """By place. Where a log does not begin at 0 any more, only the shift under which both sides end together lets
+    them agree: under it they are compared once more. Partitions that do not agree then are compared as frames, under
+    every shift that may be right."""
+    how = compare_of(wanted)
+    sides = [topic_parts(each, by_place=True, tasks=0) for each in (topic, other)]
+    left, right = digested(session, how, *sides)
+    cut = moved(topic.starts, other.starts)
+    shifts = {each.partition: 0 for each in [*left.parts, *right.parts]}
+    for each in sorted(cut):
+        shift = left.records(each) - right.records(each)
+        shifts[each] = shift if -topic.starts.get(each, 0) <= shift <= other.starts.get(each, 0) else 0
+    if any(shifts.values()):
+        (right,) = digested(session, how, shifted(right.parts, shifts))
+    ours, theirs = left.ranges(), right.ranges()
+    found = []
+    for each, shift in sorted(shifts.items()):
+        explained = Explained(left_below=1, right_below=shift + 1)
+        seen = compared(each, shift, ours.get(each, {}), theirs.get(each, {}), explained)
+        found.append(Unclear(each, shift, explained, seen))
+    tallies = told(session, how, left, right, found)
+    doubtful = [each for each, of_partition in partitions_of(tallies) if each in cut and differing(of_partition)]
+    certain = [each for each in tallies if each.partition not in doubtful]
+    return certain + (topic_frames(session, wanted, topic, other, doubtful) if doubtful else [])
+
+
+def shifted(parts: Sequence[Part], shifts: Mapping[int, int]) -> list[Part]:
+    return [replace(each, place=1 + shifts[each.partition]) for each in parts if isinstance(each, TopicPart)]
+
+
+def topic_frames(
+    session: SparkSession, wanted: Verify, topic: LogSide, other: LogSide, partitions: Sequence[int]
+) -> list[Tally]:
+    with spark_errors():
+        left, right = (
+            placed(side(each.rows(session).where(f"partition IN ({', '.join(map(str, partitions))})"), wanted))
+            for each in (topic, other)
+        )
+        shifts = shifts_of(session, left, right, topic, other, partitions)
+        return best_shifts(by_place(left, right, session.createDataFrame(shifts, "partition int, shift long")))
+
+
+def compare_of(wanted: Verify) -> Compare:
+    return Compare(secrets.token_bytes(KEY_BYTES), not wanted.ignore_timestamps)
 
 
 def side(rows: DataFrame, wanted: Verify) -> DataFrame:
@@ -80,12 +163,14 @@ def side(rows: DataFrame, wanted: Verify) -> DataFrame:
 
 
 def shifts_of(
-    session: SparkSession, left: DataFrame, right: DataFrame, topic: LogSide, other: LogSide
+    session: SparkSession,
+    left: DataFrame,
+    right: DataFrame,
+    topic: LogSide,
+    other: LogSide,
+    partitions: Sequence[int],
 ) -> list[tuple[int, int]]:
-    """Of all partitions. As long as all logs begin at 0 nothing has to be read for it."""
-    partitions = topic.starts.keys() | other.starts.keys()
-    if not moved(topic.starts, other.starts):
-        return by_partition({}, {}, partitions)
+    """Of these partitions."""
     of_left, of_right = firsts(left), firsts(right)
     left_in_right = found_at(right, session.createDataFrame(first_prints(of_left), "partition int, print string"))
     right_in_left = found_at(left, session.createDataFrame(first_prints(of_right), "partition int, print string"))

@@ -1,0 +1,255 @@
+"""Digests of ranges of records, by which two sides are compared without a look at each pair of records. Pure.
+
+A record has a position: its offset, or its place in the partition. Positions are cut into ranges of RANGE. Of a
+range each side has a digest of (position, record), which does not depend on the order in which records are met; where
+the digests are equal, so are the records. The others are compared one by one.
+
+A record's print is a keyed BLAKE2b of 128 bits; a digest adds up the prints of a range, each times an odd number that
+goes by its position. The key is drawn for each comparison, so nobody can make records that have one digest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraft.spark.arrow_encoder import (
+    Ints,
+    binary,
+    encode_headers,
+    join,
+    lengths,
+    offsets_of,
+    varint_pieces,
+)
+from kraft.spark.jobs.tally import Kind, Tally
+
+RANGE = 10_000
+RUN_RANGES_MAX = 10
+"""Neighbouring ranges that are compared record by record at once: what a task holds of both sides."""
+PRINT_BYTES = 16
+WORD = 1 << 64
+
+
+class Prints(NamedTuple):
+    """Of some records: where they are, their offsets, and two words for each."""
+
+    positions: Ints
+    offsets: Ints
+    words: npt.NDArray[np.uint64]
+
+
+class RangeDigest(NamedTuple):
+    """Of one range of a partition: how many records, the first position and its offset, where the last one ends, and
+    the digest."""
+
+    partition: int
+    number: int
+    records: int
+    first: int
+    first_offset: int
+    end_offset: int
+    low: int
+    high: int
+
+    @property
+    def digest(self) -> tuple[int, int, int]:
+        return self.records, self.low, self.high
+
+
+class Explained(NamedTuple):
+    """What one side may lack because of retention: what is left of these positions, of the left and of the right
+    side."""
+
+    left_below: int
+    right_below: int
+
+
+class Compared(NamedTuple):
+    """What digests tell of a partition, and the ranges of which they do not tell enough."""
+
+    tallies: list[Tally]
+    unclear: list[int]
+
+
+Ranges = Mapping[int, RangeDigest]
+
+
+def prints(batch: pa.RecordBatch, key: bytes, *, timestamps: bool) -> npt.NDArray[np.uint64]:
+    """Two words for each record, of its key, value, headers, and its timestamp in milliseconds."""
+    if not batch.num_rows:
+        return np.empty((0, 2), np.uint64)
+    keys, values = binary(batch.column("key")), binary(batch.column("value"))
+    headers = batch.column("headers")
+    columns = [lengths(keys), lengths(values), headers.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)]
+    if timestamps:
+        given = batch.column("timestamp").cast(pa.int64())
+        columns += [pc.fill_null(given, -1000).to_numpy() // 1000, given.is_valid().to_numpy(zero_copy_only=False)]
+    pieces = [varint_pieces([each.astype(np.int64) for each in columns]), keys, values]
+    encoded = encode_headers(headers)
+    whole = join(*pieces) if encoded is None else join(*pieces, encoded)
+    ends, data = offsets_of(whole).tolist(), memoryview(whole.buffers()[2])
+    found = b"".join(
+        [blake2b(data[begin:end], digest_size=PRINT_BYTES, key=key).digest() for begin, end in itertools.pairwise(ends)]
+    )
+    return np.frombuffer(found, "<u8").reshape(-1, 2)
+
+
+def digests(partition: int, parts: Iterable[Prints]) -> list[RangeDigest]:
+    """By range, in order."""
+    found: dict[int, RangeDigest] = {}
+    for each in parts:
+        for one in part_digests(partition, each):
+            before = found.get(one.number)
+            found[one.number] = one if before is None else merged(before, one)
+    return [found[number] for number in sorted(found)]
+
+
+def part_digests(partition: int, part: Prints) -> Iterator[RangeDigest]:
+    if not len(part.positions):
+        return
+    order = np.argsort(part.positions, kind="stable")
+    positions, offsets = part.positions[order], part.offsets[order]
+    numbers = positions // RANGE
+    begins = np.flatnonzero(np.concatenate(([True], np.diff(numbers) > 0)))
+    weights = (2 * positions + 1).astype(np.uint64)
+    sums = np.add.reduceat(part.words[order] * weights[:, None], begins, axis=0).tolist()
+    ends = [*begins[1:].tolist(), len(positions)]
+    lasts = np.maximum.reduceat(offsets, begins)
+    for at, (begin, end) in enumerate(zip(begins.tolist(), ends, strict=True)):
+        yield RangeDigest(
+            partition,
+            int(numbers[begin]),
+            end - begin,
+            int(positions[begin]),
+            int(offsets[begin]),
+            int(lasts[at]) + 1,
+            *sums[at],
+        )
+
+
+def merged(one: RangeDigest, other: RangeDigest) -> RangeDigest:
+    """Of the same range, of other records."""
+    first = min(one, other, key=lambda each: (each.first, each.first_offset))
+    return first._replace(
+        records=one.records + other.records,
+        end_offset=max(one.end_offset, other.end_offset),
+        low=(one.low + other.low) % WORD,
+        high=(one.high + other.high) % WORD,
+    )
+
+
+def by_partition(found: Iterable[RangeDigest]) -> dict[int, dict[int, RangeDigest]]:
+    """By partition and number, where several tell of one range all of them together."""
+    whole: dict[int, dict[int, RangeDigest]] = {}
+    for each in found:
+        ranges = whole.setdefault(each.partition, {})
+        before = ranges.get(each.number)
+        ranges[each.number] = each if before is None else merged(before, each)
+    return whole
+
+
+def compared(partition: int, shift: int, left: Ranges, right: Ranges, explained: Explained) -> Compared:
+    """Ranges that are equal, or that retention has deleted whole at one side, need no look at records."""
+    told, unclear = [], []
+    for number in sorted({**left, **right}):
+        a, b, end = left.get(number), right.get(number), (number + 1) * RANGE
+        if a is not None and b is not None and a.digest == b.digest:
+            told.append(whole_range(partition, shift, Kind.SAME, a, b))
+        elif a is None and end <= explained.left_below:
+            told.append(whole_range(partition, shift, Kind.GONE_LEFT, None, b))
+        elif b is None and end <= explained.right_below:
+            told.append(whole_range(partition, shift, Kind.GONE_RIGHT, a, None))
+        else:
+            unclear.append(number)
+    return Compared(told, unclear)
+
+
+def whole_range(partition: int, shift: int, kind: Kind, a: RangeDigest | None, b: RangeDigest | None) -> Tally:
+    one = a or b
+    assert one is not None
+    return Tally(
+        partition,
+        shift,
+        kind,
+        one.records,
+        0 if a is None else a.records,
+        0 if b is None else b.records,
+        one.first,
+        None if a is None else a.first_offset,
+        None if b is None else b.first_offset,
+    )
+
+
+def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Neighbours together, as (first, last), so many as may be compared at once. Takes them in order."""
+    found: list[tuple[int, int]] = []
+    for each in numbers:
+        if found and each == found[-1][1] + 1 and each - found[-1][0] < RUN_RANGES_MAX:
+            found[-1] = found[-1][0], each
+        else:
+            found.append((each, each))
+    return found
+
+
+def pairs(
+    partition: int, shift: int, left: Iterable[Prints], right: Iterable[Prints], explained: Explained
+) -> list[Tally]:
+    """Record by record: those that have the same position belong together."""
+    ours, theirs = by_position(left), by_position(right)
+    found: dict[Kind, Tally] = {}
+    for position in sorted({**ours, **theirs}):
+        for a in ours.get(position, NOBODY):
+            for b in theirs.get(position, NOBODY):
+                kind = kind_of(position, a, b, explained)
+                one = Tally(partition, shift, kind, 1, int(a is not None), int(b is not None), position, *offsets(a, b))
+                found[kind] = added(found[kind], one) if kind in found else one
+    return list(found.values())
+
+
+Seen = tuple[int, bytes]
+"""Offset and print."""
+NOBODY: Sequence[Seen | None] = (None,)
+
+
+def by_position(parts: Iterable[Prints]) -> dict[int, Sequence[Seen | None]]:
+    found: dict[int, list[Seen | None]] = {}
+    for part in parts:
+        data = part.words.tobytes()
+        for index, (position, offset) in enumerate(zip(part.positions.tolist(), part.offsets.tolist(), strict=True)):
+            seen = offset, data[PRINT_BYTES * index : PRINT_BYTES * (index + 1)]
+            found.setdefault(position, []).append(seen)
+    return dict(found)
+
+
+def kind_of(position: int, a: Seen | None, b: Seen | None, explained: Explained) -> Kind:
+    if a is None:
+        return Kind.GONE_LEFT if position < explained.left_below else Kind.RIGHT_ONLY
+    if b is None:
+        return Kind.GONE_RIGHT if position < explained.right_below else Kind.LEFT_ONLY
+    return Kind.SAME if a[1] == b[1] else Kind.UNEQUAL
+
+
+def offsets(a: Seen | None, b: Seen | None) -> tuple[int | None, int | None]:
+    return None if a is None else a[0], None if b is None else b[0]
+
+
+def together(tallies: Iterable[Tally]) -> list[Tally]:
+    """One for each partition, shift and kind."""
+    found: dict[tuple[int, int, str], Tally] = {}
+    for each in tallies:
+        before = found.get(each[:3])
+        found[each[:3]] = each if before is None else added(before, each)
+    return list(found.values())
+
+
+def added(one: Tally, other: Tally) -> Tally:
+    first = min(one, other, key=lambda each: each.place)
+    return first._replace(cases=one.cases + other.cases, left=one.left + other.left, right=one.right + other.right)

@@ -1,0 +1,173 @@
+"""Comparing by digests finds what comparing all records finds, and looks only at ranges that differ. Without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft.spark.jobs import digests as subject
+from kraft.spark.jobs.digests import (
+    RUN_RANGES_MAX,
+    Explained,
+    Prints,
+    by_partition,
+    compared,
+    digests,
+    pairs,
+    prints,
+    runs,
+    together,
+)
+from kraft.spark.jobs.tally import Kind, Tally
+from kraft.spark.rows import ARROW_SCHEMA_WITH_HEADERS
+
+KEY = b"k" * 32
+Row = tuple[int, bytes]
+"""Position and value. A record's offset is a hundred more than its position."""
+
+
+@pytest.fixture(autouse=True)
+def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "RANGE", 4)
+
+
+def batch(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+    whole = {"key": None, "value": None, "headers": None, "timestamp": datetime(2024, 1, 1, tzinfo=UTC), "offset": 0}
+    return pa.RecordBatch.from_pylist([{**whole, **row} for row in rows], ARROW_SCHEMA_WITH_HEADERS)
+
+
+def part(rows: Sequence[Row]) -> Prints:
+    positions = np.array([position for position, _ in rows], np.int64)
+    words = prints(batch([{"value": value} for _, value in rows]), KEY, timestamps=True)
+    return Prints(positions, positions + 100, words)
+
+
+def parts(rows: Sequence[Row], size: int) -> Iterator[Prints]:
+    for begin in range(0, len(rows), size):
+        yield part(rows[begin : begin + size])
+
+
+def by_digests(left: Sequence[Row], right: Sequence[Row], explained: Explained, size: int) -> list[Tally]:
+    """As the job does it."""
+    ours, theirs = (by_partition(digests(0, parts(side, size))).get(0, {}) for side in (left, right))
+    found = compared(0, 0, ours, theirs, explained)
+    told = list(found.tallies)
+    for first, last in runs(found.unclear):
+        low, high = first * subject.RANGE, (last + 1) * subject.RANGE
+        ours_here, theirs_here = ([row for row in side if low <= row[0] < high] for side in (left, right))
+        told += pairs(0, 0, parts(ours_here, size), parts(theirs_here, size), explained)
+    return sorted(together(told))
+
+
+def plainly(left: Sequence[Row], right: Sequence[Row], explained: Explained) -> list[Tally]:
+    """Each record with all that have its position, as a full outer join does it."""
+    found = []
+    for position in sorted({row[0] for row in (*left, *right)}):
+        ours: list[bytes | None] = [value for at, value in left if at == position]
+        theirs: list[bytes | None] = [value for at, value in right if at == position]
+        for a in ours or [None]:
+            for b in theirs or [None]:
+                if a is None:
+                    kind = Kind.GONE_LEFT if position < explained.left_below else Kind.RIGHT_ONLY
+                elif b is None:
+                    kind = Kind.GONE_RIGHT if position < explained.right_below else Kind.LEFT_ONLY
+                else:
+                    kind = Kind.SAME if a == b else Kind.UNEQUAL
+                offsets = [None if each is None else position + 100 for each in (a, b)]
+                found.append(Tally(0, 0, kind, 1, int(a is not None), int(b is not None), position, *offsets))
+    return sorted(together(found))
+
+
+VALUES = st.sampled_from([b"", b"a", b"b"])
+SIDES = st.lists(st.tuples(st.integers(-3, 25), VALUES), max_size=30)
+
+
+@given(
+    left=st.dictionaries(st.integers(-3, 25), VALUES),
+    right=SIDES,
+    below=st.tuples(*2 * [st.integers(-4, 12)]),
+    size=st.integers(1, 7),
+)
+def test_digests_find_what_all_records_tell_whatever_the_sides(
+    left: dict[int, bytes], right: list[Row], below: tuple[int, int], size: int
+) -> None:
+    ours, explained = sorted(left.items()), Explained(*below)
+    assert by_digests(ours, right, explained, size) == plainly(ours, right, explained)
+
+
+@given(
+    rows=st.lists(VALUES, min_size=1, max_size=40),
+    change=st.sampled_from(["alter", "drop", "add", "swap", "copy"]),
+    at=st.integers(0, 39),
+    size=st.integers(1, 7),
+)
+def test_digests_find_a_copy_that_was_altered_in_one_place(rows: list[bytes], change: str, at: int, size: int) -> None:
+    left = list(enumerate(rows, 1))
+    right = changed(left, change, at % len(left))
+    explained = Explained(1, 1)
+    assert by_digests(left, right, explained, size) == plainly(left, right, explained)
+
+
+def changed(rows: list[Row], change: str, at: int) -> list[Row]:
+    values = [value for _, value in rows]
+    if change == "alter":
+        values[at] += b"!"
+    elif change == "drop":
+        del values[at]
+    elif change == "add":
+        values.insert(at, b"new")
+    elif change == "swap":
+        values[at], values[0] = values[0], values[at]
+    else:
+        return [*rows, rows[at]]
+    return list(enumerate(values, 1))
+
+
+def numbers(left: Iterable[Prints], right: Iterable[Prints], explained: Explained) -> list[int]:
+    ours, theirs = (by_partition(digests(0, side)).get(0, {}) for side in (left, right))
+    return compared(0, 0, ours, theirs, explained).unclear
+
+
+def test_only_ranges_that_differ_are_looked_at() -> None:
+    left = [(position, b"%d" % position) for position in range(40)]
+    right = [(position, b"altered" if position == 17 else value) for position, value in left]
+    assert numbers(parts(left, 40), parts(left[::-1], 3), Explained(0, 0)) == []
+    assert numbers(parts(left, 40), parts(right, 3), Explained(0, 0)) == [4]
+    assert numbers(parts(left[10:], 40), parts(left, 3), Explained(10, 0)) == [2]
+    assert numbers(parts(left, 40), parts(left[10:], 3), Explained(0, 10)) == [2]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"key": None},
+        {"key": b""},
+        {"value": b"k"},
+        {"key": b"kv", "value": b""},
+        {"headers": None},
+        {"headers": []},
+        {"headers": [{"key": "a", "value": b"1"}, {"key": "b", "value": b"2"}][::-1]},
+        {"headers": [{"key": "a", "value": b"1"}, {"key": "b", "value": None}]},
+        {"timestamp": datetime(2024, 1, 1, 0, 0, 0, 1000, tzinfo=UTC)},
+    ],
+)
+def test_whatever_a_record_has_is_in_its_print(other: dict[str, Any]) -> None:
+    one = {"key": b"k", "value": b"v", "headers": [{"key": "a", "value": b"1"}, {"key": "b", "value": b"2"}]}
+    found = prints(batch([one, {**one, **other}, {**one, "offset": 7}]), KEY, timestamps=True).tolist()
+    assert found[0] == found[2]
+    assert found[0] != found[1]
+    untimed = prints(batch([one, {**one, **other}]), KEY, timestamps=False).tolist()
+    assert (untimed[0] == untimed[1]) == ("timestamp" in other)
+
+
+def test_neighbours_are_compared_together_but_not_too_many() -> None:
+    assert runs([]) == []
+    assert runs([1, 2, 5]) == [(1, 2), (5, 5)]
+    assert runs(range(RUN_RANGES_MAX + 2)) == [(0, RUN_RANGES_MAX - 1), (RUN_RANGES_MAX, RUN_RANGES_MAX + 1)]
