@@ -4,6 +4,8 @@ controllers, over SASL_SSL; and one node over SASL_PLAINTEXT."""
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -256,6 +258,39 @@ def test_who_is_given_a_scram_password_logs_in_by_it(
     assert "mixed" in capsys.readouterr().out
     assert main([*arguments, secured.command_config(mechanism, "guess"), "--timeout", "5"]) == 1
     assert "invalid credentials" in capsys.readouterr().err
+
+
+def test_kraft_adds_lists_and_removes_users_whose_passwords_no_option_shows(
+    secured: Secured, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kraft(*arguments: str) -> tuple[int, str]:
+        admin = ("--bootstrap-server", secured.cluster.bootstrap, "--command-config", secured.command_config())
+        code = main(["users", *arguments, *admin])
+        return code, "".join(capsys.readouterr())
+
+    def dora(password: str, mechanism: str) -> bool:
+        client = {**secured.librdkafka(mechanism, password), "sasl.username": "dora"}
+        try:
+            return bool(AdminClient(client).list_topics(timeout=3).brokers)
+        except KafkaException:
+            return False
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("d;secret\n"))
+    code, said = kraft("add", "dora")
+    assert (code, said) == (0, "user dora logs in by SCRAM-SHA-512 now\n")
+    wait_until(lambda: dora("d;secret", "SCRAM-SHA-512"))
+    monkeypatch.setenv("DORAS", "e;secret")
+    both = ("--mechanism", "SCRAM-SHA-256", "--mechanism", "scram-sha-512", "--iterations", "8192")
+    assert kraft("add", "dora", *both, "--password-variable", "DORAS")[0] == 0
+    wait_until(lambda: dora("e;secret", "SCRAM-SHA-256") and not dora("d;secret", "SCRAM-SHA-512"))
+    assert json.loads(kraft("list", "dora", "-o", "json")[1]) == {
+        "users": [{"user": "dora", "iterations": {"SCRAM-SHA-256": 8192, "SCRAM-SHA-512": 8192}}]
+    }
+    assert kraft("remove", "dora", "--yes", "--mechanism", "SCRAM-SHA-256")[0] == 0
+    assert kraft("remove", "dora", "--yes")[1] == "user dora no longer logs in by SCRAM-SHA-512\n"
+    wait_until(lambda: not dora("e;secret", "SCRAM-SHA-512"))
+    code, said = kraft("remove", "dora", "--yes")
+    assert (code, "there is no such user of SCRAM" in said) == (3, True)
 
 
 @pytest.mark.java

@@ -41,6 +41,7 @@ NOUNS: Mapping[str, Noun] = {
     "configs": Noun(CLUSTER, "Show and change configuration of topics, brokers, the cluster and groups."),
     "quotas": Noun(CLUSTER, "Quotas: what users, client ids and addresses may use."),
     "acls": Noun(CLUSTER, "Access control entries: who may do what."),
+    "users": Noun(CLUSTER, "Users who log in by SCRAM: add, list and remove them."),
     "tokens": Noun(CLUSTER, "Delegation tokens: make, list, renew and expire them."),
     "features": Noun(CLUSTER, "Features: levels that all nodes run, raised after an upgrade."),
     "brokers": Noun(CLUSTER, "Brokers: describe, put in maintenance, fence, decommission; log directories."),

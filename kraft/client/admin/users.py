@@ -1,0 +1,88 @@
+"""Users who log in by SCRAM (KIP-554): show them, give and take their passwords."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kraft.client.cluster import Cluster
+from kraft.client.errors import check
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from kraft.protocol.messages.describe_user_scram_credentials_request import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
+from kraft.protocol.messages.describe_user_scram_credentials_response import DescribeUserScramCredentialsResult
+from kraft.security.scram_credentials import BY_NUMBER, ITERATIONS_DEFAULT, SALT_BYTES, ScramMechanism, salted_password
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who has a password. The password itself is nowhere."""
+
+    name: str
+    iterations: Mapping[str, int]
+    """By mechanism."""
+
+
+async def describe_users(cluster: Cluster, names: Sequence[str] = ()) -> list[User]:
+    """Those users who have SCRAM credentials, of `names` or all, sorted by name. Raises ApiError, with
+    RESOURCE_NOT_FOUND for a name that has none."""
+    wanted = [UserName(name=name) for name in dict.fromkeys(names)]
+    response = await cluster.call(DescribeUserScramCredentialsRequest(users=wanted or None))
+    check(response.error_code, "users", response.error_message)
+    for result in response.results:
+        if result.error_code == ErrorCode.RESOURCE_NOT_FOUND:
+            check(result.error_code, f"user {result.user}", "there is no such user of SCRAM")
+        check(result.error_code, f"user {result.user}", result.error_message)
+    return sorted((_user(result) for result in response.results), key=lambda user: user.name)
+
+
+def _user(described: DescribeUserScramCredentialsResult) -> User:
+    infos = sorted(described.credential_infos, key=lambda info: info.mechanism)
+    return User(
+        described.user,
+        {BY_NUMBER[info.mechanism].name: info.iterations for info in infos if info.mechanism in BY_NUMBER},
+    )
+
+
+async def put_user(
+    cluster: Cluster,
+    name: str,
+    password: str,
+    mechanisms: Sequence[ScramMechanism],
+    iterations: int = ITERATIONS_DEFAULT,
+) -> None:
+    """Give a user a password, also in the place of an earlier one: one mechanism after the other, since a request
+    changes a user once. It is hashed here and does not travel itself; the hash takes milliseconds of the caller's
+    loop. Raises ApiError."""
+    for mechanism in mechanisms:
+        salt = cluster.world.random.stream("scram-salt").randbytes(SALT_BYTES)
+        change = ScramCredentialUpsertion(
+            name=name,
+            mechanism=mechanism.number,
+            iterations=iterations,
+            salt=salt,
+            salted_password=salted_password(mechanism, password, salt, iterations),
+        )
+        await _alter(cluster, name, AlterUserScramCredentialsRequest(upsertions=[change]))
+
+
+async def remove_user(cluster: Cluster, name: str, mechanisms: Sequence[ScramMechanism]) -> None:
+    """Take a user's passwords of these mechanisms. Sessions that are there stay until they end. Raises ApiError."""
+    for mechanism in mechanisms:
+        change = ScramCredentialDeletion(name=name, mechanism=mechanism.number)
+        await _alter(cluster, name, AlterUserScramCredentialsRequest(deletions=[change]))
+
+
+async def _alter(cluster: Cluster, name: str, request: AlterUserScramCredentialsRequest) -> None:
+    async def attempt() -> None:
+        for result in (await cluster.call(request)).results:
+            check(result.error_code, f"user {name}", result.error_message)
+
+    await cluster.retrying(attempt)
