@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kraft.spark.offset_reader import KafkaOffsetReader
+    from kraft.spark.shape import Shape
 
 
 class KafkaBatchReader(ForWorkers, DataSourceReader):
@@ -74,7 +75,10 @@ class KafkaFilteringBatchReader(KafkaBatchReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Takes note of all and answers all: Spark applies each of them again."""
-        self.bounds = bounds_of(filters)
+        shape = self.options.shape
+        self.bounds = bounds_of(
+            each for each in filters if shape is None or shape.keeps(getattr(each, "attribute", ("",)))
+        )
         return filters
 
 
@@ -83,8 +87,17 @@ def fetch(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one task's ranges, one after another. Spark makes up an empty partition (None) when there is none."""
     for each in ranges or ():
-        yield from fetcher(options, config, each)
+        yield from shaped(options.shape, fetcher(options, config, each))
     freeze_imports()
+
+
+def shaped(shape: Shape | None, rows: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    """The rows as the options want them."""
+    if shape is None:
+        return rows
+    from kraft.spark.shape import Shaper
+
+    return map(Shaper(shape).shaped, rows)
 
 
 def fetcher(options: SourceOptions, config: dict[str, str], offsets: OffsetRange) -> Iterable[pa.RecordBatch]:

@@ -9,11 +9,13 @@ from pyspark.sql.datasource import DataSource
 from kraft.spark import FORMAT
 from kraft.spark.option_values import flag
 from kraft.spark.options import batch_options, kafka_options, lower, selection_of, stream_options
+from kraft.spark.shape_options import shape_options
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kraft.spark.batch_reader import KafkaBatchReader
+    from kraft.spark.options import SourceOptions
     from kraft.spark.stream_reader import KafkaStreamReader
     from kraft.spark.writer import KafkaBatchWriter, KafkaStreamWriter
 
@@ -32,13 +34,15 @@ class KraftDataSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """The fixed row schema. Called at `load()`, so options that are wrong for batch and stream alike fail here."""
+        """The row schema, fixed but for what `columns`, `keyFormat` and `valueFormat` make of it. Called at `load()`,
+        so options that are wrong for batch and stream alike fail here."""
         from kraft.spark.rows import spark_schema
 
         given = lower(self.options)
         selection_of(given)
         kafka_options(given)
-        return spark_schema(flag(given, "includeHeaders", False))
+        include_headers = flag(given, "includeHeaders", False)
+        return spark_schema(include_headers, shape_options(given, include_headers))
 
     def reader(self, schema: StructType) -> KafkaBatchReader:
         from kraft.spark.batch_reader import KafkaBatchReader, KafkaFilteringBatchReader
@@ -47,14 +51,14 @@ class KraftDataSource(DataSource):
         if not self.options:
             raise ValueError(OPTIONS_OF_TABLE)
         options = batch_options(self.options)
-        self.require_fixed(schema, options.include_headers)
+        self.require_fixed(schema, options)
         return (KafkaFilteringBatchReader if is_pushing_down() else KafkaBatchReader)(options)
 
     def streamReader(self, schema: StructType) -> KafkaStreamReader:
         from kraft.spark.stream_reader import KafkaStreamReader
 
         options = stream_options(self.options)
-        self.require_fixed(schema, options.include_headers)
+        self.require_fixed(schema, options)
         return KafkaStreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> KafkaBatchWriter:
@@ -72,10 +76,10 @@ class KraftDataSource(DataSource):
 
         return KafkaStreamWriter(sink_options(self.options, schema, streaming=True))
 
-    def require_fixed(self, schema: StructType, include_headers: bool) -> None:
+    def require_fixed(self, schema: StructType, options: SourceOptions) -> None:
         from kraft.spark.rows import spark_schema
 
         if [(field.name, field.dataType) for field in schema] != [
-            (field.name, field.dataType) for field in spark_schema(include_headers)
+            (field.name, field.dataType) for field in spark_schema(options.include_headers, options.shape)
         ]:
             raise ValueError("Kafka source has a fixed schema and cannot be set with a custom one")

