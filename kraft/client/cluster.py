@@ -68,7 +68,9 @@ class Cluster:
         self.operation_seconds = operation_seconds
         self._chance = world.random.stream(f"client {client_id}")
         self._connections: dict[tuple[str, int], ClientConnection] = {}
-        self._opening: dict[tuple[str, int], trio.Lock] = {}
+        self._opening: dict[tuple[object, tuple[str, int]], trio.Lock] = {}
+        self._lanes: dict[object, dict[tuple[str, int], ClientConnection]] = {}
+        """Connections for what nodes answer late, by who waits for that."""
         self._any: tuple[str, int] | None = None
         """Who is asked what anybody can answer, until there is doubt."""
         self._is_doubted = False
@@ -84,9 +86,17 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
+        for lane in list(self._lanes):
+            self.close_lane(lane)
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
+
+    def close_lane(self, lane: object) -> None:
+        """End the connections that `begin` has opened for it."""
+        for address, connection in self._lanes.pop(lane, {}).items():
+            connection.close()
+            self._opening.pop((lane, address), None)
 
     def apart(self) -> Cluster:
         """The same cluster over connections of its own, for what a node answers late: until then it reads no other
@@ -117,10 +127,11 @@ class Cluster:
             connection.close()
             raise
 
-    async def begin(self, request: Any, *, node_id: int, seconds: float) -> PendingCall:
-        """Send to a node what is answered within `seconds` of waiting, now or later. Raises Disconnected,
-        TimeoutError, NoBroker, UnsupportedApi."""
-        connection = await self._connection_to(node_id)
+    async def begin(self, request: Any, *, node_id: int, seconds: float, lane: object) -> PendingCall:
+        """Send to a node what is answered within `seconds` of waiting, now or later. Until then the node reads
+        nothing else from that connection, so each `lane` has its own. Raises Disconnected, TimeoutError, NoBroker,
+        UnsupportedApi."""
+        connection = await self._connection_to(node_id, lane)
         return PendingCall(connection, await connection.begin(request), self.world.clock, seconds)
 
     async def send_only(self, request: Any, *, node_id: int) -> None:
@@ -286,27 +297,28 @@ class Cluster:
                     return  # Then the one in doubt is asked again.
                 self._any = candidate
 
-    async def _connection_to(self, node_id: int) -> ClientConnection:
+    async def _connection_to(self, node_id: int, lane: object = None) -> ClientConnection:
         broker = None if self._known is None else self._known.brokers.get(node_id)
         if broker is None:
             broker = (await self.metadata()).brokers.get(node_id)
         if broker is None:
             raise NoBroker(f"broker {node_id} is not among the live brokers")
         try:
-            return await self._connection_at((broker.host, broker.port))
+            return await self._connection_at((broker.host, broker.port), lane)
         except (Disconnected, TimeoutError):
             self._known = None  # It may have moved.
             raise
 
-    async def _connection_at(self, address: tuple[str, int]) -> ClientConnection:
-        connection = self._connections.get(address)
+    async def _connection_at(self, address: tuple[str, int], lane: object = None) -> ClientConnection:
+        pool = self._connections if lane is None else self._lanes.setdefault(lane, {})
+        connection = pool.get(address)
         if connection is not None and connection.is_open:
             return connection
-        async with self._opening.setdefault(address, trio.Lock()):
-            connection = self._connections.get(address)
+        async with self._opening.setdefault((lane, address), trio.Lock()):
+            connection = pool.get(address)
             if connection is None or not connection.is_open:
                 connection = await open_connection(
                     self.world, *address, client_id=self.client_id, timeout=self.connect_seconds
                 )
-                self._connections[address] = connection
+                pool[address] = connection
             return connection

@@ -121,9 +121,12 @@ class Consumer:
         are unknown.
 
         A consumer that is no longer used, while its cluster is, is assigned nothing: what it asked for and has not
-        taken is kept until then.
+        taken is kept until then, and its connections.
         """
-        self._fetches.abandon()
+        if positions:
+            self._fetches.abandon()
+        else:
+            self._fetches.close()
         self._resting.clear()
         self._positions = dict(sorted(positions.items()))
         self._epochs = {

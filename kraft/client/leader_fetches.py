@@ -35,7 +35,8 @@ Take = Callable[[Sequence[TopicPartition], Question | None, Answer], bool]
 
 
 class LeaderFetches:
-    """Owned by a consumer. At most one request is under way at each leader."""
+    """Owned by a consumer. At most one request is under way at each leader, over a connection of its own: what others
+    ask of the same cluster does not wait behind it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -46,6 +47,11 @@ class LeaderFetches:
         """Nobody wants what is under way any more, at leaders other than those."""
         for leader in [each for each in self._under_way if each not in (but or {})]:
             self._under_way.pop(leader)[1].abandon()
+
+    def close(self) -> None:
+        """Abandon all, and end the connections; there will be new ones if it goes on."""
+        self.abandon()
+        self._cluster.close_lane(self)
 
     async def gather(self, by_leader: Mapping[int, Sequence[TopicPartition]], ask: Ask, take: Take) -> None:
         """Ask each leader that is not being asked, and give the answers to `take`, or what went wrong; until that
@@ -64,7 +70,7 @@ class LeaderFetches:
                         seconds = self._cluster.request_seconds + question.request.max_wait_ms / 1000
                         self._under_way[leader] = (
                             question,
-                            await self._cluster.begin(question.request, node_id=leader, seconds=seconds),
+                            await self._cluster.begin(question.request, node_id=leader, seconds=seconds, lane=self),
                         )
                     if enough.is_set():
                         return

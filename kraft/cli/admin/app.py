@@ -35,6 +35,7 @@ DATA, CLUSTER, NODES = "Records", "A running cluster", "The disks of a node"
 NOUNS: Mapping[str, Noun] = {
     "produce": Noun(DATA, "Send lines from standard input as records."),
     "consume": Noun(DATA, "Print records, as they are or as JSON."),
+    "perf": Noun(DATA, "Measure how fast records are taken and given."),
     "topics": Noun(CLUSTER, "List, describe, create, alter and delete topics."),
     "groups": Noun(CLUSTER, "Consumer groups: members, offsets, lag, and resetting them."),
     "transactions": Noun(CLUSTER, "Transactions: who has one open, and ending one that hangs."),

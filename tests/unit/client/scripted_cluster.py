@@ -69,7 +69,7 @@ class ScriptedCluster(Cluster):
             return MetadataResponse(brokers=brokers, topics=[self._topic(name) for name in names])
         return await self.answer(request, node_id)
 
-    async def begin(self, request: Any, *, node_id: int, seconds: float) -> PendingCall:
+    async def begin(self, request: Any, *, node_id: int, seconds: float, lane: object) -> PendingCall:
         return ScriptedCall(lambda: self.call(request, node_id=node_id))
 
     def _topic(self, name: str) -> MetadataResponseTopic:

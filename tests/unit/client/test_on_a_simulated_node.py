@@ -102,6 +102,26 @@ def test_what_is_sent_again_since_its_answer_was_lost_is_stored_once() -> None:
     play(body)
 
 
+def test_who_reads_at_the_end_holds_up_no_producer_of_the_same_cluster() -> None:
+    async def body(universe: Universe, cluster: Cluster) -> None:
+        await topics.create_topic(cluster, "t", partitions=1)
+        consumer = Consumer(cluster)
+        consumer.assign({TopicPartition("t", 0): 0})
+        assert await consumer.poll(0.2) == []
+        async with open_producer(cluster) as producer:
+            await (await producer.send("t", b"first")).wait()
+            began = cluster.world.clock.now()
+            for number in range(20):
+                await producer.send("t", b"%d" % number)
+                while not any(each.record.value == b"%d" % number for each in await consumer.poll(5.0)):
+                    pass
+            assert cluster.world.clock.now() - began < 2, "a fetch waits for half a second where nothing comes"
+        consumer.assign({})
+        assert await read_all(cluster, "t"), "other connections are as they were"
+
+    play(body)
+
+
 def test_a_member_commits_before_a_rebalance_takes_its_partitions() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=2)
