@@ -6,13 +6,18 @@ It comes after whichever client reads, batch by batch, and knows rows alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from kraft.spark.errors import bad_record
 from kraft.spark.json_decoder import Decoded, JsonDecoder
 from kraft.spark.rows import arrow_schema
+
+if TYPE_CHECKING:
+    from kraft.spark.avro_decoder import AvroDecoder
+    from kraft.spark.avro_schema import AvroSchemas
 
 BAD = "_bad"
 BAD_TYPE = pa.struct([pa.field("key", pa.binary()), pa.field("value", pa.binary()), pa.field("reason", pa.string())])
@@ -25,6 +30,15 @@ class Side:
 
     name: str
     kind: pa.StructType
+    avro: AvroSchemas | None = None
+    """None: it is JSON."""
+
+    def decoder(self) -> JsonDecoder | AvroDecoder:
+        if self.avro is None:
+            return JsonDecoder(self.kind)
+        from kraft.spark.avro_decoder import AvroDecoder
+
+        return AvroDecoder(self.kind, self.avro)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +88,7 @@ def shape_of(
         if column.name.lower() in seen:
             raise ValueError(f"Option 'columns' has the column {column.name} twice (Spark takes a and A for one)")
         seen[column.name.lower()] = column
-    sides = tuple(needed(Side(name=name, kind=kind), columns) for name, kind in kinds.items())
+    sides = tuple(needed(side, columns) for side in (key, value) if side is not None)
     return Shape(
         sides=tuple(side for side in sides if len(side.kind)),
         bad_records=bad_records,
@@ -117,7 +131,7 @@ def type_of(column: Column, types: dict[str, pa.DataType]) -> pa.DataType:
 def needed(side: Side, columns: Sequence[Column]) -> Side:
     """The side with those fields alone that are shown."""
     shown = [column.field for column in columns if column.source == side.name]
-    return side if None in shown else Side(name=side.name, kind=pa.struct([f for f in side.kind if f.name in shown]))
+    return side if None in shown else replace(side, kind=pa.struct([f for f in side.kind if f.name in shown]))
 
 
 class Shaper:
@@ -125,7 +139,7 @@ class Shaper:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self.decoders = {side.name: JsonDecoder(side.kind) for side in shape.sides}
+        self.decoders = {side.name: side.decoder() for side in shape.sides}
 
     def shaped(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Raises SourceError for a bad record, if such records are to end the read."""

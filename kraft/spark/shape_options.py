@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SHAPE_NAMES = ("valueFormat", "valueSchema", "keyFormat", "keySchema", "columns", "badRecords")
 SHAPE_KEYS = tuple(name.lower() for name in SHAPE_NAMES)
-FORMATS = ("json",)
+FORMATS = ("json", "avro")
 BAD_RECORDS = ("fail", "null", "column")
 """The first is the default: nothing is passed over that nobody was told of."""
 ALIKE = 0.85
@@ -43,27 +43,46 @@ def shape_options(given: Mapping[str, str], include_headers: bool) -> Shape | No
 
 def side_of(given: Mapping[str, str], side: str) -> Side | None:
     """What keys or values are decoded to; None: they stay bytes."""
-    from kraft.spark.json_decoder import json_problem
-    from kraft.spark.shape import Side
-    from kraft.spark.typed_schema import schema_of
-
     format_name, schema_name = f"{side}Format", f"{side}Schema"
     text = given.get(schema_name.lower())
     if format_name.lower() not in given:
         if text is not None:
             raise ValueError(f"Option '{schema_name}' needs '{format_name}'")
         return None
-    choice(given, format_name, FORMATS, FORMATS[0])
+    form = choice(given, format_name, FORMATS, FORMATS[0])
     if text is None or not text.strip():
-        raise ValueError(f"Option '{format_name}' needs '{schema_name}': DDL, or a JSON schema")
+        wanted = "DDL, or a JSON schema" if form == "json" else "an .avsc schema, its path, or a registry's URL"
+        raise ValueError(f"Option '{format_name}' needs '{schema_name}': {wanted}")
     try:
-        kind = schema_of(text)
-        problem = json_problem(kind)
+        return json_side(side, text) if form == "json" else avro_side(side, text, given)
     except ValueError as wrong:
         raise ValueError(f"Option '{schema_name}': {wrong}") from None
+
+
+def json_side(side: str, text: str) -> Side:
+    from kraft.spark.json_decoder import json_problem
+    from kraft.spark.shape import Side
+    from kraft.spark.typed_schema import schema_of
+
+    kind = schema_of(text)
+    problem = json_problem(kind)
     if problem is not None:
-        raise ValueError(f"Option '{schema_name}': {problem}")
+        raise ValueError(problem)
     return Side(name=side, kind=kind)
+
+
+def avro_side(side: str, text: str, given: Mapping[str, str]) -> Side:
+    """A registry's subject is, unless the URL names it, that of the one topic: `<topic>-value`."""
+    from kraft.spark.avro_schema import AvroSchemas, arrow_types, read_avsc
+    from kraft.spark.schema_registry import is_registry, schemas_of
+    from kraft.spark.shape import Side
+
+    if is_registry(text):
+        topic = given.get("subscribe", "").strip()
+        schemas = schemas_of(text, f"{topic}-{side}" if topic and "," not in topic else None)
+    else:
+        schemas = AvroSchemas(reader=read_avsc(text))
+    return Side(name=side, kind=arrow_types(schemas.reader)[0], avro=schemas)
 
 
 def bad_records(given: Mapping[str, str]) -> str:

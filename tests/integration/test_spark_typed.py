@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -117,3 +122,73 @@ def test_wrong_options_are_refused_at_load(cluster: Cluster, spark: SparkSession
         read(spark, cluster, "kraft", subscribe=topic, **JSON, columns="value.carier")
     with pytest.raises(Exception, match="did you mean 'valueFormat'"):
         read(spark, cluster, "kraft", subscribe=topic, valueFromat="json", valueSchema=FLIGHT)
+
+
+AVRO = {
+    "type": "record",
+    "name": "Flight",
+    "fields": [
+        {"name": "carrier", "type": ["null", "string"]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    ],
+}
+
+
+def in_avro(carrier: str | None) -> bytes:
+    stream = io.BytesIO()
+    at = {"type": "long"}
+    plain = {**AVRO, "fields": [AVRO["fields"][0], {"name": "at", "type": at}]}  # type: ignore[index]
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(plain), {"carrier": carrier, "at": BASE_MS})
+    return stream.getvalue()
+
+
+@pytest.fixture
+def registry() -> Iterator[str]:
+    """A schema registry that knows the subject avro-flights-value, of one version with the id 7."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answers = {"/subjects/avro-flights-value/versions": [1]}
+            version = {"id": 7, "schema": json.dumps(AVRO)}
+            found = version if self.path == "/subjects/avro-flights-value/versions/1" else answers.get(self.path)
+            text = json.dumps(found).encode()
+            self.send_response(404 if found is None else 200)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_avro_is_read_by_a_schema_and_by_a_registry(
+    cluster: Cluster, spark: SparkSession, registry: str, tmp_path: Path
+) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    plain = cluster.create("avro-plain", 1)
+    write(cluster, plain, [{"value": in_avro("UA")}, {"value": in_avro(None)}, {"value": None}])
+    (tmp_path / "flight.avsc").write_text(json.dumps(AVRO))
+    options = {"valueFormat": "avro", "columns": "offset,value"}
+    rows = read(
+        spark, cluster, "kraft", subscribe=plain, **options, valueSchema=str(tmp_path / "flight.avsc")
+    ).selectExpr("value.carrier", "unix_millis(value.at) as at")
+    assert [tuple(row) for row in rows.collect()] == [("UA", BASE_MS), (None, BASE_MS), (None, None)]
+    named = cluster.create("avro-flights", 1)
+    write(cluster, named, [{"value": b"\0\0\0\0\x07" + in_avro("UA")}, {"value": b"\0\0\0\0\x08" + in_avro("UA")}])
+    frame = read(spark, cluster, "kraft", subscribe=named, **options, valueSchema=registry)
+    assert frame.filter("offset < 1").schema["value"].dataType.fieldNames() == ["carrier", "at"]
+    with pytest.raises(Exception, match="schema id 8 was none of the subject avro-flights-value"):
+        frame.collect()
+    whole = read(spark, cluster, "kraft", subscribe=named, **options, valueSchema=registry, badRecords="null").collect()
+    assert [None if row.value is None else row.value.carrier for row in whole] == ["UA", None]
+    with pytest.raises(Exception, match="answered 404"):
+        read(spark, cluster, "kraft", subscribe=named, **options, valueSchema=f"{registry}/subjects/none")

@@ -1,0 +1,86 @@
+"""What a schema registry is asked for, and what is said if it does not answer."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+from urllib.error import HTTPError, URLError
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from kraft.spark import schema_registry
+from kraft.spark.schema_registry import is_registry, schemas_of
+
+HOST = "http://registry:8081"
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What it answers, by path."""
+    answers: dict[str, Any] = {}
+
+    def open_url(url: str, timeout: float) -> io.BytesIO:
+        path = url.removeprefix(HOST)
+        found = answers.get(path)
+        if found is None:
+            raise HTTPError(url, 404, "Not Found", None, io.BytesIO())  # type: ignore[arg-type]
+        if isinstance(found, Exception):
+            raise found
+        return io.BytesIO(json.dumps(found).encode())
+
+    monkeypatch.setattr(schema_registry, "urlopen", open_url)
+    return answers
+
+
+def test_all_versions_of_the_subject_are_asked_for_and_the_latest_is_what_rows_look_like(
+    registry: dict[str, Any],
+) -> None:
+    registry["/subjects/t-value/versions"] = [1, 3]
+    registry["/subjects/t-value/versions/1"] = {"id": 7, "schema": "first"}
+    registry["/subjects/t-value/versions/3"] = {"id": 5, "schema": "third", "schemaType": "AVRO"}
+    found = schemas_of(HOST + "/", "t-value")
+    assert (found.reader, found.writers, found.subject) == ("third", {7: "first", 5: "third"}, "t-value")
+    assert schemas_of(f"{HOST}/subjects/t-value", None) == found
+
+
+def test_a_subject_may_have_any_name(registry: dict[str, Any]) -> None:
+    registry["/subjects/a%2Fb/versions"] = [1]
+    registry["/subjects/a%2Fb/versions/1"] = {"id": 7, "schema": "first"}
+    assert schemas_of(f"{HOST}/subjects/a%2Fb", None).subject == "a/b"
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("http://me:secret@registry:8081", "must not hold a password"),
+        (HOST, f"must name a subject \\({HOST}/subjects/<subject>\\)"),
+        (f"{HOST}/subjects/t/versions/1", "which version is not asked"),
+        (f"{HOST}/subjects/none", f"answered 404 Not Found for {HOST}/subjects/none/versions"),
+        (f"{HOST}/subjects/empty", "has no versions"),
+        (f"{HOST}/subjects/proto", "version 1 of the subject proto is not Avro alone"),
+        (f"{HOST}/subjects/down", "cannot be asked for .*: .*refused"),
+    ],
+)
+def test_what_is_said_if_there_is_no_schema(registry: dict[str, Any], url: str, problem: str) -> None:
+    registry["/subjects/empty/versions"] = []
+    registry["/subjects/proto/versions"] = [1]
+    registry["/subjects/proto/versions/1"] = {"id": 7, "schema": "x", "schemaType": "PROTOBUF"}
+    registry["/subjects/down/versions"] = URLError("connection refused")
+    with pytest.raises(ValueError, match=problem) as told:
+        schemas_of(url, None)
+    assert "secret" not in str(told.value)
+
+
+def test_answers_are_of_bounded_size(registry: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_registry, "ANSWER_BYTES_MAX", 10)
+    registry["/subjects/t/versions"] = list(range(100))
+    with pytest.raises(ValueError, match="more than 10 bytes"):
+        schemas_of(f"{HOST}/subjects/t", None)
+
+
+def test_a_url_is_a_registrys() -> None:
+    assert is_registry(" HTTPS://registry")
+    assert not is_registry("flight.avsc")
