@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -76,3 +78,19 @@ def test_what_would_last_is_wrong_usage(tmp_path: Path) -> None:
         assert process.wait(WAIT_SECONDS_MAX) == 2
         assert process.stderr is not None
         assert "ephemeral has no directory that" in process.stderr.read()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
+def test_its_nodes_stop_when_it_is_killed() -> None:
+    with start("--json", "-n", "2") as process:
+        try:
+            assert process.stdout is not None
+            document: dict[str, Any] = json.loads(process.stdout.readline())
+        finally:
+            process.kill()
+    for node in document["nodes"]:
+        deadline = time.monotonic() + WAIT_SECONDS_MAX
+        while Path(f"/proc/{node['pid']}").exists():
+            assert time.monotonic() < deadline, f"node {node['node_id']} goes on"
+            time.sleep(0.05)
+    shutil.rmtree(document["directory"])  # Nobody is left to do it.

@@ -9,6 +9,7 @@ order.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import selectors
@@ -41,6 +42,8 @@ from kraft.world.real import RealWorld
 
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 40.0
+PR_SET_PDEATHSIG = 1
+"""Of prctl(2): the signal that a child gets when its parent dies."""
 PORT_STRIDE = 10
 """Between the ports of one node and those of the next: 9092, 9102, 9112 beside 9093, 9103, 9113."""
 ADMIN_PORT_AHEAD = 552
@@ -196,6 +199,21 @@ def caller_has_gone() -> bool:
         return False
 
 
+def stop_with_parent(parent: int) -> Callable[[], None] | None:
+    """What a child does before it begins, so that it is asked to stop when its parent has died, even by SIGKILL. Only
+    Linux has such a thing. The child must be begun by the parent's main thread."""
+    if sys.platform != "linux":
+        return None
+    libc = ctypes.CDLL(None)
+
+    def arrange() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # It was quicker.
+            os._exit(1)
+
+    return arrange
+
+
 class LocalNodes:
     """The processes of one cluster. Use as a context manager: whatever happens, none is left behind."""
 
@@ -257,7 +275,14 @@ class LocalNodes:
         for text in [*(f"{key}={value}" for key, value in defaults.items() if key not in given), *self._sets]:
             command += ["--set", text]
         with (home / "kraft-node.log").open("a", encoding="utf-8") as log:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, process_group=0)
+            process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                process_group=0,
+                preexec_fn=stop_with_parent(os.getpid()),
+            )
         (home / "pid").write_text(f"{process.pid}\n", encoding="ascii")
         return process
 
