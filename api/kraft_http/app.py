@@ -13,6 +13,7 @@ from kraft_http.parameters import known_parameters
 from kraft_http.ports import AdminPort
 from kraft_http.preconditions import Preconditions
 from kraft_http.routers import (
+    acls,
     broker_states,
     clusters,
     elections,
@@ -28,6 +29,7 @@ from kraft_http.routers import (
     reassignments,
     records,
     replicas,
+    tokens,
     topics,
     transactions,
     users,
@@ -53,6 +55,8 @@ ROUTERS = (
     quotas.router,
     transactions.router,
     users.router,
+    acls.router,
+    tokens.router,
     features.router,
     events.router,
     partitions.router,

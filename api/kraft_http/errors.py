@@ -76,6 +76,16 @@ STATUS: Final[dict[int, Answer]] = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: Answer(403, 40301),
     ErrorCode.GROUP_AUTHORIZATION_FAILED: Answer(403, 40301),
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: Answer(403, 40301),
+    ErrorCode.SECURITY_DISABLED: BAD_REQUEST,
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: BAD_REQUEST,
+    ErrorCode.DELEGATION_TOKEN_NOT_FOUND: Answer(404, 404),
+    ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: Answer(403, 40301),
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: Answer(403, 40301),
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: Answer(403, 40301),
+    ErrorCode.DELEGATION_TOKEN_EXPIRED: BAD_REQUEST,
+    ErrorCode.INVALID_PRINCIPAL_TYPE: BAD_REQUEST,
+    ErrorCode.UNACCEPTABLE_CREDENTIAL: BAD_REQUEST,
+    ErrorCode.RESOURCE_NOT_FOUND: Answer(404, 404),
     ErrorCode.TOPIC_ALREADY_EXISTS: BAD_REQUEST,
     ErrorCode.INVALID_TOPIC_EXCEPTION: BAD_REQUEST,
     ErrorCode.INVALID_PARTITIONS: BAD_REQUEST,
@@ -105,6 +115,11 @@ STATUS: Final[dict[int, Answer]] = {
 }
 
 _HINTS: Final[dict[int, str]] = {
+    ErrorCode.SECURITY_DISABLED: "Entries need an authorizer (authorizer.class.name) on every node.",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "Tokens need delegation.token.secret.key on every node.",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: (
+        "Only who has logged in may ask: set kraft.admin.authentication, and ask a node with the broker role."
+    ),
     ErrorCode.NOT_ENOUGH_REPLICAS: (
         "Fewer replicas are in sync than min.insync.replicas asks for: see /v1/cluster/health."
     ),

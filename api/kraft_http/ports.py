@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kraft.common.broker_state import ACTIVE
 from kraft.common.config.loss_reports import Report
 from kraft.protocol.schema import Message
+from kraft.security.acls import AccessControlEntry
+from kraft.security.scram_credentials import ScramMechanism
 
 if TYPE_CHECKING:
     from kraft_http.health import ClusterHealth
@@ -189,6 +191,17 @@ class UncleanElectionFacts:
     """Outstanding replicas that will not come back: moved away, or their broker unregistered."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessFacts:
+    """What an authorizer would decide."""
+
+    allowed: bool
+    reason: str
+    """SUPER_USER, ENTRY, NO_ENTRY, NO_ENTRY_NAMES_RESOURCE or NO_AUTHORIZER."""
+    entry: AccessControlEntry | None = None
+    """By which it would."""
+
+
 class AdminPort(Protocol):
     """A node, as its HTTP admin sees it. Every method may be called from any asyncio task."""
 
@@ -210,6 +223,13 @@ class AdminPort(Protocol):
         Raises ConnectionError when that broker cannot be reached, TimeoutError when it does not answer, ApiError
         with UNSUPPORTED_VERSION for a request that the node does not serve.
         """
+
+    async def access_of(self, principal: str, host: str, operation: int, kind: int, name: str) -> AccessFacts:
+        """Whether the authorizer of this node would let a principal do something now. Raises ApiError
+        CLUSTER_AUTHORIZATION_FAILED as facts do."""
+
+    async def salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:
+        """A new salt, and the password with it, as SCRAM keeps it. Takes milliseconds of a thread."""
 
     def now_ms(self) -> int:
         """The node's wall clock."""

@@ -61,7 +61,9 @@ ERROR_TIMESTAMP = -1
 def _check_may_ask(context: RequestContext, node: NodeServices) -> None:
     """Raises ApiError DELEGATION_TOKEN_REQUEST_NOT_ALLOWED. What comes in an Envelope was judged by its broker."""
     protocol = node.config.security_protocols.get(context.peer.listener)
-    is_known = protocol != "PLAINTEXT" and (protocol != "SSL" or context.principal != ANONYMOUS)
+    is_known = context.peer.has_logged_in
+    if is_known is None:
+        is_known = protocol != "PLAINTEXT" and (protocol != "SSL" or context.principal != ANONYMOUS)
     if context.peer.by_token or not (is_known or context.peer.forwarded):
         raise ApiError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 

@@ -125,6 +125,7 @@ class Peer:
         "by_token",
         "client_software",
         "forwarded",
+        "has_logged_in",
         "host",
         "left",
         "listener",
@@ -141,6 +142,8 @@ class Peer:
         self.principal = principal
         self.by_token = False
         """Whether it has logged in by a delegation token. Then it gets no tokens."""
+        self.has_logged_in: bool | None = None
+        """Whether the other side is known by a login; None where the listener's protocol says it."""
         self.forwarded = False
         """Whether this is a client whose request came in an Envelope. Its listener is the broker's then."""
         self.sasl: object | None = None

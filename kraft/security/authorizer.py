@@ -127,6 +127,17 @@ class Access:
             return decision.is_allowed
         return self._authorizer.allows_without_rules
 
+    def explain(self, operation: int, kind: int, name: str) -> tuple[bool, str, AccessControlEntry | None]:
+        """Whether the operation would be allowed, why, and by which entry. Told to nobody."""
+        if self.is_super:
+            return True, "SUPER_USER", None
+        decision = self._loaded().decide(self.principal, self.host, operation, kind, name)
+        if decision.entry is not None:
+            return decision.is_allowed, "ENTRY", decision.entry
+        if decision.has_rules:
+            return False, "NO_ENTRY", None
+        return self._authorizer.allows_without_rules, "NO_ENTRY_NAMES_RESOURCE", None
+
     def _loaded(self) -> AclRules:
         if self.rules is None:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "the access control entries are not loaded yet; try again")

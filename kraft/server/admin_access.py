@@ -17,10 +17,12 @@ from kraft.network.reply import Peer
 from kraft.protocol.api_keys import ApiKey, name_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.security.acls import Operation, ResourceKind
+from kraft.security.authorizer import Access
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices, NodeServices
-    from kraft.security.authorizer import Access, Authorizer
+    from kraft.security.acls import AccessControlEntry
+    from kraft.security.authorizer import Authorizer
     from kraft.server.node import Node
 
 Send = Callable[[Any], Awaitable[Any]]
@@ -39,6 +41,14 @@ class AdminAccess:
         """For facts of the whole cluster. Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
         if not self._access().allows(Operation.DESCRIBE, ResourceKind.CLUSTER):
             raise self._refusal("Describe on the cluster")
+
+    def explain(
+        self, principal: str, host: str, operation: int, kind: int, name: str
+    ) -> tuple[bool, str, AccessControlEntry | None]:
+        """What the authorizer would say to somebody else, for a caller who may describe the cluster. Raises ApiError
+        CLUSTER_AUTHORIZATION_FAILED."""
+        self.check_describe()
+        return Access(self._authorizer, self._authorizer.rules, principal, host).explain(operation, kind, name)
 
     async def send(self, api_key: int, version: int, request: Any, send: Send) -> Any:
         """What another broker answers to that of the request which is allowed. Raises ApiError for a request that is

@@ -55,10 +55,11 @@ class LocalRequests:
         self._log = log
         self._correlation_id = 0
 
-    def of_caller(self, principal: str, host: str) -> LocalRequests:
+    def of_caller(self, principal: str, host: str, *, has_logged_in: bool) -> LocalRequests:
         """The same, asked by `principal` from `host`."""
         asked = copy.copy(self)
         asked._peer = self._peer_at(host, principal)
+        asked._peer.has_logged_in = has_logged_in
         return asked
 
     def _peer_at(self, host: str, principal: str) -> Peer:

@@ -12,18 +12,29 @@ import copy
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 from kraft_http.health import ClusterHealth
-from kraft_http.ports import Caller, Check, ClusterFacts, EventFacts, EventPage, NodeIdentity, UncleanElectionFacts
+from kraft_http.ports import (
+    AccessFacts,
+    Caller,
+    Check,
+    ClusterFacts,
+    EventFacts,
+    EventPage,
+    NodeIdentity,
+    UncleanElectionFacts,
+)
 from kraft_http.waits import WaitingElections
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import ANONYMOUS
 from kraft.common.version import VERSION
 from kraft.network.login_outcome import TLS, LoginOutcome
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
+from kraft.security.scram_credentials import SALT_BYTES, ScramMechanism, salted_password
 from kraft.server.admin_access import access_of_caller
 from kraft.server.admin_logins import CERTIFICATE, LISTENER, make_admin_logins
 from kraft.server.admin_requests import LOCAL_HOST, LocalRequests
@@ -44,6 +55,14 @@ if TYPE_CHECKING:
     from kraft.server.node import Node
 
 T = TypeVar("T")
+TOKEN_APIS: Final = frozenset(
+    (
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    )
+)
 
 
 class AdminService:
@@ -86,13 +105,15 @@ class AdminService:
                 node.loggers.get("http_admin"),
                 node.world.clock,
             )
-        self._speak_for(self._principal, LOCAL_HOST, _always)
+        self._speak_for(self._principal, LOCAL_HOST, _always, has_logged_in=False)
 
-    def _speak_for(self, principal: str, host: str, holds: Callable[[], bool]) -> None:
+    def _speak_for(self, principal: str, host: str, holds: Callable[[], bool], *, has_logged_in: bool) -> None:
         """What is asked from now on, is asked by this caller, while `holds` says so."""
         self._holds = holds
         self._access = access_of_caller(self._node, principal, host)
-        self._local = None if self._requests is None else self._requests.of_caller(principal, host)
+        self._local = None
+        if self._requests is not None:
+            self._local = self._requests.of_caller(principal, host, has_logged_in=has_logged_in)
 
     def _credential(self, user: str, mechanism: int) -> Credential | None:
         return self._node.shared.loader.image.scram.credentials.get((user, mechanism))
@@ -105,7 +126,7 @@ class AdminService:
             login = await self._bridge.run(logins.log_in, host, caller)
             principal, holds = login.principal, partial(logins.holds, login)
         spoken_for = copy.copy(self)
-        spoken_for._speak_for(principal, host, holds)
+        spoken_for._speak_for(principal, host, holds, has_logged_in=logins is not None)
         return spoken_for
 
     def tell_failed_handshake(self, host: str, reason: str) -> None:
@@ -125,6 +146,8 @@ class AdminService:
     async def _call(self, api_key: int, version: int, request: Message, node_id: int | None) -> Any:
         if self._local is not None and node_id in (None, self._node.config.node_id):
             return await self._local.call(api_key, version, request)
+        if api_key in TOKEN_APIS:  # Elsewhere it would be asked as this node.
+            raise ApiError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         if self._local is not None:
             self._local.check_served(api_key, version)
         if self._access is None:
@@ -137,6 +160,24 @@ class AdminService:
         """Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
         if self._access is not None:
             self._access.check_describe()
+
+    async def access_of(self, principal: str, host: str, operation: int, kind: int, name: str) -> AccessFacts:
+        return await self._run(self._access_of, principal, host, operation, kind, name)
+
+    async def _access_of(self, principal: str, host: str, operation: int, kind: int, name: str) -> AccessFacts:
+        await trio.lowlevel.checkpoint()
+        if self._access is None:
+            return AccessFacts(allowed=True, reason="NO_AUTHORIZER")
+        allowed, reason, entry = self._access.explain(principal, address_of(host), operation, kind, name)
+        return AccessFacts(allowed=allowed, reason=reason, entry=entry)
+
+    async def salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:
+        return await self._run(self._salted_password, mechanism, password, iterations)
+
+    async def _salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:
+        world = self._node.world
+        salt = world.random.stream("scram-salt").randbytes(SALT_BYTES)
+        return salt, await world.threads.run(salted_password, mechanism, password, salt, iterations)
 
     async def cluster_facts(self) -> ClusterFacts:
         return await self._run(self._facts)

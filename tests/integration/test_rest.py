@@ -407,6 +407,17 @@ def test_transactions_and_users_are_listed(node: RunningNode, http: httpx.Client
     assert http.get("/v1/users").json() == {"data": []}
 
 
+def test_without_logins_there_are_no_tokens_and_without_an_authorizer_no_entries(http: httpx.Client) -> None:
+    cluster = http.get("/v3/clusters").json()["data"][0]["metadata"]["self"]
+    refused = http.get(f"{cluster}/acls")
+    assert (refused.status_code, refused.json()["kafka_error"]["name"]) == (400, "SECURITY_DISABLED")
+    asked = {"principal": "User:x", "operation": "READ", "resource_type": "TOPIC", "resource_name": "t"}
+    assert http.get("/v1/acls:test", params=asked).json() == {"allowed": True, "reason": "NO_AUTHORIZER", "entry": None}
+    for refused in (http.get("/v1/delegation-tokens"), http.post("/v1/delegation-tokens", json={})):
+        assert refused.status_code == 403
+        assert refused.json()["kafka_error"]["name"] == "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
+
+
 def test_health_probes_and_metrics(http: httpx.Client, node: RunningNode) -> None:
     health = http.get("/v1/cluster/health").json()
     assert (health["is_healthy"], health["reasons"], health["controller_id"], health["brokers"]) == (True, [], 1, [1])

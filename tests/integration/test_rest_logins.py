@@ -13,7 +13,12 @@ from typing import Any
 import httpx
 import pytest
 from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
+    ResourcePatternType,
+    ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialDeletion,
@@ -43,6 +48,7 @@ authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:node;User:admin
 kraft.admin.authentication=basic
 kraft.admin.metrics.authorize=true
+delegation.token.secret.key=the secret of all nodes
 """
 RECORD = {"partition_id": 0, "value": {"type": "STRING", "data": "v"}}
 Answers = list[int]
@@ -71,15 +77,26 @@ class Guarded:
     def ask(
         self, user: str, method: str, path: str, node: int = 0, host: str = "127.0.0.1", **more: Any
     ) -> httpx.Response:
-        """As `user`, whose password follows from the name unless it is told; `:` stands for the cluster's URL."""
+        """As `user`, whose password follows from the name unless told; a first `:` stands for the cluster's URL."""
         name, _, password = user.partition(":")
-        url = self.urls[node] + path.replace(":", f"/v3/clusters/{self.cluster_id}", 1)
+        path = f"/v3/clusters/{self.cluster_id}{path[1:]}" if path.startswith(":") else path
+        url = self.urls[node] + path
         transport = httpx.HTTPTransport(local_address=host)
         with httpx.Client(transport=transport, timeout=SECONDS_MAX) as http:
             return http.request(method, url, auth=(name, password or f"p-{name}"), **more)
 
     def everywhere(self, user: str, method: str, path: str, **more: Any) -> Answers:
         return [self.ask(user, method, path, node, **more).status_code for node in range(3)]
+
+    def kafka_by_token(self, token_id: str, hmac: str) -> None:
+        """A client of Kafka's protocol logs in by a delegation token."""
+        properties = self.properties.with_name("token.properties")
+        properties.write_text(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+            f'sasl.jaas.config={SCRAM} required username="{token_id}" password="{hmac}" tokenauth="true";\n'
+        )
+        common = ("--bootstrap-server", self.cluster.bootstrap, "--command-config", str(properties))
+        assert main(["topics", "list", *common]) == 0
 
     def kraft(self, *arguments: str) -> None:
         common = ("--bootstrap-server", self.cluster.bootstrap, "--command-config", str(self.properties))
@@ -214,6 +231,109 @@ def test_a_changed_password_ends_the_old_one_and_begins_the_new(guarded: Guarded
     guarded.scram(UserScramCredentialUpsertion("dave", info, b"new"))
     until(lambda: guarded.everywhere("dave:old", "GET", "/v1/node") == [401] * 3)
     until(lambda: guarded.everywhere("dave:new", "GET", "/v1/node") == [200] * 3)
+
+
+ENTRY = {
+    "resource_type": "TOPIC",
+    "resource_name": "orders/1",
+    "pattern_type": "LITERAL",
+    "principal": "User:frank",
+    "host": "*",
+    "operation": "READ",
+    "permission": "ALLOW",
+}
+"""In a topic's name no slash can stand; in an entry's it can."""
+SEARCH = "resource_type=ANY&pattern_type=ANY&operation=ANY&permission=ANY"
+
+
+def test_entries_are_added_found_and_removed_with_the_callers_rights(guarded: Guarded) -> None:
+    denied = {**ENTRY, "pattern_type": "PREFIXED", "resource_name": "ord", "permission": "DENY", "host": "10.0.0.1"}
+    assert guarded.everywhere("bob", "POST", ":/acls", json=ENTRY) == [403] * 3
+    assert guarded.everywhere("bob", "GET", ":/acls") == [403] * 3
+    assert guarded.everywhere("bob", "DELETE", ":/acls?" + SEARCH) == [403] * 3
+    made = guarded.ask("admin", "POST", ":/acls", json=ENTRY)
+    assert (made.status_code, made.text) == (201, "")
+    path = made.headers["location"].removeprefix(guarded.urls[0])
+    until(lambda: len(guarded.ask("admin", "GET", path, 2).json()["data"]) == 1)
+    [found] = guarded.ask("admin", "GET", path).json()["data"]
+    assert found == {
+        "kind": "KafkaAcl", "metadata": {"self": made.headers["location"], "resource_name": None},
+        "cluster_id": guarded.cluster_id, **ENTRY,
+    }  # fmt: skip
+    assert guarded.ask("admin", "POST", ":/acls:batch", 1, json={"data": [ENTRY, denied]}).status_code == 201
+    whose = {"principal": "User:frank"}
+    until(lambda: len(guarded.ask("admin", "GET", ":/acls", 2, params=whose).json()["data"]) == 2)
+    kafka = guarded.kafka.describe_acls(
+        AclBindingFilter(ResourceType.ANY, None, ResourcePatternType.ANY, "User:frank", None, AclOperation.ANY,
+                         AclPermissionType.ANY)
+    ).result(SECONDS_MAX)  # fmt: skip
+    assert sorted(each.name for each in kafka) == ["ord", "orders/1"]
+    assert guarded.ask("admin", "DELETE", ":/acls", params=whose).status_code == 400, "four have to be given"
+    removed = guarded.ask("admin", "DELETE", f":/acls?{SEARCH}&principal=User:frank")
+    assert (removed.status_code, len(removed.json()["data"])) == (200, 2)
+    until(lambda: guarded.ask("admin", "GET", ":/acls", 2, params=whose).json()["data"] == [])
+
+
+def test_who_may_do_what_is_told_with_the_entry_that_decides(guarded: Guarded) -> None:
+    deny = {**ENTRY, "principal": "User:*", "permission": "DENY", "host": "10.0.0.1"}
+    assert guarded.ask("admin", "POST", ":/acls:batch", json={"data": [ENTRY, deny]}).status_code == 201
+
+    def verdict(**about: str) -> Any:
+        query = {"principal": "User:frank", "operation": "DESCRIBE", "resource_type": "TOPIC", **about}
+        answer = guarded.ask("admin", "GET", "/v1/acls:test", params={"resource_name": "orders/1", **query})
+        assert answer.status_code == 200, answer.text
+        return tuple(answer.json().values())
+
+    assert guarded.ask("bob", "GET", "/v1/acls:test", params=ENTRY).status_code == 400
+    asked = {"principal": "User:frank", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders/1"}
+    assert guarded.everywhere("bob", "GET", "/v1/acls:test", params=asked) == [403] * 3
+    assert verdict() == (True, "ENTRY", ENTRY)
+    assert verdict(operation="READ", host="10.0.0.1") == (False, "ENTRY", deny)
+    assert verdict(operation="WRITE") == (False, "NO_ENTRY", None)
+    assert verdict(resource_name="other") == (False, "NO_ENTRY_NAMES_RESOURCE", None)
+    assert verdict(principal="User:admin", operation="ALTER", resource_type="CLUSTER") == (True, "SUPER_USER", None)
+    guarded.ask("admin", "DELETE", f":/acls?{SEARCH}")
+
+
+def test_users_get_and_lose_passwords_over_http(guarded: Guarded) -> None:
+    put = {"password": "p-erin", "iterations": 8192}
+    assert guarded.everywhere("bob", "PUT", "/v1/users/erin", json=put) == [403] * 3
+    assert guarded.ask("admin", "PUT", "/v1/users/erin", 1, json=put).status_code == 204
+    sha_256 = {"password": "p-erin", "mechanism": "SCRAM-SHA-256"}
+    assert guarded.ask("admin", "PUT", "/v1/users/erin", json=sha_256).status_code == 204
+    until(lambda: guarded.everywhere("erin", "GET", "/v1/node") == [200] * 3)
+    assert {"user": "erin", "mechanisms": {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": 8192}} in guarded.ask(
+        "admin", "GET", "/v1/users"
+    ).json()["data"]
+    short = guarded.ask("admin", "PUT", "/v1/users/erin", json={"password": "seen", "iterations": 1})
+    assert (short.status_code, "seen" in short.text) == (400, False)
+    assert guarded.ask("bob", "DELETE", "/v1/users/erin").status_code == 403
+    assert guarded.ask("admin", "DELETE", "/v1/users/erin").status_code == 204
+    until(lambda: guarded.everywhere("erin", "GET", "/v1/node") == [401] * 3)
+    until(lambda: guarded.everywhere("admin", "DELETE", "/v1/users/erin") == [404] * 3)
+
+
+def test_tokens_are_their_callers_own(guarded: Guarded) -> None:
+    made = guarded.ask("alice", "POST", "/v1/delegation-tokens", json={"renewers": ["User:bob"]})
+    assert made.status_code == 201, made.text
+    token = made.json()
+    assert (token["owner"], token["requester"], token["renewers"]) == ("User:alice", "User:alice", ["User:bob"])
+
+    def seen(user: str, node: int) -> list[Any]:
+        tokens: list[Any] = guarded.ask(user, "GET", "/v1/delegation-tokens", node).json()["data"]
+        return tokens
+
+    until(lambda: seen("bob", 1) == [token] == seen("alice", 2))
+    guarded.kafka_by_token(token["token_id"], token["hmac"])
+    term = {"hmac": token["hmac"], "period_ms": 60_000}
+    until(lambda: guarded.ask("bob", "POST", "/v1/delegation-tokens:renew", 1, json=term).status_code == 200)
+    assert guarded.ask("alice", "POST", "/v1/delegation-tokens", json={"owner": "User:bob"}).status_code == 403
+    assert guarded.ask("dave:new", "POST", "/v1/delegation-tokens:expire", json=term).status_code in (401, 403)
+    assert guarded.ask("alice", "POST", "/v1/delegation-tokens:expire", json={"hmac": "?"}).status_code == 400
+    ended = guarded.ask("alice", "POST", "/v1/delegation-tokens:expire", 2, json={"hmac": token["hmac"]})
+    assert ended.status_code == 200, ended.text
+    until(lambda: [seen("alice", node) for node in range(3)] == [[], [], []])
+    assert guarded.ask("alice", "POST", "/v1/delegation-tokens:renew", json=term).status_code == 404
 
 
 def test_commands_that_ask_over_http_log_in_as_those_that_ask_by_kafkas_protocol(

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
 
-from kraft_http.deps import Port
+from fastapi import APIRouter, Depends, Path, Query, Response
+
+from kraft_http.deps import Port, Writable
+from kraft_http.errors import documented, not_found
 from kraft_http.kafka.client import Kafka
-from kraft_http.kafka.users import describe_users
+from kraft_http.kafka.users import delete_user, describe_users, put_user
+from kraft_http.links import restore_slashes
+from kraft_http.models.security import UserBody
 from kraft_http.models.transactions import UserCredentials, UserList
 
 router = APIRouter(tags=["Users"])
+
+_Mechanism = Annotated[str | None, Query(pattern="^SCRAM-SHA-(256|512)$", description="Only this one; all without it.")]
+
+
+async def _user_path(
+    user: Annotated[str, Path(description="As it logs in, without User:; slashes are encoded as %2F.")],
+) -> str:
+    return restore_slashes(user)
+
+
+UserPath = Annotated[str, Depends(_user_path)]
 
 
 @router.get("/v1/users", summary="List users with SCRAM credentials")
@@ -17,3 +33,34 @@ async def list_users(port: Port) -> UserList:
     """Mechanisms and iterations only: nothing from which a password could be found."""
     users = await describe_users(Kafka(port))
     return UserList(data=[UserCredentials(user=user, mechanisms=found) for user, found in users.items()])
+
+
+@router.put(
+    "/v1/users/{user}",
+    status_code=204,
+    summary="Give a user a password",
+    dependencies=[Writable],
+    responses=documented(400, 403),
+)
+async def put_password(port: Port, user: UserPath, body: UserBody) -> Response:
+    """Of one mechanism. It travels in the body as it is: have the admin speak HTTPS."""
+    await put_user(Kafka(port), user, body.password, body.mechanism, body.iterations)
+    return Response(status_code=204)
+
+
+@router.delete(
+    "/v1/users/{user}",
+    status_code=204,
+    summary="Take a user's password",
+    dependencies=[Writable],
+    responses=documented(400, 403, 404),
+)
+async def remove_user(port: Port, user: UserPath, mechanism: _Mechanism = None) -> Response:
+    """Sessions that are there stay until they end."""
+    kafka = Kafka(port)
+    found = list((await describe_users(kafka)).get(user, {}))
+    if not found or (mechanism is not None and mechanism not in found):
+        raise not_found(f"User {user} with a password of {mechanism or 'SCRAM'}")
+    for each in found if mechanism is None else [mechanism]:  # A request changes a user once.
+        await delete_user(kafka, user, each)
+    return Response(status_code=204)

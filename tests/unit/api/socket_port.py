@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from kraft_http.health import ClusterHealth, VoterFacts, judge
 from kraft_http.ports import (
+    AccessFacts,
     BrokerFacts,
     Caller,
     Check,
@@ -28,6 +29,7 @@ from kraft.protocol.messages.describe_cluster_response import DescribeClusterRes
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.metadata_response import MetadataResponse
 from kraft.protocol.schema import Message
+from kraft.security.scram_credentials import ScramMechanism, salted_password
 
 TIMEOUT_SECONDS = 30.0
 
@@ -69,6 +71,14 @@ class SocketPort:
 
     def tell_failed_handshake(self, host: str, reason: str) -> None:
         """Nobody keeps it."""
+
+    async def access_of(self, principal: str, host: str, operation: int, kind: int, name: str) -> AccessFacts:
+        """Kafka does not tell."""
+        return AccessFacts(allowed=True, reason="NO_AUTHORIZER")
+
+    async def salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:
+        await asyncio.sleep(0)
+        return b"salt", salted_password(mechanism, password, b"salt", iterations)
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

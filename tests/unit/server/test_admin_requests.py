@@ -173,7 +173,7 @@ def test_a_caller_that_has_used_up_a_quota_gets_its_answer_late_and_is_the_one_w
 
     async def main() -> None:
         local = local_requests(cast("RequestDispatcher", Muting()), cast("ThreadsPort", None), [])
-        await local.of_caller("User:alice", "10.0.0.7").call(1, 12, FetchRequest())
+        await local.of_caller("User:alice", "10.0.0.7", has_logged_in=True).call(1, 12, FetchRequest())
         assert trio.current_time() == MUTED_SECONDS_MAX
 
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))

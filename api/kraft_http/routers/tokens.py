@@ -1,0 +1,54 @@
+"""Delegation tokens (KIP-48), for callers who have logged in at this HTTP admin."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from kraft_http.deps import Port, Writable
+from kraft_http.errors import ApiProblem, FieldProblem, documented
+from kraft_http.kafka.client import Kafka
+from kraft_http.kafka.tokens import DEFAULT, create_token, describe_tokens, expire_token, renew_token
+from kraft_http.models.security import Principal, TokenBody, TokenData, TokenList, TokenTerm, TokenTermBody
+
+router = APIRouter(tags=["Delegation tokens"])
+
+PATH = "/v1/delegation-tokens"
+
+
+@router.get(PATH, summary="List tokens", responses=documented(403))
+async def list_tokens(port: Port, owner: Annotated[Principal | None, Query()] = None) -> TokenList:
+    """Those that the caller owns, may renew, or may describe. Each is shown with its HMAC, as on the wire."""
+    return TokenList(data=await describe_tokens(Kafka(port), owner))
+
+
+@router.post(PATH, status_code=201, summary="Make a token", dependencies=[Writable], responses=documented(400, 403))
+async def make_token(port: Port, body: TokenBody) -> TokenData:
+    """Who has its id and HMAC logs in by SCRAM as its owner."""
+    return await create_token(Kafka(port), body.owner, body.renewers, body.max_lifetime_ms or DEFAULT)
+
+
+@router.post(f"{PATH}:renew", summary="Renew a token", dependencies=[Writable], responses=documented(400, 403, 404))
+async def renew(port: Port, body: TokenTermBody) -> TokenTerm:
+    """For `period_ms`, or as long as delegation.token.expiry.time.ms says; never beyond its longest life."""
+    period = DEFAULT if body.period_ms is None else body.period_ms
+    return TokenTerm(expires_ms=await renew_token(Kafka(port), _hmac(body.hmac), period))
+
+
+@router.post(f"{PATH}:expire", summary="End a token", dependencies=[Writable], responses=documented(400, 403, 404))
+async def expire(port: Port, body: TokenTermBody) -> TokenTerm:
+    """In `period_ms`, or at once. Who has logged in by it stays so until its session ends."""
+    period = DEFAULT if body.period_ms is None else body.period_ms
+    return TokenTerm(expires_ms=await expire_token(Kafka(port), _hmac(body.hmac), period))
+
+
+def _hmac(text: str) -> bytes:
+    """Raises ApiProblem."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as problem:
+        errors = [FieldProblem(pointer="/hmac", detail="It is not base64.")]
+        raise ApiProblem(400, "hmac is not base64.", errors=errors) from problem
