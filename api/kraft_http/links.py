@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
 from urllib.parse import quote
 
 SLASH_STAND_IN = "\ue02f"
@@ -9,9 +11,14 @@ SLASH_STAND_IN = "\ue02f"
 router would split them there."""
 
 
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.~-]*", re.ASCII)
+"""What is never quoted: nearly every segment there is, which is told far sooner than it is quoted."""
+
+
 def segment(text: object) -> str:
     """One path segment, quoted."""
-    return quote(str(text), safe="")
+    plain = str(text)
+    return plain if _PLAIN.fullmatch(plain) else quote(plain, safe="")
 
 
 def restore_slashes(text: str) -> str:
@@ -24,16 +31,12 @@ class Links:
     def __init__(self, base_url: str, cluster_id: str) -> None:
         self.base_url = base_url.rstrip("/")
         self.cluster_id = cluster_id
-
-    @property
-    def clusters(self) -> str:
-        return f"{self.base_url}/v3/clusters"
+        self.clusters = f"{self.base_url}/v3/clusters"
+        self._own = f"{self.clusters}/{segment(cluster_id)}"
 
     def to(self, *segments: object) -> str:
         """`.../v3/clusters/<id>/<segments>`."""
-        return "/".join(
-            [self.clusters, segment(self.cluster_id), *[segment(part) if part != "-" else "-" for part in segments]]
-        )
+        return "/".join([self._own, *map(segment, segments)])
 
     def name(self, *parts: str) -> str:
         """A resource name as `crn:///kafka=<cluster>/topic=t/partition=0`; parts are `kind=value` or bare words."""

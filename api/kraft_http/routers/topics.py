@@ -141,16 +141,17 @@ def _topic_data(
     cluster: ClusterContext, name: str, topic_id: bytes, factor: int, partitions: int, *, internal: bool
 ) -> TopicData:
     links = cluster.links
+    own = links.to("topics", name)
     return TopicData(
         kind="KafkaTopic",
-        metadata=ResourceMetadata(self=links.to("topics", name), resource_name=links.name(f"topic={name}")),
+        metadata=ResourceMetadata(self=own, resource_name=links.name(f"topic={name}")),
         cluster_id=cluster.cluster_id,
         topic_name=name,
         topic_id=uuid_to_text(topic_id),
         is_internal=internal,
         replication_factor=factor,
         partitions_count=partitions,
-        partitions=Relationship(related=links.to("topics", name, "partitions")),
-        configs=Relationship(related=links.to("topics", name, "configs")),
-        partition_reassignments=Relationship(related=links.to("topics", name, "partitions", "-", "reassignment")),
+        partitions=Relationship(related=f"{own}/partitions"),
+        configs=Relationship(related=f"{own}/configs"),
+        partition_reassignments=Relationship(related=f"{own}/partitions/-/reassignment"),
     )
