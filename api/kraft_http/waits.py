@@ -9,6 +9,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
+NO_AUTHORIZER: Final = "none"
 WAITS_SAID_MAX: Final = 5
 """Waits that get a sentence of their own; of further ones the verdict says how many there are."""
 
@@ -104,6 +105,9 @@ class NodeStatus(BaseModel):
 
     node_id: int
     offline_log_dirs: list[str] = []
+    authorizer: str | None = Field(
+        default=None, description="How it judges who may do what, `none` without an authorizer; null: it does not tell."
+    )
     disk_free_bytes: int | None = None
     disk_total_bytes: int | None = None
     waiting_replicas_count: int = 0
@@ -121,6 +125,24 @@ class WaitingElections(BaseModel):
 
     count: int = 0
     partitions: list[WaitingElection] = []
+
+
+def authorizer_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
+    """Nodes have to judge alike: what one denies, another one allows."""
+    found: dict[str, list[int]] = {}
+    for node in nodes:
+        if node.authorizer is not None:
+            found.setdefault(node.authorizer, []).append(node.node_id)
+    if len(found) < 2:
+        return
+    told = "; ".join(f"{how} on node {', '.join(map(str, ids))}" for how, ids in sorted(found.items()))
+    yield Reason(
+        code="authorizers_differ",
+        summary=f"Nodes judge differently who may do what: {told}."
+        + (" Without an authorizer everybody may do everything there." if NO_AUTHORIZER in found else ""),
+        remedy="Set authorizer.class.name and allow.everyone.if.no.acl.found alike on every node, and start those "
+        "again that differ.",
+    )
 
 
 def election_reasons(elections: WaitingElections) -> Iterator[Reason]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import METADATA_TOPIC
@@ -68,6 +69,7 @@ class NodeStatus:
         own = {
             "node_id": self._node.config.node_id,
             "offline_log_dirs": list(offline_log_dirs(self._node)),
+            "authorizer": _authorizer(self._node.config),
             "disk_free_bytes": free,
             "disk_total_bytes": total,
         } | _set_aside(self._node)
@@ -253,6 +255,15 @@ def failed_work(node: Node) -> list[SetAside]:
 def _set_aside(node: Node) -> dict[str, Any]:
     items = [each for place in failed_work(node) for each in place.items()]
     return {"set_aside_count": len(items), "set_aside": [asdict(each) for each in items[:LISTED_MAX]]}
+
+
+def _authorizer(config: NodeConfig) -> str:
+    """How this node judges who may do what: two nodes judge alike where these words are the same."""
+    name = config.text("authorizer.class.name").rpartition(".")[2]
+    if not name:
+        return "none"
+    allows = config.flag("allow.everyone.if.no.acl.found")
+    return f"{name} with allow.everyone.if.no.acl.found" if allows else name
 
 
 class _Gathering:

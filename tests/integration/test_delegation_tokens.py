@@ -134,6 +134,29 @@ def test_tokens_of_others_need_entries(cluster: Cluster, capsys: pytest.CaptureF
     assert seen["eve"] == []
 
 
+def test_kraft_gives_rights_on_tokens_of_others(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    admin, eve = cluster.user("node"), cluster.user("eve")
+    allow = ("--allow-principal", "User:eve")
+    on_user = (*allow, "--operation", "CreateTokens", "--user-principal", "User:alice")
+    assert cluster.kraft("acls", "add", *on_user, by=admin) == 0
+    until(lambda: cluster.kraft("tokens", "create", "--owner", "User:alice", by=eve) == 0)
+    token = made(cluster, capsys)
+    on_token = (*allow, "--operation", "Describe", "--delegation-token", token["token_id"])
+    assert cluster.kraft("acls", "add", *on_token, by=admin) == 0
+
+    def seen() -> str:
+        capsys.readouterr()
+        assert cluster.kraft("tokens", "list", by=eve) == 0
+        return capsys.readouterr().out
+
+    until(lambda: token["token_id"] in seen())
+    assert cluster.kraft("acls", "list", "--delegation-token", token["token_id"], by=admin) == 0
+    assert "User:eve" in capsys.readouterr().out
+    assert cluster.kraft("acls", "remove", "--user-principal", "User:alice", "--yes", by=admin) == 0
+    assert cluster.kraft("acls", "add", *allow, "--user-principal", "alice", by=admin) == 2
+    assert "write User:alice" in capsys.readouterr().err
+
+
 def test_nobody_logs_in_by_a_token_that_is_over(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     token = made(cluster, capsys)
     by = cluster.token(token["token_id"], token["hmac"])

@@ -41,6 +41,11 @@ Groups = Annotated[Names, typer.Option("--group", metavar="NAME", help="This gro
 TransactionalIds = Annotated[
     Names, typer.Option("--transactional-id", metavar="NAME", help="This transactional id; * for all.")
 ]
+Tokens = Annotated[Names, typer.Option("--delegation-token", metavar="ID", help="This delegation token; * for all.")]
+Users = Annotated[
+    Names,
+    typer.Option("--user-principal", metavar="USER", help="Tokens of this one, as User:alice (CreateTokens, ...)."),
+]
 OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
 Pattern = Annotated[
     str,
@@ -69,6 +74,7 @@ Consumer = Annotated[
 ]
 
 Resource = tuple[int, str]
+RESOURCE_OPTIONS = "--topic, --group, --transactional-id, --cluster, --delegation-token or --user-principal"
 
 
 def _word(name: str) -> str:
@@ -86,12 +92,17 @@ def _one_of(text: str, names: dict[int, str], option: str, *, but: Sequence[int]
     return value
 
 
-def _resources(topics: Names, groups: Names, transactional_ids: Names, on_cluster: bool) -> list[Resource]:
+def _resources(
+    topics: Names, groups: Names, transactional_ids: Names, on_cluster: bool, tokens: Names, users: Names
+) -> list[Resource]:
+    """Raises typer.BadParameter (exit 2)."""
     named = (
         (ResourceKind.TOPIC, topics),
         (ResourceKind.GROUP, groups),
         (ResourceKind.TRANSACTIONAL_ID, transactional_ids),
         (ResourceKind.CLUSTER, [CLUSTER_NAME] if on_cluster else ()),
+        (ResourceKind.DELEGATION_TOKEN, tokens),
+        (ResourceKind.USER, _owners(users)),
     )
     return [(kind, name) for kind, names in named for name in names or ()]
 
@@ -100,6 +111,12 @@ def _principals(names: Names) -> list[str]:
     for name in names or ():
         if ":" not in name:
             raise typer.BadParameter(f"{name!r} is no principal; write User:{name}")
+    return list(names or ())
+
+
+def _owners(names: Names) -> list[str]:
+    """Principals whose tokens are meant. `*` is everybody's. Raises typer.BadParameter (exit 2)."""
+    _principals([name for name in names or () if name != WILDCARD])
     return list(names or ())
 
 
@@ -163,6 +180,8 @@ def list_acls(
     groups: Groups = None,
     transactional_ids: TransactionalIds = None,
     on_cluster: OnCluster = False,
+    tokens: Tokens = None,
+    users: Users = None,
     pattern_type: Pattern = "literal",
     principals: Principals = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -170,7 +189,7 @@ def list_acls(
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Show all entries, or those of some resources or principals."""
-    resources = _resources(topics, groups, transactional_ids, on_cluster)
+    resources = _resources(topics, groups, transactional_ids, on_cluster, tokens, users)
     pattern = _one_of(pattern_type, PATTERN_NAMES, "--resource-pattern-type")
     wanted = [
         AclFilter(kind, name, pattern if resources else ANY, principal, None, ANY, ANY)
@@ -191,6 +210,8 @@ def add_acls(
     groups: Groups = None,
     transactional_ids: TransactionalIds = None,
     on_cluster: OnCluster = False,
+    tokens: Tokens = None,
+    users: Users = None,
     pattern_type: Pattern = "literal",
     allowed: Allowed = None,
     allowed_hosts: AllowedHosts = None,
@@ -204,14 +225,14 @@ def add_acls(
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Allow or deny operations to principals. What there is already stays as it is."""
-    resources = _resources(topics, groups, transactional_ids, on_cluster)
+    resources = _resources(topics, groups, transactional_ids, on_cluster, tokens, users)
     pattern = _one_of(pattern_type, PATTERN_NAMES, "--resource-pattern-type", but=(UNKNOWN, ANY, PatternType.MATCH))
     by_kind = {kind: _needed(kind, producer, consumer, operations) for kind, _ in resources}
     entries = _entries(
         resources, pattern, by_kind, (_principals(allowed), allowed_hosts), (_principals(denied), denied_hosts)
     )
     if not resources:
-        raise typer.BadParameter("on what? Give --topic, --group, --transactional-id or --cluster")
+        raise typer.BadParameter(f"on what? Give {RESOURCE_OPTIONS}")
     if not allowed and not denied:
         raise typer.BadParameter("to whom? Give --allow-principal or --deny-principal")
     if not entries:
@@ -226,6 +247,8 @@ def remove_acls(
     groups: Groups = None,
     transactional_ids: TransactionalIds = None,
     on_cluster: OnCluster = False,
+    tokens: Tokens = None,
+    users: Users = None,
     pattern_type: Pattern = "literal",
     allowed: Allowed = None,
     allowed_hosts: AllowedHosts = None,
@@ -240,10 +263,10 @@ def remove_acls(
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Remove the entries that are named: as they were added, or without a principal all entries of the resources."""
-    resources = _resources(topics, groups, transactional_ids, on_cluster)
+    resources = _resources(topics, groups, transactional_ids, on_cluster, tokens, users)
     pattern = _one_of(pattern_type, PATTERN_NAMES, "--resource-pattern-type")
     if not resources:
-        raise typer.BadParameter("of what? Give --topic, --group, --transactional-id or --cluster")
+        raise typer.BadParameter(f"of what? Give {RESOURCE_OPTIONS}")
     filters: list[AclFilter]
     if allowed or denied:
         by_kind = {kind: _needed(kind, producer, consumer, operations) for kind, _ in resources}

@@ -233,3 +233,17 @@ def test_a_decommissioning_that_cannot_go_on_is_told() -> None:
     )
     health = judge(replace(FINE, brokers=(stuck,)))
     assert ([reason.code for reason in health.reasons], health.out_of_duty) == (["decommission_blocked"], [2])
+
+
+def test_nodes_that_judge_differently_who_may_do_what_are_named() -> None:
+    alike = [NodeStatus(node_id=1, authorizer="StandardAuthorizer"), NodeStatus(node_id=2)]
+    assert judge(FINE, nodes=alike).reasons == []
+    [reason] = judge(FINE, nodes=[*alike, NodeStatus(node_id=3, authorizer="none")]).reasons
+    assert reason.code == "authorizers_differ"
+    assert reason.summary == (
+        "Nodes judge differently who may do what: StandardAuthorizer on node 1; none on node 3. Without an authorizer "
+        "everybody may do everything there."
+    )
+    open_one = NodeStatus(node_id=3, authorizer="StandardAuthorizer with allow.everyone.if.no.acl.found")
+    [reason] = judge(FINE, nodes=[*alike, open_one]).reasons
+    assert "everybody" not in reason.summary
