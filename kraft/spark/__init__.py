@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FORMAT = "kraft"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+"""Whether Spark tells Python sources a query's filters. Its default is false."""
 WORKERS_INTERPRETER = "PYSPARK_PYTHON"
 """The variable by which Spark is told the interpreter of its Python workers. Without it they run `python3`."""
 
@@ -31,7 +33,8 @@ def register(spark: SparkSession) -> None:
     """Make `format("kraft")` known to this session. Calling it again is harmless.
 
     With a local master the workers get the interpreter of this process, unless PYSPARK_PYTHON names another one:
-    the `python3` of the PATH may be one that does not have kraft.
+    the `python3` of the PATH may be one that does not have kraft. Filters are handed to Python sources from here on,
+    unless the session says whether they are.
     """
     from kraft.spark.data_source import KraftDataSource
 
@@ -39,3 +42,5 @@ def register(spark: SparkSession) -> None:
     if context is not None and context.master.startswith("local") and WORKERS_INTERPRETER not in os.environ:
         context.pythonExec = sys.executable
     spark.dataSource.register(KraftDataSource)
+    if PUSHDOWN not in spark.conf.getAll:
+        spark.conf.set(PUSHDOWN, "true")

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
+from kraft.spark import PUSHDOWN, register
 from tests.integration.clusters import Cluster
 
 pytestmark = [
@@ -467,14 +468,13 @@ def test_a_sink_refuses_what_it_cannot_write(spark: SparkSession, cluster: Clust
 def test_filters_narrow_what_a_batch_reads(
     spark: SparkSession, cluster: Cluster, numbers: str, condition: str, expected: int, tasks: int
 ) -> None:
+    spark.conf.set(PUSHDOWN, "false")
     whole = rows_of(read(spark, cluster, "kraft", subscribe=numbers).filter(condition))
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    try:
-        frame = read(spark, cluster, "kraft", subscribe=numbers).filter(condition)
-        assert rows_of(frame) == whole
-        assert (len(whole), frame.rdd.getNumPartitions()) == (expected, max(1, tasks))
-    finally:
-        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    spark.conf.unset(PUSHDOWN)
+    register(spark)
+    frame = read(spark, cluster, "kraft", subscribe=numbers).filter(condition)
+    assert rows_of(frame) == whole
+    assert (len(whole), frame.rdd.getNumPartitions()) == (expected, max(1, tasks))
 
 
 def test_a_group_is_told_how_far_a_stream_has_come(

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from kraft.spark import register
 from tests.integration.clusters import Cluster
 from tests.integration.test_spark import BASE_MS, read, write
 
@@ -90,6 +91,20 @@ def test_columns_are_read_to_a_group_by(cluster: Cluster, spark: SparkSession, t
         )
 
     assert answer(ours, "") == answer(flights, "value.")
+
+
+def test_a_field_called_as_a_column_of_the_row_narrows_nothing(
+    cluster: Cluster, spark: SparkSession, topic: str
+) -> None:
+    """Filters are handed over by name."""
+    register(spark)
+    name = cluster.create("typed-offsets", 1)
+    write(cluster, name, [{"value": b'{"offset": %d}' % (100 + index)} for index in range(5)])
+    options = {"valueFormat": "json", "valueSchema": "offset INT"}
+    frame = read(spark, cluster, "kraft", subscribe=name, **options, columns="value.offset")
+    assert [row.offset for row in frame.filter("offset >= 103").collect()] == [103, 104]
+    frame = read(spark, cluster, "kraft", subscribe=name, **options, columns="offset,value")
+    assert [row.value.offset for row in frame.filter("offset >= 3").collect()] == [103, 104]
 
 
 def test_a_stream_writes_typed_rows_to_parquet(

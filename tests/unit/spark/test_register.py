@@ -1,4 +1,4 @@
-"""Which interpreter Spark's Python workers are given by `kraft.spark.register`."""
+"""What `kraft.spark.register` sees to: the interpreter of Spark's Python workers, and that filters are handed over."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ import kraft.spark
 pytest.importorskip("pyspark")
 
 
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
 def session(**context: str) -> Any:
     registered: list[object] = []
+    settings: dict[str, str] = {}
     return SimpleNamespace(
+        conf=SimpleNamespace(getAll=settings, set=settings.__setitem__),
         _sc=SimpleNamespace(pythonExec="python3", **context),
         dataSource=SimpleNamespace(register=registered.append),
         registered=registered,
@@ -48,3 +53,12 @@ def test_a_session_of_spark_connect_has_no_workers_here() -> None:
     del spark._sc
     kraft.spark.register(spark)
     assert len(spark.registered) == 1
+
+
+@pytest.mark.parametrize(("said", "found"), [(None, "true"), ("false", "false")])
+def test_filters_are_handed_over_unless_the_session_says_otherwise(said: str | None, found: str) -> None:
+    spark = session(master="local")
+    if said is not None:
+        spark.conf.set(PUSHDOWN, said)
+    kraft.spark.register(spark)
+    assert spark.conf.getAll[PUSHDOWN] == found
