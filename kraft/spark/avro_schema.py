@@ -99,7 +99,7 @@ def only_fields(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     so a field that defines one stays."""
     wanted = set(names)
     fields = [field for field in schema["fields"] if field["name"] in wanted or '"name"' in json.dumps(field["type"])]
-    return {"type": "record", "name": schema["name"], "fields": fields}
+    return {"type": "record", "name": schema["name"], "aliases": schema.get("aliases", []), "fields": fields}
 
 
 def arrow_types(text: str) -> tuple[pa.StructType, pa.StructType]:

@@ -149,6 +149,16 @@ def test_a_record_of_a_registry_is_read_as_the_latest_version_says() -> None:
     assert found.bad[3].startswith("it does not begin with a zero and the id of a schema")
 
 
+def test_a_record_that_was_renamed_is_read_by_its_alias_whatever_fields_are_shown() -> None:
+    old = {**record(a="int", b="int"), "name": "Old"}
+    new = {**record(a="int", b="int"), "aliases": ["Old"]}
+    writers = {7: json.dumps(old), 9: json.dumps(new)}
+    text = b"\0\0\0\0\x07" + written({"a": 1, "b": 2}, old)
+    for names in (("a", "b"), ("b",)):
+        found = decoder(new, names, writers=writers).decode(pa.array([text], pa.binary()))
+        assert found.rows.to_pylist() == [{name: {"a": 1, "b": 2}[name] for name in names}]
+
+
 def test_a_date_is_a_date() -> None:
     assert decoder(record(d={"type": "int", "logicalType": "date"})).decode(
         pa.array([written({"d": 1}, record(d="int"))], pa.binary())
