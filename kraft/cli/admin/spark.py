@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from kraft.spark.jobs.access import Access
     from kraft.spark.jobs.running import Notice, Progress, Say
 
+    Job = Callable[[SparkSession, Say], dict[str, Any]]
+
 app = typer.Typer(
     help="Pipelines run by Spark: files to a topic, a topic to Parquet, cluster to cluster, and whether they agree.",
     no_args_is_help=True,
@@ -85,6 +87,20 @@ SkipLost = Annotated[
 ]
 ReplaceNames = Annotated[
     bool, typer.Option("--replace-header-names", help="Replace bytes of header names that are not UTF-8, as Java does.")
+]
+TopicsPattern = Annotated[
+    str | None,
+    typer.Option("--topics-pattern", metavar="REGEX", help="All topics whose whole names match, new ones too."),
+]
+Continuous = Annotated[
+    int | None,
+    typer.Option(
+        "--continuous", metavar="SECONDS", min=1, help="Go on until it is stopped; look for records so often."
+    ),
+]
+GroupsPattern = Annotated[
+    str | None,
+    typer.Option("--groups-pattern", metavar="REGEX", help="Keep offsets of these consumer groups there, translated."),
 ]
 LOCAL = "local[*]"
 
@@ -179,10 +195,13 @@ def archive(
 
 @app.command()
 def mirror(
-    topic: Topic,
     target: Annotated[
         str, typer.Option("--to", metavar="HOST:PORT,..", help="Nodes of the cluster to write to.", show_default=False)
     ],
+    topics: Annotated[list[str] | None, typer.Argument(metavar="TOPIC", show_default=False)] = None,
+    pattern: TopicsPattern = None,
+    every: Continuous = None,
+    groups: GroupsPattern = None,
     target_config: Annotated[
         str | None, typer.Option("--to-command-config", metavar="FILE", help="The same for --to.")
     ] = None,
@@ -210,27 +229,56 @@ def mirror(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Copy a topic to another cluster: same partitions, keys, headers and timestamps, each record once. Run it again
+    """Copy topics to another cluster: same partitions, keys, headers and timestamps, each record once. Run it again
     to copy what has come since."""
-    from kraft.spark.jobs.mirror import Mirror
-    from kraft.spark.jobs.mirror import mirror as job
     from kraft.spark.jobs.reading import Reading
 
     parse_bootstrap(bootstrap), parse_bootstrap(target)
-    wanted = Mirror(
-        topic=topic,
-        source=access(bootstrap, command_config),
-        target=access(target, target_config),
-        target_topic=target_topic or topic,
-        records_per_batch=records,
-        codec=codec.value,
-        configs=not no_configs,
-        checkpoint=checkpoint,
-        reading=Reading(
-            committed=_isolation(read_committed, read_uncommitted), skip_lost=skip_lost, replace_names=replace_names
-        ),
+    reading = Reading(
+        committed=_isolation(read_committed, read_uncommitted), skip_lost=skip_lost, replace_names=replace_names
     )
-    show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
+    names = tuple(dict.fromkeys(topics or ()))
+    if bool(names) == (pattern is not None):
+        raise typer.BadParameter("give topics, or --topics-pattern")
+    shared: dict[str, Any] = {
+        "source": access(bootstrap, command_config),
+        "target": access(target, target_config),
+        "records_per_batch": records,
+        "codec": codec.value,
+        "configs": not no_configs,
+        "checkpoint": checkpoint,
+        "reading": reading,
+    }
+    if len(names) == 1 and every is None and groups is None:
+        show_summary(run(master, conf, quiet, _mirror_one(names[0], target_topic or names[0], shared)), output)
+        return
+    if target_topic is not None:
+        raise typer.BadParameter("--target-topic is for one topic, without --continuous and --groups-pattern")
+    show_summary(run(master, conf, quiet, _mirror_many(shared, names, pattern, every, groups)), output)
+
+
+def _mirror_one(topic: str, target_topic: str, shared: dict[str, Any]) -> Job:
+    from kraft.spark.jobs.mirror import Mirror
+    from kraft.spark.jobs.mirror import mirror as job
+
+    wanted = Mirror(topic=topic, target_topic=target_topic, **shared)
+    return lambda session, say: job(session, wanted, say)
+
+
+def _mirror_many(
+    shared: dict[str, Any], names: tuple[str, ...], pattern: str | None, every: int | None, groups: str | None
+) -> Job:
+    from kraft.spark.java_pattern import java_pattern
+    from kraft.spark.jobs.mirror_many import MirrorMany, mirror_many
+    from kraft.spark.jobs.selection import Selection
+
+    try:
+        for each in (pattern, groups):
+            java_pattern(each or "")
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from problem
+    wanted = MirrorMany(selection=Selection(names, pattern), every_seconds=every, groups=groups, **shared)
+    return lambda session, say: mirror_many(session, wanted, say)
 
 
 @app.command()
@@ -311,9 +359,7 @@ def require_there(path: str) -> None:
         raise typer.Exit(NOT_FOUND)
 
 
-def run(
-    master: str, conf: list[str], quiet: bool, job: Callable[[SparkSession, Say], dict[str, Any]]
-) -> dict[str, Any]:
+def run(master: str, conf: list[str], quiet: bool, job: Job) -> dict[str, Any]:
     """The summary of a job. What goes wrong is said on stderr and leaves with its exit code."""
     from kraft.spark.jobs.running import JobNotFound
     from kraft.spark.jobs.session import spark_session

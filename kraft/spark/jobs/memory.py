@@ -49,14 +49,16 @@ Document = dict[str, Any]
 class Memory:
     """The document of one checkpoint, wherever Spark can write."""
 
-    def __init__(self, session: SparkSession, checkpoint: str) -> None:
+    def __init__(self, session: SparkSession, checkpoint: str, name: str = NAME) -> None:
+        self.name = name
         self.checkpoint = checkpoint
         self.gateway: Any = session.sparkContext._gateway
         jvm: Any = session._jvm
         java: Any = session._jsc
         self.jvm = jvm
-        self.path = self.jvm.org.apache.hadoop.fs.Path(checkpoint, NAME)
-        self.files = self.path.getFileSystem(java.hadoopConfiguration())
+        self.path = self.jvm.org.apache.hadoop.fs.Path(checkpoint, name)
+        self.configuration = java.hadoopConfiguration()
+        self.files = self.path.getFileSystem(self.configuration)
 
     def alone(self, say: Say) -> AbstractContextManager[None]:
         """To be held while a run uses the checkpoint. Raises JobFailed while another does, where the checkpoint is
@@ -76,27 +78,33 @@ class Memory:
         """None before the first run. Raises JobFailed when the file is not what a job wrote."""
         if not self.files.exists(self.path):
             return None
-        stream = self.files.open(self.path)
         try:
-            text = self.jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
-        finally:
-            stream.close()
-        try:
-            found = json.loads(text)
+            found = json.loads(self.text(self.name))
         except ValueError as problem:
             raise JobFailed(f"{self.path} is damaged: {problem}") from problem
         return dict(found)
 
+    def text(self, name: str) -> str:
+        """Of a file of the checkpoint, which is there."""
+        stream = self.files.open(self.jvm.org.apache.hadoop.fs.Path(self.checkpoint, name))
+        try:
+            return str(self.jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
     def remember(self, document: Document) -> None:
         """Whole or not at all: written beside and renamed."""
-        beside = self.jvm.org.apache.hadoop.fs.Path(self.checkpoint, f"_{NAME}.new")
+        beside = self.jvm.org.apache.hadoop.fs.Path(self.checkpoint, f"_{self.name}.new")
         stream = self.files.create(beside, True)
         try:
             stream.write(bytearray(json.dumps(document, indent=1).encode()))
         finally:
             stream.close()
-        if not self.files.rename(beside, self.path):
-            raise JobFailed(f"{self.path} cannot be written")
+        rename = self.jvm.org.apache.hadoop.fs.Options.Rename
+        how = self.gateway.new_array(rename, 1)
+        how[0] = rename.OVERWRITE
+        context = self.jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self.configuration)
+        context.rename(context.makeQualified(beside), context.makeQualified(self.path), how)
 
 
 def check_same(known: Document, wish: Document, checkpoint: str) -> None:

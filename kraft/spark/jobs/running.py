@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,19 +55,58 @@ class JobNotFound(KraftError):
     """A topic or a place that the job is to read does not exist."""
 
 
-def run_to_the_end(writer: DataStreamWriter, checkpoint: str, say: Say) -> Progress:
-    """Start the query, wait until it has taken all there is. Answers what this run has moved. Raises JobFailed."""
-    with spark_errors():
-        query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+def nothing() -> None:
+    """What a job does beside its query, if it does nothing."""
+
+
+def run_to_the_end(
+    writer: DataStreamWriter,
+    checkpoint: str,
+    say: Say,
+    beside: Callable[[], None] = nothing,
+    every_seconds: int | None = None,
+) -> Progress:
+    """Start the query, wait until it has taken all there is; with `every_seconds`, until somebody interrupts it
+    (SIGINT, SIGTERM), looking for new records so often. `beside` is called now and then, and at the end. Answers what
+    this run has moved. Raises JobFailed."""
+    when: Any = {"availableNow": True} if every_seconds is None else {"processingTime": f"{every_seconds} seconds"}
+    with spark_errors(), terminable(is_endless=every_seconds is not None):
+        query = writer.option("checkpointLocation", checkpoint).trigger(**when).start()
         counted = Counted()
         try:
             while not query.awaitTermination(POLL_SECONDS):
                 say(counted.take(query))
+                beside()
+        except Interrupted:
+            say(Notice("stopped: run it again to go on"))
         finally:
             query.stop()
     whole = counted.take(query)
+    beside()
     say(whole)
     return whole
+
+
+class Interrupted(Exception):
+    """Somebody has ended a job that does not end by itself."""
+
+
+@contextmanager
+def terminable(*, is_endless: bool) -> Iterator[None]:
+    """Within it, SIGINT and SIGTERM raise Interrupted, if a job is endless. Others end as any command does."""
+
+    def interrupt(_number: int, _frame: Any) -> None:
+        raise Interrupted
+
+    if not is_endless:
+        yield
+        return
+    before = [(each, signal.signal(each, interrupt)) for each in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 @contextmanager

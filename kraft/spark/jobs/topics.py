@@ -88,12 +88,26 @@ def ensure_topic(at: Access, topic: str, partitions: int, configs: Mapping[str, 
     return until_seen(at, topic)
 
 
-def until_seen(at: Access, topic: str) -> SeenTopic:
-    """A topic that was just created: the node that is asked may hear of it a little later."""
+def add_partitions(at: Access, topic: str, count: int) -> None:
+    """So that there are `count`. Raises JobFailed."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewPartitions
+
+    admin = AdminClient({"bootstrap.servers": at.bootstrap, **at.security.librdkafka()})
+    try:
+        admin.create_partitions([NewPartitions(topic, count)])[topic].result(SECONDS_MAX)
+    except KafkaException as problem:
+        raise JobFailed(f"topic {topic} cannot have {count} partitions: {problem.args[0].str()}") from problem
+    until_seen(at, topic, count)
+
+
+def until_seen(at: Access, topic: str, partitions: int = 1) -> SeenTopic:
+    """A topic that was just created, or given partitions: the node that is asked may hear of it a little later."""
     deadline = time.monotonic() + SECONDS_MAX
-    while (found := look_up(at, topic)).partitions is None:
+    while ((found := look_up(at, topic)).partitions or 0) < partitions:
         if time.monotonic() > deadline:
-            raise JobFailed(f"topic {topic} was created and is not there after {SECONDS_MAX} s")
+            raise JobFailed(f"topic {topic} with {partitions} partitions is not there after {SECONDS_MAX} s")
         time.sleep(POLL_SECONDS)
     return found
 

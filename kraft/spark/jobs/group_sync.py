@@ -1,0 +1,131 @@
+"""Offsets of consumer groups of a mirrored cluster, kept at the copy's, so that a group can move there.
+
+An offset at the target never goes back, and that of a group with members there stays as it is: such a group has moved
+already.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaError
+
+from kraft.common.ids import TopicPartition
+from kraft.spark.java_pattern import java_pattern
+from kraft.spark.jobs.access import Access
+from kraft.spark.jobs.running import JobFailed, Notice, Say
+from kraft.spark.jobs.sync_points import Points, translated
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+SECONDS_MAX = 30
+POLL_SECONDS = 0.1
+UNKNOWN = (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
+EXCLUDED = re.compile(r"console-consumer-.*|connect-.*|__.*")
+"""As MirrorMaker 2 does by default (groups.exclude)."""
+
+PointsOf = Callable[[], Mapping[TopicPartition, Points]]
+"""Of all partitions that are copied. Those of which nothing has been noted yet have none."""
+
+
+class GroupSync:
+    """Copies offsets of the groups whose whole names match."""
+
+    def __init__(self, source: Access, target: Access, pattern: str, points: PointsOf, say: Say) -> None:
+        self.source, self.target = admin_of(source), admin_of(target)
+        self.pattern = java_pattern(f"^(?:{pattern})$")
+        self.points = points
+        self.say = say
+        self.told: dict[str, None] = {}
+
+    def run(self) -> None:
+        """Raises JobFailed when a cluster does not answer; a group that cannot be written is told once."""
+        from confluent_kafka import KafkaException
+
+        try:
+            for group in self.groups():
+                self.copy(group)
+        except KafkaException as problem:
+            raise JobFailed(f"offsets of consumer groups: {problem.args[0].str()}") from problem
+
+    def groups(self) -> list[str]:
+        found = self.source.list_consumer_groups(request_timeout=SECONDS_MAX).result(SECONDS_MAX)
+        names = sorted(each.group_id for each in found.valid)
+        return [each for each in names if self.pattern.search(each) and not EXCLUDED.fullmatch(each)]
+
+    def copy(self, group: str) -> None:
+        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+        from confluent_kafka import TopicPartition as Theirs
+
+        points, read = self.points(), committed(self.source, group)
+        chosen = {each: offset for each, offset in read.items() if each in points}
+        if not chosen:
+            return
+        begins, there = self.begins(list(chosen)), committed(self.target, group)
+        wanted = {
+            each: max(translated(points[each], offset) or 0, begins[each]) for each, offset in sorted(chosen.items())
+        }
+        ahead = [Theirs(*each, offset) for each, offset in wanted.items() if offset > there.get(each, -1)]
+        if not ahead:
+            return
+        request = [ConsumerGroupTopicPartitions(group, ahead)]
+        try:
+            written = self.target.alter_consumer_group_offsets(request)[group].result(SECONDS_MAX)
+            refused = next((each.error for each in written.topic_partitions if each.error is not None), None)
+        except KafkaException as problem:
+            refused = problem.args[0]
+        if refused is not None and group not in self.told:
+            self.told[group] = None
+            self.say(Notice(f"offsets of group {group} are not kept at the target: {refused.str()}", is_warning=True))
+
+    def begins(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where the copy's logs begin."""
+        return list_offsets(self.target, partitions, latest=False)
+
+
+def admin_of(at: Access) -> AdminClient:
+    from confluent_kafka.admin import AdminClient
+
+    return AdminClient({"bootstrap.servers": at.bootstrap, **at.security.librdkafka()})
+
+
+def committed(admin: AdminClient, group: str) -> dict[TopicPartition, int]:
+    """What a group has committed; nothing of one that is not there. Raises KafkaException."""
+    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+
+    try:
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        found = asked[group].result(SECONDS_MAX)
+    except KafkaException as problem:
+        if problem.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+            return {}
+        raise
+    return {
+        TopicPartition(each.topic, each.partition): each.offset for each in found.topic_partitions if each.offset >= 0
+    }
+
+
+def list_offsets(admin: AdminClient, partitions: list[TopicPartition], *, latest: bool) -> dict[TopicPartition, int]:
+    """Where logs end, or begin. Waits for partitions that were just made. Raises JobFailed."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka import TopicPartition as Theirs
+    from confluent_kafka.admin._listoffsets import OffsetSpec
+
+    kinds: Any = OffsetSpec  # Its constructors carry no types.
+    spec = kinds.latest() if latest else kinds.earliest()
+    deadline = time.monotonic() + SECONDS_MAX
+    while True:
+        try:
+            asked = admin.list_offsets({Theirs(*each): spec for each in partitions}, request_timeout=SECONDS_MAX)
+            found = {each: answer.result(SECONDS_MAX).offset for each, answer in asked.items()}
+        except KafkaException as problem:
+            if problem.args[0].code() not in UNKNOWN or time.monotonic() > deadline:
+                raise JobFailed(f"offsets at the target: {problem.args[0].str()}") from problem
+            time.sleep(POLL_SECONDS)
+            admin.list_topics(timeout=SECONDS_MAX)
+        else:
+            return {TopicPartition(each.topic, each.partition): offset for each, offset in found.items()}

@@ -1,0 +1,220 @@
+"""Many topics into another cluster, by one query, which may go on without end: topics and partitions that come while
+it runs are made at the target before the first of their records is written.
+
+A micro-batch is one transaction over all topics. What the job knows of topics (their ids) and of where records are in
+the copy (sync_points.py) is in `kraft-mirror.json` beside its checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from kraft.common.ids import TopicPartition
+from kraft.spark.jobs.access import Access
+from kraft.spark.jobs.group_sync import GroupSync, admin_of, list_offsets
+from kraft.spark.jobs.memory import Document, Memory, check_same
+from kraft.spark.jobs.mirror import Mirror, prepared_target
+from kraft.spark.jobs.reading import AS_IT_IS, Reading
+from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say, nothing, run_to_the_end, state_directory
+from kraft.spark.jobs.selection import Selection
+from kraft.spark.jobs.sync_points import Point, Points, noted
+from kraft.spark.jobs.topics import SeenTopic, add_partitions, check_there, identity_of, look_up
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COPIES = "kraft-mirror.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorMany:
+    """`every_seconds`: go on without end, looking for records so often. `groups`: a pattern of consumer groups whose
+    offsets are kept at the target. The rest is as for one topic."""
+
+    selection: Selection
+    source: Access
+    target: Access
+    records_per_batch: int = 500_000
+    codec: str = "none"
+    configs: bool = True
+    checkpoint: str | None = None
+    every_seconds: int | None = None
+    groups: str | None = None
+    reading: Reading = AS_IT_IS
+
+
+def mirror_many(session: SparkSession, wanted: MirrorMany, say: Say) -> dict[str, Any]:
+    """Raises JobNotFound, JobFailed."""
+    found = wanted.selection.require(wanted.source)
+    if not found and wanted.every_seconds is None:
+        raise JobNotFound(f"no topic at {wanted.source.bootstrap} matches {wanted.selection.pattern}")
+    source, target = cluster_of(wanted.source), cluster_of(wanted.target)
+    if source == target:
+        raise JobFailed("topics would be copied to themselves: several topics keep their names; give another cluster")
+    names = source, str(wanted.selection), target
+    memory = Memory(session, state_directory(wanted.checkpoint, "mirror", names, names))
+    with memory.alone(say):
+        known = memory.recall()
+        if known is not None and "topics" not in known:
+            raise JobFailed(f"{memory.checkpoint} belongs to a mirror of one topic: give another checkpoint")
+        wanted = replace(wanted, reading=wanted.reading.settled(known, is_begun=memory.is_begun()))
+        wish = wish_of(wanted, source, target)
+        if known is not None:
+            check_same(known, wish, memory.checkpoint)
+        else:
+            memory.remember(wish)
+        return mirror_alone(session, wanted, memory, say)
+
+
+def cluster_of(at: Access) -> str:
+    return look_up(at, "__consumer_offsets").cluster
+
+
+def wish_of(wanted: MirrorMany, source: str, target: str) -> Document:
+    """What must stay the same from run to run."""
+    return {
+        "job": "mirror",
+        **wanted.reading.remembered,
+        "topics": str(wanted.selection),
+        "source cluster": source,
+        "target cluster": target,
+    }
+
+
+def mirror_alone(session: SparkSession, wanted: MirrorMany, memory: Memory, say: Say) -> dict[str, Any]:
+    copies = Copies(wanted, Memory(session, memory.checkpoint, COPIES), say)
+    copies.make()
+    options = wanted.reading.stream_options(wanted.source, "", wanted.records_per_batch)
+    del options["subscribe"]
+    reader = session.readStream.format("kraft").options(**options, **wanted.selection.option)
+    groups = None
+    if wanted.groups is not None:
+        groups = GroupSync(wanted.source, wanted.target, wanted.groups, copies.points_of_all, say)
+    progress = run_to_the_end(
+        reader.load().writeStream.foreachBatch(BatchCopy(wanted, memory, copies)),
+        memory.checkpoint,
+        say,
+        beside=nothing if groups is None else groups.run,
+        every_seconds=wanted.every_seconds,
+    )
+    return {
+        "job": "mirror",
+        "topics": len(copies.partitions),
+        "partitions": sum(copies.partitions.values()),
+        "records": progress.rows,
+        "batches": progress.batches,
+        "checkpoint": memory.checkpoint,
+    }
+
+
+class Copies:
+    """The topics at the target, and where records are in them. Used by one thread at a time, but for
+    `points_of_all`."""
+
+    def __init__(self, wanted: MirrorMany, memory: Memory, say: Say) -> None:
+        known = memory.recall() or {"ids": {}, "points": {}}
+        self.wanted, self.memory, self.say = wanted, memory, say
+        self.ids: dict[str, str | None] = known["ids"]
+        self.points: dict[TopicPartition, Points] = {
+            TopicPartition(topic, int(partition)): tuple(Point(*each) for each in points)
+            for topic, of_topic in known["points"].items()
+            for partition, points in of_topic.items()
+        }
+        self.partitions: dict[str, int] = {}  # Of topics that this run has made sure of.
+        self.admin = admin_of(wanted.target)
+
+    def points_of_all(self) -> Mapping[TopicPartition, Points]:
+        every = [TopicPartition(topic, each) for topic, count in list(self.partitions.items()) for each in range(count)]
+        return {each: self.points.get(each, ()) for each in every}
+
+    def make(self) -> None:
+        """See that all topics and partitions of the source are at the target. Raises JobFailed."""
+        before = dict(self.ids)
+        for topic, source in self.wanted.selection.now(self.wanted.source).items():
+            self.check_same(identity_of(topic, source, "source "), topic)
+            if self.partitions.get(topic, 0) < (source.partitions or 0):
+                self.make_topic(topic, source)
+        if self.ids != before:
+            self.keep()
+
+    def make_topic(self, topic: str, source: SeenTopic) -> None:
+        target = look_up(self.wanted.target, topic)
+        if f"id of target topic {topic}" in self.ids:
+            check_there(topic, target, self.memory.checkpoint)
+            self.check_same(identity_of(topic, target, "target "), topic)
+        one = Mirror(
+            topic=topic,
+            source=self.wanted.source,
+            target=self.wanted.target,
+            target_topic=topic,
+            configs=self.wanted.configs,
+        )
+        if topic not in self.partitions:
+            target, _ = prepared_target(one, source, target, self.say)
+        count = source.partitions or 0
+        if (target.partitions or 0) < count:
+            add_partitions(self.wanted.target, topic, count)
+            self.say(Notice(f"topic {topic} at {self.wanted.target.bootstrap} has {count} partitions now"))
+        for found, side in ((source, "source "), (target, "target ")):
+            name = f"id of {side}topic {topic}"
+            self.ids[name] = identity_of(topic, found, side)[name]
+        self.partitions[topic] = count
+
+    def check_same(self, identity: Mapping[str, str | None], topic: str) -> None:
+        """Raises JobFailed for a topic that is not the one of the runs before."""
+        ids = {name: value for name, value in identity.items() if name.endswith(f"topic {topic}")}
+        check_same(self.ids, ids, self.memory.checkpoint)
+
+    def note(self, ends: Mapping[TopicPartition, int]) -> None:
+        """All records before `ends` of the source are at the target now, and none of the others."""
+        moved = [each for each, end in ends.items() if end > last_of(self.points.get(each, ())).source]
+        if not moved:
+            return
+        at = list_offsets(self.admin, moved, latest=True)
+        self.points = {
+            **self.points,
+            **{each: noted(self.points.get(each, ()), Point(ends[each], at[each])) for each in moved},
+        }
+        self.keep()
+
+    def keep(self) -> None:
+        shaped: dict[str, dict[str, Points]] = {}
+        for each, points in sorted(self.points.items()):
+            shaped.setdefault(each.topic, {})[str(each.partition)] = points
+        self.memory.remember({"ids": self.ids, "points": shaped})
+
+
+def last_of(points: Points) -> Point:
+    return points[-1] if points else Point(-1, 0)
+
+
+class BatchCopy:
+    """Writes a micro-batch to topics that are there for it."""
+
+    def __init__(self, wanted: MirrorMany, memory: Memory, copies: Copies) -> None:
+        self.wanted, self.memory, self.copies = wanted, memory, copies
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        self.copies.make()
+        chosen = frame.select("topic", "key", "value", "headers", "partition", "timestamp")
+        writer = chosen.write.format("kraft").options(**self.wanted.target.options).mode("append")
+        writer = writer.option("exactlyOnce", "true").option("keepTimestamp", "true")
+        writer = writer.option("onDifference", "keep")  # Of a batch that was committed, what is gone since stays.
+        writer.option("kafka.compression.type", self.wanted.codec).save()
+        if self.wanted.groups is not None:
+            self.copies.note(ends_of(self.memory.text(f"offsets/{number}")))
+
+
+def ends_of(planned: str) -> dict[TopicPartition, int]:
+    """Where a micro-batch ends, from Spark's plan of it: version, settings, and one line for the source. A partition
+    with a zero before its number is where the query began."""
+    found = json.loads(planned.splitlines()[2])
+    return {
+        TopicPartition(topic, int(partition)): offset
+        for topic, of_topic in found.items()
+        for partition, offset in of_topic.items()
+        if partition == str(int(partition))
+    }

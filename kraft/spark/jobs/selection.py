@@ -1,0 +1,61 @@
+"""Which topics a job of many topics takes: those that are named, or those whose whole names match a pattern."""
+
+from __future__ import annotations
+
+import uuid
+from typing import NamedTuple
+
+from kraft.protocol.messages.metadata_request import MetadataRequest
+from kraft.spark.java_pattern import java_pattern
+from kraft.spark.jobs.access import Access
+from kraft.spark.jobs.asking import ask_any
+from kraft.spark.jobs.running import JobNotFound
+from kraft.spark.jobs.topics import SeenTopic, require_topic
+
+EXCLUDED = r"(?!__)(?!.*[-.]internal$)(?!.*\.replica$)"
+"""What no pattern takes, as with MirrorMaker 2 (topics.exclude): topics of clusters and of this package itself."""
+
+
+class Selection(NamedTuple):
+    """`topics`, or what `pattern` matches (Java's regular expressions); one of them is given."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(self.topics) if self.pattern is None else f"pattern {self.pattern}"
+
+    @property
+    def option(self) -> dict[str, str]:
+        """Of the source."""
+        return {"subscribe": ",".join(self.topics)} if self.pattern is None else {"subscribePattern": self.expression}
+
+    @property
+    def expression(self) -> str:
+        return f"^{EXCLUDED}(?:{self.pattern})$"
+
+    def now(self, at: Access) -> dict[str, SeenTopic]:
+        """What there is. Raises JobFailed, ValueError for what is no pattern."""
+        chosen = java_pattern(self.expression) if self.pattern is not None else None
+        answer = ask_any(at, MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        return {
+            each.name: SeenTopic(
+                answer.cluster_id or at.bootstrap,
+                str(uuid.UUID(bytes=bytes(each.topic_id))) if any(each.topic_id) else None,
+                len(each.partitions),
+            )
+            for each in sorted(answer.topics, key=lambda topic: str(topic.name))
+            if not each.error_code and (chosen.search(each.name) if chosen is not None else each.name in self.topics)
+        }
+
+    def require(self, at: Access) -> dict[str, SeenTopic]:
+        """What there is, and all that is named. Raises JobNotFound, JobFailed."""
+        found = self.now(at)
+        missing = [each for each in self.topics if each not in found]
+        if len(missing) == 1:
+            require_topic(at, missing[0])
+        if missing:
+            raise JobNotFound(
+                f"topics {', '.join(missing)} do not exist at {at.bootstrap}: create them, or leave them out"
+            )
+        return found
