@@ -19,7 +19,6 @@ DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 """How dates and times begin: of ISO 8601 this form alone."""
 NOT_FINITE = {
     "NaN": "nan",
-    "INF": "inf",
     "+INF": "inf",
     "Infinity": "inf",
     "+Infinity": "inf",

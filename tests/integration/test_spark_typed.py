@@ -78,6 +78,67 @@ def test_typed_rows_are_those_of_the_official_connector_with_from_json(
     assert found == sorted_rows(typed)
 
 
+ODD = (
+    "i INT, l BIGINT, d DOUBLE, b BOOLEAN, s STRING, m DECIMAL(4,2), t TIMESTAMP, n TIMESTAMP_NTZ, day DATE, "
+    "a ARRAY<INT>, o STRUCT<x: INT>, p MAP<STRING, INT>, r BINARY"
+)
+ALIKE = (
+    ' {"i": 1} ',
+    '{"I": 1}',
+    '{"i": 1, "i": 2}',
+    '{"i": 1, "i": null}',
+    '{"l": -0, "s": true}',
+    '{"s": {"b": [1, null, true, "x"]}}',
+    '{"s": "\\ud83d\\ude00"}',
+    '{"d": NaN}',
+    '{"d": "NaN"}',
+    '{"d": "Infinity"}',
+    '{"d": "-INF"}',
+    '{"d": -Infinity}',
+    '{"d": 1}',
+    '{"d": 1e999}',
+    '{"m": 1.555}',
+    '{"m": "1.5"}',
+    '{"t": 12}',
+    '{"t": "2013-01-01"}',
+    '{"t": "2013-01-01T10:00:00"}',
+    '{"t": "2013-01-01 10:00:00.5+02:00"}',
+    '{"n": "2013-01-01T10:00:00"}',
+    '{"day": "2013-01-01"}',
+    '{"r": "/w=="}',
+    '{"o": {"x": 1, "y": 2}, "a": [1, null], "p": {"x": 1}}',
+)
+UNFIT = (
+    '{"d": "INF"}',
+    '{"m": 100}',
+    '{"n": "2013-01-01T10:00:00Z"}',
+    '{"day": 15706}',
+    '{"i": 1.0}',
+    '{"i": 1e2}',
+    '{"i": "1"}',
+    '{"i": 3000000000}',
+    '{"i": 01}',
+    '{"b": "true"}',
+    '{"a": 1}',
+    '{"t": 1.5}',
+)
+"""Fields that from_json makes null, each by itself."""
+
+
+def test_odd_values_are_what_from_json_makes_of_them(cluster: Cluster, spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    name = cluster.create("typed-odd", 1)
+    write(cluster, name, [{"value": text.encode()} for text in (*ALIKE, *UNFIT)])
+    options = {"valueFormat": "json", "valueSchema": ODD, "badRecords": "null"}
+    ours = sorted_rows(read(spark, cluster, "kraft", subscribe=name, **options))
+    theirs = read(spark, cluster, "kafka", subscribe=name)
+    typed = sorted_rows(theirs.withColumn("value", f.from_json(theirs.value.cast("string"), ODD)))
+    alike = len(ALIKE)
+    assert [str(row.value) for row in ours[:alike]] == [str(row.value) for row in typed[:alike]]
+    assert [row.value for row in ours[alike:]] == [None] * len(UNFIT)
+    assert all(each is None for row in typed[alike:] for each in row.value)
+
+
 def test_columns_are_read_to_a_group_by(cluster: Cluster, spark: SparkSession, topic: str) -> None:
     ours = read(spark, cluster, "kraft", subscribe=topic, **JSON, columns="value.carrier,value.dep_delay,offset")
     assert ours.columns == ["carrier", "dep_delay", "offset"]
