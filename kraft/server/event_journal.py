@@ -95,6 +95,8 @@ class EventJournal:
         self._events: deque[Event] = deque(maxlen=events_max)
         self._next_id = clock.wall_ms() * 1000
         self._news = trio.Event()
+        self.counts: dict[str, int] = {}
+        """How many there were of each kind since the start."""
 
     @property
     def last_id(self) -> int:
@@ -107,6 +109,7 @@ class EventJournal:
         event = Event(self._next_id, self._clock.wall_ms(), kind, fields)
         self._next_id += 1
         self._events.append(event)
+        self.counts[kind] = self.counts.get(kind, 0) + 1
         if self._news.statistics().tasks_waiting:
             self._news.set()
             self._news = trio.Event()

@@ -54,13 +54,16 @@ async def group_families(shards: Sequence[GroupShardState]) -> list[Family]:
     classic = dict.fromkeys(ClassicGroupState, 0)
     consumer = dict.fromkeys(ConsumerGroupState, 0)
     seen = 0
+    members: list[tuple[LabelValues, float]] = []
     for shard in shards:
         for group in shard.groups.values():  # unordered: they are counted
             classic[group.state] += 1
+            members.append(((group.group_id,), len(group.members)))
             if (seen := seen + 1) % GROUPS_A_SLICE == 0:
                 await trio.lowlevel.checkpoint()
         for consumers in shard.consumer_groups.values():  # unordered: they are counted
             consumer[consumers.state] += 1
+            members.append(((consumers.group_id,), len(consumers.members)))
             before, seen = seen, seen + 1 + len(consumers.members) // MEMBERS_A_GROUP
             if before // GROUPS_A_SLICE != seen // GROUPS_A_SLICE:
                 await trio.lowlevel.checkpoint()
@@ -69,6 +72,7 @@ async def group_families(shards: Sequence[GroupShardState]) -> list[Family]:
     found = [
         _gauge(f"{PREFIX}group_count", "Groups that are coordinated here, by protocol.", ("protocol",), protocols),
         _gauge(f"{PREFIX}consumer_group_count", "Consumer groups (KIP-848) by state.", ("state",), states),
+        _gauge("kafka_consumergroup_members", "Members of a group.", ("consumergroup",), sorted(members)),
         _gauge(CLASSIC_PREFIX, "Classic groups that are coordinated here.", (), [((), sum(classic.values()))]),
     ]
     for state, count in classic.items():

@@ -17,11 +17,13 @@ from kraft.common.version import VERSION
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import name_of as error_name_of
 from kraft.server.cluster_facts import SLICE_PARTITIONS, offline_log_dirs
+from kraft.server.event_journal import EventKind
 from kraft.server.group_families import group_families, register_group_activity
 from kraft.server.group_lags import GroupLags
 from kraft.server.node_families import follower_lags, quorum_families, request_durations
 from kraft.server.node_status import failed_work
 from kraft.server.partition_metrics import PARTITION_FAMILIES, partition_series
+from kraft.server.process_families import register_process
 from kraft.server.raft_families import register_raft
 from kraft.server.remote_requests import RemoteRequests
 
@@ -43,6 +45,7 @@ class NodeMetrics:
         self._group_lags = GroupLags(node, remote)
         self._registry = MetricsRegistry()
         self._register_node()
+        register_process(self._registry, node.world)
         self._register_controller()
         self._register_background_work()
         self._register_logins()
@@ -93,11 +96,34 @@ class NodeMetrics:
             ("directory",),
             lambda: self._disks(node.world.files.total_bytes),
         )
+        registry.counters(
+            "kraft_events_total",
+            "Events by kind, as this node saw them.",
+            ("kind",),
+            lambda: [((kind,), count) for kind, count in sorted(node.events.counts.items())],
+        )
+        registry.counters(
+            "kafka_controller_controllerstats_uncleanleaderelections_total",
+            "Leaders that were elected though records may be lost. As this node's metadata showed it.",
+            (),
+            lambda: [((), node.events.counts.get(EventKind.UNCLEAN_ELECTION, 0))],
+        )
+        registry.gauges(
+            "kafka_server_socket_server_metrics_connection_count",
+            "Open connections of clients and of other nodes.",
+            ("listener",),
+            self._connections,
+        )
         registry.gauge(
             "kafka_log_logmanager_offlinelogdirectorycount",
             "Log directories that failed.",
             lambda: len(offline_log_dirs(node)),
         )
+
+    def _connections(self) -> list[tuple[tuple[str, ...], float]]:
+        roles = (self._node.broker, self._node.controller)
+        servers = [server for role in roles if role is not None for server in role.socket_servers.values()]
+        return [((server.name,), float(len(server.connections))) for server in servers]
 
     def _disks(self, measure: Callable[[str], int]) -> list[tuple[tuple[str, ...], float]]:
         series: list[tuple[tuple[str, ...], float]] = []
@@ -190,6 +216,15 @@ class NodeMetrics:
         self._registry.gauge(
             applied, "The metadata this node works with.", lambda: self._node.shared.loader.published_offset
         )
+        self._registry.gauge(
+            "kafka_server_broker_metadata_metrics_lag",
+            "Committed metadata records that this node does not work with yet.",
+            self._metadata_lag,
+        )
+
+    def _metadata_lag(self) -> float:
+        shared = self._node.shared
+        return max(0, shared.raft.high_watermark - 1 - shared.loader.published_offset)
 
     def _register_broker(self) -> None:
         broker = self._node.broker
@@ -201,6 +236,11 @@ class NodeMetrics:
         )
         requests, seconds = "kafka_network_requestmetrics_requests_total", "kraft_request_seconds_total"
         counters = broker.dispatcher.counters
+        self._registry.gauge(
+            "kafka_server_replicamanager_offlinereplicacount",
+            "Replicas of this broker on log directories that failed, or whose logs are damaged.",
+            lambda: len(broker.replicas.offline),
+        )
         register_group_activity(self._registry, broker.groups.activity)
         self._registry.counters(
             requests,

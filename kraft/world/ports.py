@@ -16,7 +16,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, TypeVar, TypeVarTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, TypeVarTuple
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -334,6 +334,18 @@ class Loop(Protocol):
         """Tell `watcher` of every long step while the body runs. Entered and left on the loop."""
 
 
+class ProcessUsage(NamedTuple):
+    """What this process has used and holds just now."""
+
+    cpu_seconds: float
+    """Of all its threads, user and system."""
+    resident_bytes: int
+    open_files: int
+    open_files_max: int
+    started_at: float
+    """Seconds since 1970."""
+
+
 class World(Protocol):
     """Everything outside one node."""
 
@@ -363,6 +375,9 @@ class World(Protocol):
     def environment(self) -> Mapping[str, str]: ...
     @property
     def process_id(self) -> int: ...
+    def process_usage(self) -> ProcessUsage | None:
+        """None where nobody can tell."""
+
     def log_sink(self, line: Mapping[str, Any]) -> None:
         """Takes one structured log event of this node; the composition root decides where it goes."""
 
@@ -380,6 +395,7 @@ class SecuredWorld:
         "loop",
         "network",
         "process_id",
+        "process_usage",
         "random",
         "threads",
         "workers",
@@ -398,6 +414,7 @@ class SecuredWorld:
         self.loop = world.loop
         self.environment = world.environment
         self.process_id = world.process_id
+        self.process_usage = world.process_usage
         self.log_sink = world.log_sink
 
     @property

@@ -34,6 +34,7 @@ class FaultyWorld:
         self.loop = real.loop
         self.environment = real.environment
         self.process_id = real.process_id
+        self.process_usage = real.process_usage
         self.log_sink = log_sink
 
 

@@ -15,12 +15,13 @@ from typing import Any, TypeVar, TypeVarTuple
 
 import trio
 
-from kraft.world.ports import Login, Tls
+from kraft.world.ports import Login, ProcessUsage, Tls
 from kraft.world.randomness import SeededRandomness, SystemRandomness
 from kraft.world.real.clock import RealClock
 from kraft.world.real.files import RealFileSystem
 from kraft.world.real.loop import RealLoop
 from kraft.world.real.network import RealNetwork
+from kraft.world.real.process_usage import process_usage
 from kraft.world.real.workers import RealWorkers
 
 __all__ = ["RealWorld", "write_to_stderr"]
@@ -76,6 +77,10 @@ class RealWorld:
         self.environment: Mapping[str, str] = dict(os.environ)
         self.process_id = os.getpid()
         self._log_sink = log_sink
+
+    def process_usage(self) -> ProcessUsage | None:
+        """See `World`."""
+        return process_usage()
 
     def log_sink(self, line: Mapping[str, Any]) -> None:
         self._log_sink(line)

@@ -78,6 +78,9 @@ class SimulatedWorld:
         self.process_id = 1000 + node.incarnation
         self.log: deque[Mapping[str, Any]] = deque(maxlen=LOG_LINES_MAX)
 
+    def process_usage(self) -> None:
+        """There is no process."""
+
     def log_sink(self, line: Mapping[str, Any]) -> None:
         self.node.enter("log", str(line.get("event")))
         self.log.append(line)

@@ -179,6 +179,8 @@ class WorldContract(
     def test_environment_and_log_sink_are_there(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             assert world.process_id > 0
+            usage = world.process_usage()
+            assert usage is None or 0 < usage.open_files < usage.open_files_max
             dict(world.environment)
             world.log_sink({"event": "hello", "number": 1})
 

@@ -1,0 +1,37 @@
+"""What the process uses, under the names of Prometheus' client libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kraft.common.metrics import LabelValues, MetricsRegistry
+from kraft.world.ports import ProcessUsage
+
+if TYPE_CHECKING:
+    from kraft.world.ports import World
+
+Series = list[tuple[LabelValues, float]]
+GAUGES: Final[dict[str, tuple[str, Callable[[ProcessUsage], float]]]] = {
+    "process_resident_memory_bytes": ("Memory that is there, not swapped.", lambda usage: usage.resident_bytes),
+    "process_open_fds": ("Open file descriptors.", lambda usage: usage.open_files),
+    "process_max_fds": ("Descriptors that may be open.", lambda usage: usage.open_files_max),
+    "process_start_time_seconds": ("When the process began, since 1970.", lambda usage: usage.started_at),
+}
+
+
+def register_process(registry: MetricsRegistry, world: World) -> None:
+    """Show them in /metrics; nothing where nobody can tell."""
+
+    def series(read: Callable[[ProcessUsage], float]) -> Callable[[], Series]:
+        def told() -> Series:
+            usage = world.process_usage()
+            return [] if usage is None else [((), read(usage))]
+
+        return told
+
+    registry.counters(
+        "process_cpu_seconds_total", "Processor time of all threads.", (), series(lambda usage: usage.cpu_seconds)
+    )
+    for name, (help_text, read) in GAUGES.items():
+        registry.gauges(name, help_text, (), series(read))
