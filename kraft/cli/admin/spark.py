@@ -42,6 +42,7 @@ app = typer.Typer(
 class FileFormat(StrEnum):
     CSV = "csv"
     JSON = "json"
+    ORC = "orc"
     PARQUET = "parquet"
     TEXT = "text"
 
@@ -95,7 +96,7 @@ TopicsPattern = Annotated[
 Continuous = Annotated[
     int | None,
     typer.Option(
-        "--continuous", metavar="SECONDS", min=1, help="Go on until it is stopped; look for records so often."
+        "--continuous", metavar="SECONDS", min=1, help="Go on until it is stopped; look for what is new so often."
     ),
 ]
 GroupsPattern = Annotated[
@@ -130,6 +131,11 @@ def ingest(
     files_per_batch: Annotated[
         int, typer.Option("--files-per-batch", metavar="N", min=1, help="Files in one micro-batch.")
     ] = 100,
+    every: Continuous = None,
+    dead_letter: Annotated[
+        str | None,
+        typer.Option("--dead-letter", metavar="TOPIC", help="For lines that are no JSON; without it they end the job."),
+    ] = None,
     checkpoint: Checkpoint = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -143,6 +149,8 @@ def ingest(
     from kraft.spark.jobs.ingest import ingest as job
 
     parse_bootstrap(bootstrap)
+    if dead_letter is not None and (file_format is not FileFormat.JSON or dead_letter == topic):
+        raise typer.BadParameter("--dead-letter is for --format json, and another topic than --topic")
     require_there(path)
     wanted = Ingest(
         path=path,
@@ -153,6 +161,8 @@ def ingest(
         partitions=partitions,
         files_per_batch=files_per_batch,
         checkpoint=checkpoint,
+        every_seconds=every,
+        dead_letter=dead_letter,
     )
     summary = run(master, conf, quiet, lambda session, say: job(session, wanted, say))
     show_summary(summary, output)

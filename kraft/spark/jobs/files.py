@@ -1,6 +1,6 @@
 """Files as rows: what is read, which columns it has, and whether all of it fits, before a run writes anything.
 
-Lines of text and of JSON become records as they are. CSV and Parquet have columns, those of the first run; a file
+Lines of text and of JSON become records as they are. CSV, ORC and Parquet have columns, those of the first run; a file
 that has others, or values of other types, is refused by name: nothing is guessed, moved to another column or left
 out. Spark's own ways to lose rows are closed: files that are older than others, names that read as patterns,
 sub-directories.
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-FORMATS = ("csv", "json", "parquet", "text")
-TYPED = ("csv", "parquet")
+FORMATS = ("csv", "json", "orc", "parquet", "text")
+TYPED = ("csv", "orc", "parquet")
+NAMED = ("orc", "parquet")
+"""Files that name their columns themselves."""
 AGE_MAX = "365000d"
 """Spark leaves out files that are older than the newest one it knows by more than this (7 days, if one does not
 say): a thousand years."""
@@ -30,6 +32,9 @@ PATTERN_OR_COMMA = re.compile(r"([\\{}\[\]*?,])")
 CORRUPT = "_corrupt_record"
 CSV = {"header": "true", "enforceSchema": "false", "mode": "FAILFAST"}
 SHOWN_MAX = 80
+FILE_HEADER = "kraft.file"
+ERROR_HEADER = "kraft.error"
+"""Of a record that tells of a line that could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +123,15 @@ def is_seen(name: str) -> bool:
     return not name.startswith(("_", ".")) and not name.endswith("._COPYING_")
 
 
-def records(rows: DataFrame, file_format: str, key: str | None) -> DataFrame:
-    """Key and value of each row. Raises JobFailed for a key that is not there."""
+def records(
+    rows: DataFrame, file_format: str, key: str | None, dead_letter: tuple[str, str] | None = None
+) -> DataFrame:
+    """Key and value of each row. `dead_letter`, of lines of JSON: the topic of each, and that of what is none; each
+    row then has its topic and headers. Raises JobFailed for a key that is not there."""
     from pyspark.sql import functions as f
 
     if file_format == "json":
-        return lines_of_json(rows, key)
+        return lines_of_json(rows, key) if dead_letter is None else sorted_lines(rows, key, *dead_letter)
     if key is not None and key not in rows.columns:
         raise JobFailed(f"there is no column {key}; there are {', '.join(rows.columns)}")
     keyed = f.lit(None).cast("string") if key is None else f.col(quoted(key)).cast("string")
@@ -156,6 +164,27 @@ def lines_of_json(rows: DataFrame, key: str | None) -> DataFrame:
     return written.observe(WRITTEN, f.count(f.lit(1)).alias("records"))
 
 
+def sorted_lines(rows: DataFrame, key: str | None, topic: str, dead_letter: str) -> DataFrame:
+    """Each line as it is, the empty ones left out; one that is no JSON object goes to the topic `dead_letter`, with its
+    file and what is wrong in its headers."""
+    from pyspark.sql import functions as f
+
+    parsed = parsed_json(key)
+    is_dead = parsed[CORRUPT].isNotNull()
+    told = {FILE_HEADER: f.input_file_name(), ERROR_HEADER: f.lit("not a JSON object")}
+    headers = f.array(
+        *[f.struct(f.lit(name).alias("key"), value.cast("binary").alias("value")) for name, value in told.items()]
+    )
+    keyed = f.lit(None).cast("string") if key is None else parsed[key]
+    written = rows.where(f.trim("value") != "").select(
+        f.when(is_dead, f.lit(dead_letter)).otherwise(f.lit(topic)).alias("topic"),
+        f.when(~is_dead, keyed).alias("key"),
+        f.col("value"),
+        f.when(is_dead, headers).alias("headers"),
+    )
+    return written.observe(WRITTEN, f.count(f.lit(1)).alias("records"))
+
+
 def parsed_json(key: str | None) -> Column:
     """The line's key, and the line itself if it is no JSON object."""
     from pyspark.sql import functions as f
@@ -165,35 +194,37 @@ def parsed_json(key: str | None) -> Column:
     return f.from_json("value", StructType([StructField(name, StringType()) for name in names]), {"mode": "PERMISSIVE"})
 
 
-def check_files(session: SparkSession, files: SourceFiles, shape: StructType, key: str | None) -> None:
+def check_files(
+    session: SparkSession, files: SourceFiles, shape: StructType, key: str | None, *, lines_may_be_wrong: bool
+) -> None:
     """Read all that is there, and write nothing. Raises JobFailed or Spark's errors, which name the file."""
     from pyspark.sql import functions as f
 
     rows = files.now(session, shape)
     if files.format == "json":
-        check_lines(rows, key)
+        check_lines(rows, key, may_be_wrong=lines_may_be_wrong)
     elif files.format in TYPED:
-        if files.format == "parquet":
-            check_columns(files.shape(session), shape, files.place)
+        if files.format in NAMED:
+            check_columns(files, files.shape(session), shape)
         records(rows, files.format, key).agg(f.max(f.length("value"))).collect()
     else:
         records(rows, files.format, key)
 
 
-def check_lines(rows: DataFrame, key: str | None) -> None:
+def check_lines(rows: DataFrame, key: str | None, *, may_be_wrong: bool) -> None:
     from pyspark.sql import functions as f
 
     line = parsed_json(key)
     lines = rows.where(f.trim("value") != "").select(line.alias("line"), f.input_file_name().alias("file"))
-    wrong = lines.where(f.col("line")[CORRUPT].isNotNull()).first()
+    wrong = None if may_be_wrong else lines.where(f.col("line")[CORRUPT].isNotNull()).first()
     if wrong is not None:
         raise JobFailed(f"{wrong.file}: a line is not a JSON object: {wrong.line[CORRUPT][:SHOWN_MAX]}")
     if key is not None and lines.where(f.col("line")[key].isNotNull()).first() is None and lines.first() is not None:
         raise JobFailed(f"there is no field {key} in any line")
 
 
-def check_columns(now: StructType, shape: StructType, place: Path) -> None:
-    """Parquet files name their columns: those that the first run did not know would be left out."""
+def check_columns(files: SourceFiles, now: StructType, shape: StructType) -> None:
+    """ORC and Parquet files name their columns: those that the first run did not know would be left out."""
     known = {field.name: field.dataType.simpleString() for field in shape}
     for field in now:
         if known.get(field.name) != field.dataType.simpleString():
@@ -203,16 +234,18 @@ def check_columns(now: StructType, shape: StructType, place: Path) -> None:
                 else "not among those of the first run"
             )
             raise JobFailed(
-                f"{first_with(place, field.name)}: column {field.name} is {what}; give such files a directory "
+                f"{first_with(files, field.name)}: column {field.name} is {what}; give such files a directory "
                 "and a run of their own"
             )
 
 
-def first_with(place: Path, column: str) -> Any:
+def first_with(files: SourceFiles, column: str) -> Any:
     """A file that has the column; the place itself if none can be told."""
-    import pyarrow.parquet as pq
+    from pyarrow import orc, parquet
 
-    for path in sorted(place.rglob("*.parquet")) if place.is_dir() else [place]:
-        if column in pq.read_schema(path).names:
+    place = files.place
+    for path in sorted(place.rglob(f"*.{files.format}")) if place.is_dir() else [place]:
+        names = orc.ORCFile(path).schema.names if files.format == "orc" else parquet.read_schema(path).names
+        if column in names:
             return path
     return place

@@ -1,4 +1,4 @@
-"""Files into a topic: each line of text or JSON, each row of CSV or Parquet (as JSON) a record. Files that a run
+"""Files into a topic: each line of text or JSON, each row of CSV, ORC or Parquet (as JSON) a record. Files that a run
 before has taken are left alone."""
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingest:
-    """`key` names a column. `partitions` is for a topic that does not exist yet. CSV files have a header line."""
+    """`key` names a column. `partitions` is for a topic that does not exist yet. CSV files have a header line.
+    `every_seconds`: go on without end, looking for files so often. `dead_letter`: a topic for lines that are no JSON
+    objects, which end the job without it; of JSON alone."""
 
     path: str
     topic: str
@@ -30,6 +32,8 @@ class Ingest:
     partitions: int = 1
     files_per_batch: int = 100
     checkpoint: str | None = None
+    every_seconds: int | None = None
+    dead_letter: str | None = None
 
 
 def ingest(session: SparkSession, wanted: Ingest, say: Say) -> dict[str, Any]:
@@ -61,8 +65,10 @@ def ingest_alone(
     layout = "by columns" if files.by_columns else "plain"
     if known is not None:
         check_same(known, {"layout": layout}, checkpoint)
-    shape = fitting_shape(session, files, known, wanted.key)
+    shape = fitting_shape(session, files, known, wanted)
     found = ensure_topic(wanted.at, wanted.topic, wanted.partitions)
+    if wanted.dead_letter is not None:
+        ensure_topic(wanted.at, wanted.dead_letter, 1)
     if known is None:
         memory.remember(
             {
@@ -73,14 +79,16 @@ def ingest_alone(
                 "schema": shape.jsonValue(),
             }
         )
-    frame = records(files.stream(session, shape, wanted.files_per_batch), wanted.format, wanted.key)
+    dead_letter = None if wanted.dead_letter is None else (wanted.topic, wanted.dead_letter)
+    frame = records(files.stream(session, shape, wanted.files_per_batch), wanted.format, wanted.key, dead_letter)
     writer = (
         frame.writeStream.format("kraft")
         .option("onDifference", "keep")  # Of a batch that was committed, what is gone since stays written.
         .options(**wanted.at.options)
-        .option("topic", wanted.topic)
     )
-    progress = run_to_the_end(writer, checkpoint, say)
+    if dead_letter is None:
+        writer = writer.option("topic", wanted.topic)
+    progress = run_to_the_end(writer, checkpoint, say, every_seconds=wanted.every_seconds)
     return {
         "job": "ingest",
         "path": str(place),
@@ -98,15 +106,16 @@ def wish_of(wanted: Ingest, given: Path, found: SeenTopic) -> Document:
         "path": str(given.resolve()),
         "format": wanted.format,
         "key": wanted.key or "",
+        "dead letter": wanted.dead_letter or "",
         **identity_of(wanted.topic, found),
     }
 
 
-def fitting_shape(session: SparkSession, files: SourceFiles, known: Document | None, key: str | None) -> StructType:
+def fitting_shape(session: SparkSession, files: SourceFiles, known: Document | None, wanted: Ingest) -> StructType:
     """The columns of the first run, which all files there fit. Raises JobFailed."""
     from pyspark.sql.types import StructType
 
     with spark_errors():
         shape = files.shape(session) if known is None else StructType.fromJson(known["schema"])
-        check_files(session, files, shape, key)
+        check_files(session, files, shape, wanted.key, lines_may_be_wrong=wanted.dead_letter is not None)
     return shape
