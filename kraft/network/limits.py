@@ -24,6 +24,10 @@ class ConnectionLimits:
     listener_connections_max: int = 2**31 - 1
     is_protected: bool = False
     """Whether this is the listener between brokers, and there are others."""
+    creation_rate_max: int = 2**31 - 1
+    """max.connection.creation.rate: new connections a second, of all listeners that are not protected."""
+    listener_creation_rate_max: int = 2**31 - 1
+    """The same of this listener."""
     connections_per_ip_max: int = 2**31 - 1
     connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)
     request_bytes_max: int = 104_857_600
@@ -34,7 +38,13 @@ class ConnectionLimits:
 
 
 class ConnectionPace(Protocol):
-    """How fast addresses may connect."""
+    """How fast clients may connect."""
+
+    def delay(self, listener: str, limits: ConnectionLimits) -> float:
+        """Count a connection of a listener, whoever makes it: how many seconds it has to wait."""
+
+    def give_back(self, listener: str, limits: ConnectionLimits) -> None:
+        """One that was counted is not taken."""
 
     def connect(self, address: str, listener: str) -> float:
         """Count a connection from `address`, unless it comes too early: how many seconds too early, else 0."""

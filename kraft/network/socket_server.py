@@ -140,6 +140,8 @@ class SocketServer:
                 continue
             failing = False
             try:
+                if self._pace is not None and (seconds := self._pace.delay(self.name, self.limits)) > 0:
+                    await self.clock.sleep(seconds)
                 await self._counts.until_room(self.name)
                 if stream.is_encrypted:
                     await self._handshakes.until_room()
@@ -154,6 +156,7 @@ class SocketServer:
                 continue
             if self._pace is not None and (seconds := self._pace.connect(stream.peer, self.name)) > 0:
                 self._counts.refused += 1
+                self._pace.give_back(self.name, self.limits)
                 self._hold_early(stream, seconds, nursery)
                 continue
             # Here and not in its task: more may be accepted before that runs.

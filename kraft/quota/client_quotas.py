@@ -26,6 +26,7 @@ from kraft.quota.throttle import Report, Throttle, ignore
 
 if TYPE_CHECKING:
     from kraft.common.config.node_config import NodeConfig
+    from kraft.network.limits import ConnectionLimits
     from kraft.world.ports import Clock
 
 KEPT_MAX: Final = 10_000
@@ -159,15 +160,39 @@ class ClientQuotas:
 
 
 class ConnectionQuota:
-    """How fast an address may connect (KIP-612)."""
+    """How fast an address may connect, and how many connections are taken a second (KIP-612)."""
 
-    __slots__ = ("_clock", "_limits", "_rates", "_report")
+    __slots__ = ("_all", "_by_listener", "_clock", "_limits", "_rates", "_report", "_samples", "_window_seconds")
 
     def __init__(self, samples: int, window_seconds: int, clock: Clock, report: Report = ignore) -> None:
         self._report = report
         self._limits = AddressLimits(ClientQuotasImage())
         self._clock = clock
+        self._samples, self._window_seconds = samples, window_seconds
+        self._all = WindowedRate(samples, window_seconds)
+        self._by_listener: dict[str, WindowedRate] = {}
         self._rates: _Kept[str, WindowedRate] = _Kept(lambda: WindowedRate(samples, window_seconds))
+
+    def delay(self, listener: str, limits: ConnectionLimits) -> float:
+        """See `kraft.network.limits.ConnectionPace`. One window at most, as in Kafka. What comes to a protected
+        listener is not counted with the others."""
+        own = self._by_listener.get(listener)
+        if own is None:
+            own = self._by_listener[listener] = WindowedRate(self._samples, self._window_seconds)
+        seconds = self._seconds(own, limits.listener_creation_rate_max)
+        return seconds if limits.is_protected else max(seconds, self._seconds(self._all, limits.creation_rate_max))
+
+    def _seconds(self, rate: WindowedRate, limit: int) -> float:
+        now = self._clock.now()
+        rate.record(1, now)
+        return min(rate.seconds_over(limit, now), self._window_seconds) if limit else float(self._window_seconds)
+
+    def give_back(self, listener: str, limits: ConnectionLimits) -> None:
+        """See `kraft.network.limits.ConnectionPace`."""
+        now = self._clock.now()
+        self._by_listener[listener].record(-1, now)
+        if not limits.is_protected:
+            self._all.record(-1, now)
 
     def take_limits(self, limits: AddressLimits) -> None:
         self._limits = limits
@@ -184,6 +209,11 @@ class ConnectionQuota:
             rate.record(-1, now)
             self._report(Throttle(CONNECTION_CREATION_RATE, listener, address, seconds))
         return seconds
+
+
+def connection_quota(config: NodeConfig, clock: Clock) -> ConnectionQuota:
+    """For listeners of a controller, where no address has a quota of its own."""
+    return ConnectionQuota(config.integer("quota.window.num"), config.integer("quota.window.size.seconds"), clock)
 
 
 class MutationQuotas:

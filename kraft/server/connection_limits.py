@@ -1,9 +1,9 @@
 """The limits of a node's listeners, from Kafka's keys, and how those of brokers and of controllers follow the
 dynamic configuration.
 
-`max.connections`, for all listeners or for one (`listener.name.<name>.max.connections`), `max.connections.per.ip`
-and its overrides can be altered while the node runs. A lower limit of all listeners closes what is too much, any
-other holds for what comes next.
+`max.connections` and `max.connection.creation.rate`, for all listeners or for one (`listener.name.<name>.<key>`),
+`max.connections.per.ip` and its overrides can be altered while the node runs. A lower limit of all listeners closes
+what is too much, any other holds for what comes next.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from kraft.server.token_keys import TokenKeys
 from kraft.world.ports import Stream, World
 
 NO_LIMIT: Final = 2**31 - 1
+CREATION_RATE: Final = "max.connection.creation.rate"
 PRINCIPAL_RULES: Final = "ssl.principal.mapping.rules"
 
 
@@ -44,6 +45,8 @@ def connection_limits(config: NodeConfig, listener: str) -> ConnectionLimits:
     return ConnectionLimits(
         connections_max=config.integer("max.connections"),
         listener_connections_max=config.of_listener(listener, "max.connections", NO_LIMIT),
+        creation_rate_max=config.integer(CREATION_RATE),
+        listener_creation_rate_max=config.of_listener(listener, CREATION_RATE, NO_LIMIT),
         is_protected=listener == config.inter_broker_listener_name and len(config.broker_listeners) > 1,
         connections_per_ip_max=config.integer("max.connections.per.ip"),
         connections_per_ip_overrides=overrides,

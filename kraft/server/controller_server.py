@@ -25,7 +25,7 @@ from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
 from kraft.network.socket_server import SocketServer
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
-from kraft.quota.client_quotas import MutationQuotas
+from kraft.quota.client_quotas import MutationQuotas, connection_quota
 from kraft.quota.quota_publisher import QuotaPublisher
 from kraft.raft.driver import RaftDriver
 from kraft.replication.topic_configs import ConfigView
@@ -138,6 +138,7 @@ class ControllerServer:
             loggers,
             self.audit,
             logins,
+            connection_quota(config, self._world.clock),
         )
 
     async def run(self, listeners: Mapping[str, BoundListener], advertised: tuple[Endpoint, ...]) -> None:

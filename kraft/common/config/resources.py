@@ -78,7 +78,7 @@ MECHANISM_KEYS: Final = (
     *(name for name in SASL_KEYS if name.startswith("sasl.oauthbearer.")),
 )
 """Those that count for one mechanism of one listener, as `listener.name.<listener>.<mechanism>.<key>`."""
-LISTENER_KEYS: Final = ("max.connections", *TLS_KEYS, *SASL_KEYS)
+LISTENER_KEYS: Final = ("max.connections", "max.connection.creation.rate", *TLS_KEYS, *SASL_KEYS)
 """Broker keys that count for one listener alone as `listener.name.<listener>.<key>`; its name in lower case."""
 
 

@@ -76,6 +76,7 @@ TAKEN = {
     "log.roll.ms": "100000",
     "log.segment.bytes": "2000000",
     "log.segment.delete.delay.ms": "10",
+    "max.connection.creation.rate": "100",
     "max.connections": "100",
     "max.connections.per.ip": "100",
     "max.connections.per.ip.overrides": "127.0.0.1:5",
@@ -178,6 +179,9 @@ EFFECTS = {
     "log.segment.bytes": "tests/unit/replication/test_live_defaults.py::test_a_segment_is_closed_at_its_size",
     "log.segment.delete.delay.ms": (
         "tests/unit/replication/test_live_defaults.py::test_files_of_deleted_segments_go_after_the_delay"
+    ),
+    "max.connection.creation.rate": (
+        "tests/unit/server/test_connection_limits.py::test_an_altered_limit_holds_for_the_next_connection"
     ),
     "max.connections": (
         "tests/unit/server/test_connection_limits.py::test_an_altered_limit_holds_for_the_next_connection"

@@ -70,6 +70,9 @@ def test_an_altered_limit_holds_for_the_next_connection() -> None:
     limits.publish(fewer := update(third.image, setting("", "max.connections.per.ip", "2")))
     assert server.limits.connections_per_ip_max == 2
     third = fewer
+    rate, own = "max.connection.creation.rate", "listener.name.plaintext.max.connection.creation.rate"
+    limits.publish(third := update(third.image, setting("", rate, "20"), setting("1", own, "10")))
+    assert (server.limits.creation_rate_max, server.limits.listener_creation_rate_max) == (20, 10)
     limits.publish(update(third.image, setting("1", "max.connections", None), setting("", "max.connections", None)))
     assert server.limits.connections_max == 100
 
@@ -171,6 +174,36 @@ def test_limits_of_a_controller_that_is_no_broker_are_altered_while_it_runs(node
             await _alter(run.client, node, name, None)
             await universe.sleep(1)
             assert await _is_served(universe, "client")
+            await run.stop()
+
+    Universe(1).run(main, seconds_max=100.0)
+
+
+def test_connections_that_come_faster_than_the_rate_wait_also_at_a_controller() -> None:
+    async def main(universe: Universe) -> None:
+        listeners = f"CONTROLLER://0.0.0.0:{PORT}"
+        keys = [
+            "process.roles=controller",
+            "node.id=1",
+            "log.dirs=/data",
+            f"listeners={listeners}",
+            f"controller.quorum.voters=1@{HOST}:{PORT}",
+            f"advertised.listeners={listeners.replace('0.0.0.0', HOST)}",
+        ]
+        clock = universe.world_for("client").clock
+
+        async def seconds_of(count: int) -> float:
+            began = clock.now()
+            for _ in range(count):
+                assert await _is_served(universe, "client")
+            return clock.now() - began
+
+        async with running(universe, load_node_config(sets=keys)) as run:
+            await universe.sleep(5)
+            unbounded = await seconds_of(40)
+            await _alter(run.client, "", "max.connection.creation.rate", "2")
+            await universe.sleep(12)  # What came before is forgotten.
+            assert await seconds_of(40) > unbounded + 5
             await run.stop()
 
     Universe(1).run(main, seconds_max=100.0)

@@ -15,7 +15,6 @@ from kraft.common.config.keys.words import (
     LOW,
     MEDIUM,
     READ_ONLY,
-    REFUSED,
     STRING,
 )
 from kraft.common.config.validators import ANYTHING, at_least
@@ -161,9 +160,11 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "2147483647",
         MEDIUM,
         CLUSTER_WIDE,
-        REFUSED,
+        ENFORCED,
         at_least(0),
-        "How many new connections are taken a second.",
+        "How many new connections the listeners of a broker, or those of a controller, take a second together, but for "
+        "the one between brokers; as listener.name.<listener>.max.connection.creation.rate, how many that one takes. "
+        "What comes faster waits, a second at most each.",
     ),
     key(
         "connections.max.idle.ms",

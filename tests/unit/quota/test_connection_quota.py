@@ -1,0 +1,60 @@
+"""How many connections are taken a second: those that come faster wait, and none for longer than a window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kraft.network.limits import ConnectionLimits
+from kraft.quota.client_quotas import ConnectionQuota
+from kraft.world.simulated import Universe
+
+FREE = ConnectionLimits()
+TEN = replace(FREE, creation_rate_max=10)
+
+
+def quota() -> ConnectionQuota:
+    return ConnectionQuota(11, 1, Universe(1).world_for("a").clock)
+
+
+def waits(connections: ConnectionQuota, listener: str, limits: ConnectionLimits, count: int) -> list[float]:
+    return [connections.delay(listener, limits) for _ in range(count)]
+
+
+def test_what_fits_into_the_windows_comes_at_once_and_the_rest_waits() -> None:
+    connections = quota()
+    assert waits(connections, "A", FREE, 1000) == [0.0] * 1000
+    connections = quota()
+    found = waits(connections, "A", TEN, 130)
+    assert found[:100] == [0.0] * 100
+    assert found[-1] == 1.0, "a window at most"
+    assert 0 < found[101] < 1
+
+
+def test_listeners_share_the_common_rate_but_for_the_protected_one() -> None:
+    connections = quota()
+    waits(connections, "A", TEN, 100)
+    assert connections.delay("BROKERS", replace(TEN, is_protected=True)) == 0
+    assert waits(connections, "B", TEN, 2)[1] > 0
+
+
+def test_a_listener_may_have_a_rate_of_its_own() -> None:
+    connections = quota()
+    own = replace(FREE, listener_creation_rate_max=1, is_protected=True)
+    assert waits(connections, "BROKERS", own, 12)[-1] > 0
+    assert connections.delay("A", FREE) == 0
+
+
+@pytest.mark.parametrize("is_protected", [False, True])
+def test_one_that_its_address_may_not_make_is_given_back(is_protected: bool) -> None:
+    connections = quota()
+    limits = replace(TEN, listener_creation_rate_max=10, is_protected=is_protected)
+    for _ in range(500):
+        assert connections.delay("A", limits) == 0
+        connections.give_back("A", limits)
+    assert waits(connections, "B", TEN, 100)[-1] == 0
+
+
+def test_at_no_rate_at_all_one_a_window_comes() -> None:
+    assert waits(quota(), "A", replace(FREE, creation_rate_max=0), 2) == [1.0, 1.0]
