@@ -148,3 +148,35 @@ def test_space_that_was_made_ready_is_told(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     path.write_bytes(bytes(100))
     assert dump(str(path), code=1) == []
+
+
+def metadata(*arguments: str, code: int = 0) -> Any:
+    command = [sys.executable, "-m", "kraft.cli.admin.app", "metadata", *arguments, "-o", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout) if not code else done.stderr
+
+
+def test_the_metadata_of_a_node_are_a_tree(data: Path) -> None:
+    tree = metadata(str(data))
+    assert set(tree["metadata"]["topics"]) == {"flights", "__consumer_offsets", "__transaction_state"}
+    flights = metadata(str(data / "__cluster_metadata-0"), "topics/flights")["metadata"]
+    assert flights["0"]["replicas"] == flights["0"]["isr"] == [1]
+    assert metadata(str(data), "/topics/flights/0/leader/")["metadata"] == 1
+    assert tree["metadata"]["configs"]["topics"]["flights"] == {"index.interval.bytes": "1"}
+    assert tree["metadata"]["brokers"]["1"]["fenced"] is False
+    assert "there are 0, id" in metadata(str(data), "topics/flights/7", code=3)
+
+
+def test_the_metadata_are_told_as_they_were(data: Path) -> None:
+    things = dump("--data", segment(data, "__cluster_metadata-0"))
+    [made] = [
+        each["offset"] for each in things if each.get("type") == "TopicRecord" and each["fields"]["name"] == "flights"
+    ]
+    assert "flights" not in metadata(str(data), "topics", "--until", str(made))["metadata"]
+    assert "flights" in metadata(str(data), "topics", "--until", str(made + 10))["metadata"]
+
+
+def test_a_folder_that_is_no_log_of_metadata_is_told(tmp_path: Path) -> None:
+    assert "holds no metadata" in metadata(str(tmp_path), code=1)
+    assert "No such file" in metadata(str(tmp_path / "nothing"), code=1)

@@ -54,6 +54,7 @@ NOUNS: Mapping[str, Noun] = {
     "events": Noun(CLUSTER, "What happened: leaders, in-sync sets, brokers (-f follows)."),
     "spark": Noun(DATA, "Pipelines run by Spark: ingest, archive, mirror, verify."),
     "dump": Noun(NODES, "Show what segments, snapshots and indexes hold."),
+    "metadata": Noun(NODES, "Show what a node's metadata log says, as a tree."),
     "storage": Noun(NODES, "Format and inspect log directories (no node needed)."),
 }
 

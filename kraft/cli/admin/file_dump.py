@@ -96,6 +96,18 @@ def decoder_for(path: str) -> Decode:
 
 
 def _batches(path: str, decode: Decode, *, with_records: bool, with_data: bool) -> Iterator[Thing]:
+    for batch, position in batches_of(path):
+        yield _batch(batch, position)
+        if with_records:
+            try:
+                yield from _records(batch, decode, with_data=with_data)
+            except ProtocolError as problem:
+                raise Damaged(path, position, str(problem)) from problem
+
+
+def batches_of(path: str) -> Iterator[tuple[RecordBatch, int]]:
+    """Every batch of a segment or a snapshot, and where it begins. Their CRCs are not checked. Raises OSError;
+    Damaged after those before the damage."""
     position = 0
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -109,11 +121,9 @@ def _batches(path: str, decode: Decode, *, with_records: bool, with_data: bool) 
                     raise CorruptBatch(f"a batch of {length} bytes")
                 batch = RecordBatch(os.pread(file.fileno(), length, position))
                 batch.check_frame()
-                yield _batch(batch, position)
-                if with_records:
-                    yield from _records(batch, decode, with_data=with_data)
             except ProtocolError as problem:
                 raise Damaged(path, position, str(problem)) from problem
+            yield batch, position
             position += batch.length + LOG_OVERHEAD
 
 
