@@ -17,6 +17,7 @@ from kraft.testing.node_process import NodeProcess
 from kraft.testing.ports import HOST, free_ports
 from kraft.testing.process_cluster import CLUSTER_ID
 from tests.certificates import certificates
+from tests.integration.dynamic_quorum import DIRECTORY_IDS
 
 SECONDS_MAX = 60
 NODES = (1, 2, 3)
@@ -35,8 +36,10 @@ STEPS = (("OPEN",), ("OPEN", "SAFE"), ("SAFE", "OPEN"), ("SAFE",))
 
 
 class Rolled:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, voters_in_log: bool) -> None:
+        """`voters_in_log`: a quorum of kraft.version 1 (KIP-853)."""
         self.directory = directory
+        self.voters_in_log = voters_in_log
         ports = free_ports(9)
         self.ports = {
             name: dict(zip(NODES, ports[3 * index :], strict=False))
@@ -46,24 +49,35 @@ class Rolled:
         self.nodes: dict[int, NodeProcess] = {}
 
     def make(self, node: int, controllers: tuple[str, ...]) -> NodeProcess:
-        listeners = ",".join(f"{name}://{HOST}:{self.ports[name][node]}" for name in ("CLIENTS", *controllers))
-        voters = ",".join(f"{voter}@{HOST}:{port}" for voter, port in self.ports[controllers[0]].items())
         path = self.directory / f"{node}.properties"
+        process = NodeProcess(self.directory / str(node), "--config", str(path), listen=None, controller_listen=None)
+        listeners = ",".join(f"{name}://{HOST}:{self.ports[name][node]}" for name in ("CLIENTS", *controllers))
+        quorum = {voter: f"{HOST}:{port}" for voter, port in self.ports[controllers[0]].items()}
+        voters = ",".join(f"{voter}@{address}" for voter, address in quorum.items())
         path.write_text(
             COMMON.format(self.directory)
             + f"listeners={listeners}\ncontroller.listener.names={','.join(controllers)}\n"
-            + f"controller.quorum.voters={voters}\n"
+            + f"process.roles=broker,controller\nnode.id={node}\nlog.dirs={process.data_directories}\n"
+            + (
+                f"controller.quorum.bootstrap.servers={','.join(quorum.values())}\n"
+                if self.voters_in_log
+                else f"controller.quorum.voters={voters}\n"
+            )
         )
-        options = ("--node-id", str(node), "--config", str(path), "--format", "--cluster-id", CLUSTER_ID)
-        return NodeProcess(self.directory / str(node), *options, listen=None, controller_listen=None)
+        if controllers == STEPS[0]:
+            process.directory.mkdir(parents=True)
+            initial = ",".join(f"{voter}@{quorum[voter]}:{DIRECTORY_IDS[voter]}" for voter in NODES)
+            how = ("--initial-controllers", initial) if self.voters_in_log else ()
+            assert main(["storage", "format", "--cluster-id", CLUSTER_ID, "--config", str(path), *how]) == 0
+        return process
 
     def healthy(self) -> None:
         assert main(["cluster", "health", "--wait", "60", "--bootstrap-server", self.bootstrap]) == 0
 
 
-@pytest.fixture
-def rolled(tmp_path: Path) -> Iterator[Rolled]:
-    cluster = Rolled(certificates().write(tmp_path))
+@pytest.fixture(params=[False, True], ids=["voters-named", "voters-in-log"])
+def rolled(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rolled]:
+    cluster = Rolled(certificates().write(tmp_path), request.param)
     try:
         yield cluster
     finally:
