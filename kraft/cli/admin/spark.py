@@ -170,8 +170,11 @@ def ingest(
 
 @app.command()
 def archive(
-    topic: Topic,
-    directory: Annotated[str, typer.Argument(metavar="DIRECTORY", show_default=False)],
+    names: Annotated[list[str], typer.Argument(metavar="[TOPIC]... DIRECTORY", show_default=False)],
+    pattern: TopicsPattern = None,
+    by_hour: Annotated[
+        bool, typer.Option("--by-hour", help="Files go by the hour of their records, not the day alone.")
+    ] = False,
     records: Annotated[
         int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")
     ] = 1_000_000,
@@ -186,21 +189,50 @@ def archive(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Write a topic to partitioned Parquet files, each record once. Run it again to add what has come since; stopped
-    at any point, it goes on."""
-    from kraft.spark.jobs.archive import Archive
+    """Write topics to partitioned Parquet files, each record once. Run it again to add what has come since; stopped
+    at any point, it goes on. Several topics have a directory each, topic=NAME."""
+    from kraft.spark.jobs.archive import Archive, archive_many
     from kraft.spark.jobs.archive import archive as job
     from kraft.spark.jobs.reading import Reading
+    from kraft.spark.jobs.selection import Selection
 
     parse_bootstrap(bootstrap)
+    topics, directory = tuple(dict.fromkeys(names[:-1])), names[-1]
+    if bool(topics) == (pattern is not None):
+        raise typer.BadParameter("give topics and a directory, or --topics-pattern and a directory")
+    check_pattern(pattern)
     if Path(directory).exists() and not Path(directory).is_dir():
         raise typer.BadParameter(f"{directory} is a file", param_hint="DIRECTORY")
     reading = Reading(
         committed=_isolation(read_committed, read_uncommitted), skip_lost=skip_lost, replace_names=replace_names
     )
     at = access(bootstrap, command_config)
-    wanted = Archive(topic=topic, directory=directory, at=at, records_per_batch=records, reading=reading)
-    show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
+    wanted = Archive(
+        topic=topics[0] if topics else "",
+        directory=directory,
+        at=at,
+        records_per_batch=records,
+        by_hour=by_hour,
+        reading=reading,
+    )
+
+    def do(session: SparkSession, say: Say) -> dict[str, Any]:
+        if len(topics) == 1:
+            return job(session, wanted, say)
+        return archive_many(session, Selection(topics, pattern), wanted, say)
+
+    show_summary(run(master, conf, quiet, do), output)
+
+
+def check_pattern(*patterns: str | None) -> None:
+    """Leaves with 2 for what is no regular expression."""
+    from kraft.spark.java_pattern import java_pattern
+
+    try:
+        for each in patterns:
+            java_pattern(each or "")
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from problem
 
 
 @app.command()
@@ -278,15 +310,10 @@ def _mirror_one(topic: str, target_topic: str, shared: dict[str, Any]) -> Job:
 def _mirror_many(
     shared: dict[str, Any], names: tuple[str, ...], pattern: str | None, every: int | None, groups: str | None
 ) -> Job:
-    from kraft.spark.java_pattern import java_pattern
     from kraft.spark.jobs.mirror_many import MirrorMany, mirror_many
     from kraft.spark.jobs.selection import Selection
 
-    try:
-        for each in (pattern, groups):
-            java_pattern(each or "")
-    except ValueError as problem:
-        raise typer.BadParameter(str(problem)) from problem
+    check_pattern(pattern, groups)
     wanted = MirrorMany(selection=Selection(names, pattern), every_seconds=every, groups=groups, **shared)
     return lambda session, say: mirror_many(session, wanted, say)
 

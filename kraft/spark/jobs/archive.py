@@ -1,7 +1,8 @@
 """A topic into Parquet, once: each micro-batch has a directory of its own, which a replay writes anew.
 
 Layout: `<directory>/batch=<number>/day=<UTC day of the timestamp>/partition=<partition>/*.parquet`, with the columns
-of the source. A batch's directory appears whole (Spark writes beside and renames), and nothing else ever counts: any
+of the source; by hour, `hour=<0 to 23>` below the day. Several topics have `<directory>/topic=<name>` each, which is
+such a directory. A batch's directory appears whole (Spark writes beside and renames), and nothing else ever counts: any
 reader of the directory sees each record once, without knowing of Spark. The checkpoint is in
 `<directory>/_checkpoint`.
 """
@@ -16,39 +17,70 @@ from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.files import literal
 from kraft.spark.jobs.memory import NAME, Memory, check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
-from kraft.spark.jobs.running import JobFailed, Say, run_to_the_end
+from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say, run_to_the_end
+from kraft.spark.jobs.selection import Selection
 from kraft.spark.jobs.topics import SeenTopic, identity_of, log_starts, require_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHECKPOINT = "_checkpoint"
+TOPIC = "topic="
+PARTITION = "partition="
 WHOLE = "_SUCCESS"
 """Spark writes this file last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """`records_per_batch` bounds a micro-batch, and so a file."""
+    """`records_per_batch` bounds a micro-batch, and so a file. `by_hour`: files go by their records' hour, too."""
 
     topic: str
     directory: str
     at: Access
     records_per_batch: int = 1_000_000
+    by_hour: bool = False
     reading: Reading = AS_IT_IS
+
+
+def archive_many(session: SparkSession, selection: Selection, wanted: Archive, say: Say) -> dict[str, Any]:
+    """One topic after the other, each with a directory and a checkpoint of its own; `wanted` says the rest. Raises
+    JobNotFound, JobFailed."""
+    found, place = selection.require(wanted.at), Path(wanted.directory).absolute()
+    if not found:
+        raise JobNotFound(f"no topic at {wanted.at.bootstrap} matches {selection.pattern}")
+    if is_archive(place):
+        raise JobFailed(f"{place} holds an archive of one topic: give another directory")
+    summaries = []
+    for topic in found:
+        say(Notice(f"topic {topic}"))
+        one = replace(wanted, topic=topic, directory=str(place / f"{TOPIC}{topic}"))
+        summaries.append(archive(session, one, say))
+    return {
+        "job": "archive",
+        "topics": len(summaries),
+        "directory": str(place),
+        "records": sum(each["records"] for each in summaries),
+        "batches": sum(each["batches"] for each in summaries),
+    }
 
 
 def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
     """Raises JobNotFound, JobFailed."""
     found = require_topic(wanted.at, wanted.topic)
     place = Path(wanted.directory).absolute()
+    if any(place.glob(f"{TOPIC}*")):
+        raise JobFailed(f"{place} holds archives of several topics: that of one is in {place}/{TOPIC}{wanted.topic}")
     memory = Memory(session, str(place / CHECKPOINT))
     with memory.alone(say):
         wanted = replace(wanted, reading=wanted.reading.settled(memory.recall(), is_begun=memory.is_begun()))
         starts = begun(wanted, found, place, memory)
         options = wanted.reading.stream_options(wanted.at, wanted.topic, wanted.records_per_batch, starts)
         writer = (
-            session.readStream.format("kraft").options(**options).load().writeStream.foreachBatch(BatchFiles(place))
+            session.readStream.format("kraft")
+            .options(**options)
+            .load()
+            .writeStream.foreachBatch(BatchFiles(place, wanted.by_hour))
         )
         progress = run_to_the_end(writer, memory.checkpoint, say)
     return {
@@ -62,7 +94,9 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
 
 def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Starts | None:
     """Where the first run began, once it is known that this one goes on with it. Raises JobFailed."""
-    known, wish = memory.recall(), {"job": "archive", **wanted.reading.remembered, **identity_of(wanted.topic, found)}
+    by = "hour" if wanted.by_hour else "day"
+    known, wish = memory.recall(), {"job": "archive", "files by": by, **wanted.reading.remembered}
+    wish |= identity_of(wanted.topic, found)
     if known is not None:
         check_same(known, wish, str(place))
         return starts_of(known, found.partitions or 0)
@@ -79,8 +113,8 @@ def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Sta
 class BatchFiles:
     """Writes a micro-batch to its directory; again, if it is not there whole."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
+    def __init__(self, place: Path, by_hour: bool) -> None:
+        self.place, self.by_hour = place, by_hour
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         from pyspark.sql import functions as f
@@ -90,8 +124,10 @@ class BatchFiles:
             # By a run that was cut off before it was noted. Overwriting deletes first, and the log may not hold all of
             # it any more.
             return
-        dated = frame.withColumn("day", f.to_date("timestamp"))
-        dated.write.mode("overwrite").partitionBy("day", "partition").parquet(str(directory))
+        dated, columns = frame.withColumn("day", f.to_date("timestamp")), ["day", "partition"]
+        if self.by_hour:
+            dated, columns = dated.withColumn("hour", f.hour("timestamp")), ["day", "hour", "partition"]
+        dated.write.mode("overwrite").partitionBy(*columns).parquet(str(directory))
 
 
 def is_archive(directory: Path) -> bool:
@@ -99,10 +135,19 @@ def is_archive(directory: Path) -> bool:
     return any(directory.glob("batch=*")) or (directory / CHECKPOINT / NAME).is_file()
 
 
+def files_of(directory: Path) -> list[Path]:
+    """Those of an archive, in order; the directory of each names the partition."""
+    return sorted(directory.glob(f"batch=*/day=*/**/{PARTITION}*/*.parquet"))
+
+
 def read_archive(session: SparkSession, directory: Path) -> DataFrame:
     """The archived records with the columns of the source."""
     from kraft.spark.rows import spark_schema
 
-    if not any(directory.glob("batch=*/day=*/partition=*/*.parquet")):
+    if not any(files_of(directory)):
         return session.createDataFrame([], spark_schema(include_headers=True))
-    return session.read.option("basePath", str(directory)).parquet(f"{literal(directory)}/batch=*").drop("batch", "day")
+    return (
+        session.read.option("basePath", str(directory))
+        .parquet(f"{literal(directory)}/batch=*")
+        .drop("batch", "day", "hour")
+    )

@@ -17,6 +17,7 @@ import numpy as np
 
 from kraft.spark.batch_reader import fetch
 from kraft.spark.client_config import consumer_config
+from kraft.spark.jobs.archive import PARTITION, files_of
 from kraft.spark.jobs.digests import (
     RANGE,
     Compared,
@@ -45,7 +46,6 @@ TASKS_MAX = 64
 ROWS_MAX = 10_000
 """Of a file, read at once."""
 COLUMNS = ["key", "value", "headers", "timestamp", "offset"]
-PARTITION = "partition="
 
 
 class Compare(NamedTuple):
@@ -171,7 +171,7 @@ def file_parts(directory: Path) -> list[Part]:
     """Of an archive."""
     return [
         FilePart(path=str(each), partition=int(each.parent.name.removeprefix(PARTITION)))
-        for each in sorted(directory.glob(f"batch=*/day=*/{PARTITION}*/*.parquet"))
+        for each in files_of(directory)
     ]
 
 

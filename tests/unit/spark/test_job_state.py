@@ -132,6 +132,6 @@ def test_a_batch_that_is_archived_whole_is_left_alone(tmp_path: Path) -> None:
     whole = tmp_path / "batch=00000003"
     whole.mkdir()
     with pytest.raises(AttributeError):
-        BatchFiles(tmp_path)(frame, 3)
+        BatchFiles(tmp_path, by_hour=False)(frame, 3)
     (whole / "_SUCCESS").touch()
-    BatchFiles(tmp_path)(frame, 3)
+    BatchFiles(tmp_path, by_hour=False)(frame, 3)
