@@ -51,6 +51,7 @@ def test_consumer_group_settles_when_the_last_member_has_what_it_is_to_have() ->
     assert counts(host) == {
         ("kafka_server_group_coordinator_metrics_group_count", ("consumer",)): 1,
         ("kafka_server_group_coordinator_metrics_consumer_group_count", ("stable",)): 1,
+        ("kafka_consumergroup_members", (GROUP,)): 2,
     }
 
 
@@ -80,6 +81,7 @@ def test_classic_group_settles_with_its_leaders_assignment() -> None:
     assert told(host) == [(CLASSIC, UNSETTLED), (CLASSIC, SETTLED)]
     assert counts(host) == {
         ("kafka_server_group_coordinator_metrics_group_count", ("classic",)): 1,
+        ("kafka_consumergroup_members", (GROUP,)): 1,
         ("numgroups", ()): 1,
         ("numgroupsstable", ()): 1,
     }
