@@ -427,7 +427,8 @@ class Sayer:
                 write(f"warning: {told.text}" if told.is_warning else told.text)
         elif told != self.said:
             if told.batches and not self.quiet:
-                write(f"batch {told.batches}: {told.rows:,} records")
+                lag = "" if told.behind is None else f", {told.behind:,} offsets behind"
+                write(f"batch {told.batches}: {told.rows:,} records, {told.rate:,.0f} a second{lag}")
             self.said = told
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,10 +31,13 @@ CAUSE = re.compile(r"^Caused by: [\w.$]+: ")
 
 
 class Progress(NamedTuple):
-    """What a job says on its way: micro-batches and rows so far."""
+    """What a job says on its way: micro-batches and rows so far, rows a second in the last one, and how many offsets
+    of topics were left behind it (None where a job reads none)."""
 
     batches: int
     rows: int
+    rate: float = 0.0
+    behind: int | None = None
 
 
 class Notice(NamedTuple):
@@ -134,8 +137,24 @@ class Counted:
             if report["batchId"] > self.last and report["numInputRows"] > 0:
                 self.last = report["batchId"]
                 rows = report.get("observedMetrics", {}).get(WRITTEN, {}).get("records", report["numInputRows"])
-                self.progress = Progress(self.progress.batches + 1, self.progress.rows + rows)
+                rate = float(report.get("processedRowsPerSecond", 0))
+                self.progress = Progress(
+                    self.progress.batches + 1, self.progress.rows + rows, rate, behind(report.get("sources", []))
+                )
         return self.progress
+
+
+def behind(sources: Sequence[Mapping[str, Any]]) -> int | None:
+    """Offsets that the topics of a progress report have beyond its micro-batch; None if no source is a topic."""
+    lag = None
+    for source in sources:
+        latest, ends = source.get("latestOffset"), source.get("endOffset")
+        if not isinstance(latest, dict) or not isinstance(ends, dict):
+            continue
+        for topic, offsets in latest.items():
+            done = ends.get(topic, {})
+            lag = (lag or 0) + sum(max(0, end - done.get(partition, 0)) for partition, end in offsets.items())
+    return lag
 
 
 def reason(problem: Exception) -> str:

@@ -45,12 +45,16 @@ def test_warnings_are_said_in_any_case_and_the_rest_unless_quiet(capsys: pytest.
         Notice("created"),
         Notice("shorter", is_warning=True),
         Progress(0, 0),
-        Progress(1, 1000),
-        Progress(1, 1000),
+        Progress(1, 1000, 500.0, 20),
+        Progress(1, 1000, 500.0, 20),
         Progress(2, 1500),
     ]
     for quiet, expected in (
-        (False, "created\nwarning: shorter\nbatch 1: 1,000 records\nbatch 2: 1,500 records\n"),
+        (
+            False,
+            "created\nwarning: shorter\n"
+            "batch 1: 1,000 records, 500 a second, 20 offsets behind\nbatch 2: 1,500 records, 0 a second\n",
+        ),
         (True, "warning: shorter\n"),
     ):
         sayer = Sayer(quiet)
