@@ -10,7 +10,7 @@ from kraft.spark.java_pattern import java_pattern
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.asking import ask_any
 from kraft.spark.jobs.running import JobNotFound
-from kraft.spark.jobs.topics import SeenTopic, require_topic
+from kraft.spark.jobs.topics import WHAT_TO_DO, SeenTopic, require_topic
 
 EXCLUDED = r"(?!__)(?!.*[-.]internal$)(?!.*\.replica$)"
 """What no pattern takes, as with MirrorMaker 2 (topics.exclude): topics of clusters and of this package itself."""
@@ -55,7 +55,5 @@ class Selection(NamedTuple):
         if len(missing) == 1:
             require_topic(at, missing[0])
         if missing:
-            raise JobNotFound(
-                f"topics {', '.join(missing)} do not exist at {at.bootstrap}: create them, or leave them out"
-            )
+            raise JobNotFound(f"topics {', '.join(missing)} do not exist at {at.bootstrap}: {WHAT_TO_DO}")
         return found

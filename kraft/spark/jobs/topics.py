@@ -20,6 +20,7 @@ from kraft.spark.wire import WireCluster, metadata_request
 SECONDS_MAX = 30
 POLL_SECONDS = 0.1
 NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
+WHAT_TO_DO = "`kraft topics list` shows those that do, `kraft topics create` makes one"
 ABSENT = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
@@ -51,7 +52,7 @@ def require_topic(at: Access, topic: str) -> SeenTopic:
     """Raises JobNotFound, JobFailed."""
     found = look_up(at, topic)
     if found.partitions is None:
-        raise JobNotFound(f"topic {topic} does not exist at {at.bootstrap}")
+        raise JobNotFound(f"topic {topic} does not exist at {at.bootstrap}: {WHAT_TO_DO}")
     return found
 
 
