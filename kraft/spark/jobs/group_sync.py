@@ -1,7 +1,7 @@
 """Offsets of consumer groups of a mirrored cluster, kept at the copy's, so that a group can move there.
 
-An offset at the target never goes back, and that of a group with members there stays as it is: such a group has moved
-already.
+An offset at the target never goes back: a group that was set back at the source misses there the part that it wanted to
+read again. That of a group with members there stays as it is: such a group has moved already.
 """
 
 from __future__ import annotations
