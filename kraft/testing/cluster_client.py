@@ -15,6 +15,7 @@ from kraft.client.consumer import ConsumedRecord, Consumer
 from kraft.client.producer import open_producer
 from kraft.common.ids import TopicPartition
 from kraft.testing.records import Record, Stored, as_bytes, as_property, as_setting
+from kraft.world.ports import Login, Tls
 from kraft.world.real import RealWorld
 
 CONNECT_SECONDS = 2.0
@@ -26,13 +27,17 @@ POLL_SECONDS = 0.2
 class ClusterClient:
     """An ordinary client: what it asks goes through sockets, and over cuts between clients and nodes."""
 
-    def __init__(self, addresses: Callable[[], Sequence[tuple[str, int]]]) -> None:
-        """`addresses` tells where to ask now, the best first."""
+    def __init__(
+        self, addresses: Callable[[], Sequence[tuple[str, int]]], *, tls: Tls | None, login: Login | None
+    ) -> None:
+        """`addresses` tells where to ask now, the best first; `tls` and `login`, how."""
         self._addresses = addresses
+        self._tls = tls
+        self._login = login
 
     def connect(self) -> AbstractAsyncContextManager[Cluster]:
         return Cluster(
-            RealWorld(log_sink=lambda event: None),
+            RealWorld(log_sink=lambda event: None, tls=self._tls, login=self._login),
             self._addresses(),
             client_id="kraft-testing",
             connect_seconds=CONNECT_SECONDS,

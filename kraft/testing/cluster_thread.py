@@ -8,10 +8,11 @@ from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 import trio
 
+from kraft.testing.cluster_security import Security
 from kraft.testing.faults.switchboard import Party
 from kraft.testing.local_cluster import LocalCluster
 from kraft.testing.records import Record, Stored
@@ -33,9 +34,14 @@ class ClusterThread:
         settings: Mapping[str, object] | None = None,
         *,
         admin: bool = False,
+        security: Security = "plain",
+        users: Iterable[str] | None = None,
+        authorizer: bool = False,
     ) -> None:
         """Arguments as for `LocalCluster`."""
-        self._cluster = LocalCluster(nodes, directory, settings, admin=admin)
+        self._cluster = LocalCluster(
+            nodes, directory, settings, admin=admin, security=security, users=users, authorizer=authorizer
+        )
         self._serving: Future[trio.lowlevel.TrioToken] = Future()
         self._ended: Future[None] = Future()
         self._leave = trio.Event()
@@ -59,6 +65,23 @@ class ClusterThread:
         """Of the HTTP admin of the first node that runs. Raises RuntimeError where no node has one."""
         self._token()
         return self._cluster.admin_url
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """Who has a certificate or a password, the admin first; nobody where the cluster is plain."""
+        return self._cluster.users
+
+    @overload
+    def client_settings(
+        self, client: Literal["java", "librdkafka", "spark"], user: str | None = None
+    ) -> dict[str, str]: ...
+    @overload
+    def client_settings(self, client: Literal["aiokafka"], user: str | None = None) -> dict[str, Any]: ...
+    def client_settings(self, client: Any, user: str | None = None) -> dict[str, Any]:
+        """What a client needs to get in as `user`, by the client's own names, `bootstrap.servers` among it."""
+        self._token()
+        settings: dict[str, Any] = self._cluster.client_settings(client, user)
+        return settings
 
     @property
     def node_ids(self) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import trio
 
@@ -27,6 +27,7 @@ from kraft.common.config.node_loader import load_node_config
 from kraft.server.node import Node, run_node
 from kraft.testing.admin_server import AdminServer
 from kraft.testing.cluster_client import ClusterClient
+from kraft.testing.cluster_security import Client, ClusterSecurity, Security
 from kraft.testing.cluster_view import ClusterView
 from kraft.testing.faults.switchboard import CLIENTS, Party, Switchboard
 from kraft.testing.faults.world import FaultyWorld
@@ -67,11 +68,16 @@ class LocalCluster:
         settings: Mapping[str, object] | None = None,
         *,
         admin: bool = False,
+        security: Security = "plain",
+        users: Iterable[str] | None = None,
+        authorizer: bool = False,
     ) -> None:
         """`nodes` voters, each broker and controller, with ids from 1. Data lies in `directory`/ID (None: a
         temporary one, removed at the end).
 
-        `settings` are Kafka properties for every node. With `admin` each serves its HTTP admin.
+        `settings` are Kafka properties for every node. With `admin` each serves its HTTP admin. `security` is of all
+        listeners; `users` (none given: alice) have certificates or passwords beside the admin, and need access control
+        entries where there is an `authorizer`. Raises ValueError for what does not fit, MissingPackage.
         """
         if nodes < 1:
             raise ValueError(f"a cluster has at least one node, not {nodes}")
@@ -87,7 +93,8 @@ class LocalCluster:
         self._failures: dict[int, str] = {}
         """Why nodes ended whose disks were broken."""
         self._board = Switchboard()
-        self._client = ClusterClient(self._addresses)
+        self._security = ClusterSecurity(security, users, authorizer=authorizer)
+        self._client = ClusterClient(self._addresses, tls=self._security.tls, login=self._security.login)
         self._view = ClusterView(self._serving_nodes)
         self._nursery: trio.Nursery | None = None
         self._stack = AsyncExitStack()
@@ -113,6 +120,26 @@ class LocalCluster:
             "no node runs" if self._has_admin else "this cluster has no HTTP admin: start it with admin=True"
         )
 
+    @property
+    def users(self) -> tuple[str, ...]:
+        """Who has a certificate or a password, the admin first; nobody where the cluster is plain."""
+        return self._security.users
+
+    @overload
+    def client_settings(
+        self, client: Literal["java", "librdkafka", "spark"], user: str | None = None
+    ) -> dict[str, str]: ...
+    @overload
+    def client_settings(self, client: Literal["aiokafka"], user: str | None = None) -> dict[str, Any]: ...
+    def client_settings(self, client: Client, user: str | None = None) -> dict[str, Any]:
+        """What a client needs to get in as `user`, `bootstrap.servers` among it: properties of Java's clients or of
+        librdkafka's, arguments of aiokafka's, or options of Spark's (`kafka.` before each).
+
+        Without a user: over TLS, who shows no certificate. Raises LookupError for a user that there is not, ValueError
+        for another client, and for nobody where there are logins.
+        """
+        return self._security.client_settings(client, self.bootstrap, user)
+
     def node(self, node_id: int) -> Node:
         """The serving node. Raises LookupError when it is not serving."""
         life = self._lives.get(node_id)
@@ -124,7 +151,7 @@ class LocalCluster:
         async with AsyncExitStack() as stack:
             if self._directory is None:
                 self._directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kraft-cluster-"))
-            self._configs = configurations(self.node_ids, Path(self._directory), self._settings)
+            self._configs = configurations(self.node_ids, Path(self._directory), self._settings, self._security)
             self._nursery = await stack.enter_async_context(trio.open_nursery())
             await self.start(*self.node_ids)
             self._stack = stack.pop_all()
@@ -417,9 +444,12 @@ def _innermost(problem: BaseException) -> str:
     return str(problem) or repr(problem)
 
 
-def configurations(nodes: Iterable[int], directory: Path, settings: Mapping[str, str]) -> dict[int, NodeConfig]:
-    """One configuration a node: static voters on free ports of the loopback. Raises ConfigurationError when
-    `settings` do not fit."""
+def configurations(
+    nodes: Iterable[int], directory: Path, settings: Mapping[str, str], security: ClusterSecurity
+) -> dict[int, NodeConfig]:
+    """One configuration a node: static voters on free ports of the loopback. Keys lie in `directory`/keys. Raises
+    ConfigurationError when `settings` do not fit, OSError."""
+    security.place(directory / "keys")
     nodes = tuple(nodes)
     ports = iter(free_ports(2 * len(nodes)))
     addresses = {node: (next(ports), next(ports)) for node in nodes}
@@ -432,7 +462,7 @@ def configurations(nodes: Iterable[int], directory: Path, settings: Mapping[str,
                     "node.id": str(node),
                     "log.dirs": str(directory / str(node)),
                     "controller.quorum.voters": voters,
-                    "listeners": f"PLAINTEXT://{HOST}:{broker},CONTROLLER://{HOST}:{controller}",
+                    **security.listeners(broker, controller),
                     "kraft.format": "true",
                     "kraft.cluster.id": "bG9jYWwta3JhZnQtdGVzdA",
                     "group.initial.rebalance.delay.ms": "0",

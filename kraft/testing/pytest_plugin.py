@@ -3,7 +3,7 @@ left behind it, and the same for a module and a session."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,6 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kraft.testing.cluster_security import Security
     from kraft.testing.cluster_thread import ClusterThread
 
 
@@ -19,10 +20,19 @@ class StartCluster(Protocol):
     """What the fixtures are: `cluster = kraft_cluster(nodes=3, min_insync_replicas=2)`, then `cluster.bootstrap`."""
 
     def __call__(
-        self, nodes: int = 3, *, admin: bool = False, settings: Mapping[str, object] | None = None, **more: object
+        self,
+        nodes: int = 3,
+        *,
+        admin: bool = False,
+        security: Security = "plain",
+        users: Iterable[str] | None = None,
+        authorizer: bool = False,
+        settings: Mapping[str, object] | None = None,
+        **more: object,
     ) -> ClusterThread:
         """A cluster that serves. `settings` and `more` are Kafka properties of every node, perhaps with underscores
-        for dots; `admin`: each serves its HTTP admin."""
+        for dots; `admin`: each serves its HTTP admin. `security`: by what all listeners are secured; `users` get in
+        beside the admin, and with an `authorizer` need access control entries."""
 
 
 @contextmanager
@@ -33,11 +43,21 @@ def _starter(directory: Path) -> Iterator[StartCluster]:
         started: list[ClusterThread] = []
 
         def start(
-            nodes: int = 3, *, admin: bool = False, settings: Mapping[str, object] | None = None, **more: object
+            nodes: int = 3,
+            *,
+            admin: bool = False,
+            security: Security = "plain",
+            users: Iterable[str] | None = None,
+            authorizer: bool = False,
+            settings: Mapping[str, object] | None = None,
+            **more: object,
         ) -> ClusterThread:
             place = directory / f"kraft-cluster-{len(started)}"
-            cluster = clusters.enter_context(ClusterThread(nodes, place, {**(settings or {}), **more}, admin=admin))
-            started.append(cluster)
+            together = {**(settings or {}), **more}
+            cluster = ClusterThread(
+                nodes, place, together, admin=admin, security=security, users=users, authorizer=authorizer
+            )
+            started.append(clusters.enter_context(cluster))
             return cluster
 
         yield start

@@ -16,16 +16,29 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from aiokafka import AIOKafkaConsumer
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
+from jepsen.java.kafka import tool
 from kraft.client.connection import connect
 from kraft.client.errors import DeadlinePassed
 from kraft.common.errors import ApiError
 from kraft.protocol.messages.metadata_request import MetadataRequest
+from kraft.testing.cluster_security import Security
 from kraft.testing.cluster_thread import ClusterThread
 from kraft.testing.faults.switchboard import CLIENTS, Party
 from kraft.testing.local_cluster import LocalCluster
 from kraft.testing.pytest_plugin import StartCluster
 from kraft.world.real import RealWorld
+from tests.capabilities import require_capability
 
 QUICK = {"broker_session_timeout_ms": 2000, "broker_heartbeat_interval_ms": 200}
 TOPIC = "orders"
@@ -243,6 +256,90 @@ def test_a_node_whose_disk_fails_ends_and_is_started_again(cluster: ClusterThrea
     cluster.start(failed)
     cluster.produce(topic, "with it")
     assert texts(cluster, topic) == ["without it", "with it"]
+
+
+# Security
+
+
+SECURED: tuple[Security, ...] = ("tls", "sasl_plaintext", "sasl_ssl")
+
+
+@pytest.mark.parametrize("security", SECURED)
+def test_clients_of_each_kind_get_in_and_faults_work(kraft_cluster: StartCluster, security: Security) -> None:
+    cluster = kraft_cluster(3, security=security, settings=QUICK)
+    cluster.create_topic(TOPIC, min_insync_replicas=2)
+    assert send(cluster.client_settings("librdkafka", "alice"), "librdkafka") is None
+    cut = cluster.leader(TOPIC)
+    cluster.partition([cut], [*(node for node in cluster.node_ids if node != cut), CLIENTS])
+    cluster.produce(TOPIC, "during")
+    cluster.heal()
+    cluster.kill(cut)
+    cluster.start(cut)
+
+    async def read() -> list[bytes | None]:
+        async with AIOKafkaConsumer(
+            TOPIC, auto_offset_reset="earliest", **cluster.client_settings("aiokafka", "alice")
+        ) as consumer:
+            return [(await asyncio.wait_for(consumer.getone(), 30)).value for _ in range(2)]
+
+    assert asyncio.run(read()) == [b"librdkafka", b"during"]
+
+
+@pytest.mark.java
+def test_javas_tools_get_in(kraft_cluster: StartCluster, tmp_path: Path) -> None:
+    require_capability("java17")
+    for security in SECURED:
+        cluster = kraft_cluster(1, security=security)
+        settings = cluster.client_settings("java", "alice")
+        (tmp_path / "client").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        at = ("--bootstrap-server", cluster.bootstrap, "--command-config", str(tmp_path / "client"))
+        assert "Created topic java." in tool("topics", *at, "--create", "--topic", "java").stdout
+
+
+@pytest.mark.parametrize("security", SECURED)
+def test_with_an_authorizer_a_user_needs_an_entry(kraft_cluster: StartCluster, security: Security) -> None:
+    cluster = kraft_cluster(1, security=security, users=["alice", "bob"], authorizer=True)
+    assert cluster.users == ("admin", "alice", "bob")
+    cluster.create_topic(TOPIC)
+    alice, bob = (cluster.client_settings("librdkafka", user) for user in ("alice", "bob"))
+    admin = AdminClient(cluster.client_settings("librdkafka", "admin"))
+    writes = AclBinding(
+        ResourceType.TOPIC,
+        TOPIC,
+        ResourcePatternType.LITERAL,
+        "User:alice",
+        "*",
+        AclOperation.WRITE,
+        AclPermissionType.ALLOW,
+    )
+    for future in admin.create_acls([writes]).values():
+        future.result(30)
+    assert send(alice, "by alice") is None
+    assert send(bob, "by bob") == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert texts(cluster, TOPIC) == ["by alice"]
+
+
+def test_who_is_not_known_does_not_get_in(kraft_cluster: StartCluster) -> None:
+    cluster = kraft_cluster(1, security="sasl_ssl")
+    alice = cluster.client_settings("librdkafka", "alice")
+    for settings in (
+        {**alice, "sasl.password": "guess"},
+        {**alice, "security.protocol": "SSL"},
+        {**alice, "security.protocol": "SASL_PLAINTEXT"},
+    ):
+        with pytest.raises(KafkaException):
+            AdminClient({**settings, "log_level": 0}).list_topics(timeout=1)
+    with pytest.raises(LookupError, match="there is no user bob; there are admin, alice"):
+        cluster.client_settings("java", "bob")
+
+
+def send(settings: dict[str, str], value: str) -> int | None:
+    """The code of the error, if there is one."""
+    outcomes: list[int | None] = []
+    producer = Producer({**settings, "log_level": 0})
+    producer.produce(TOPIC, value, on_delivery=lambda error, message: outcomes.append(error and error.code()))
+    assert producer.flush(30) == 0
+    return outcomes[0]
 
 
 # The HTTP admin

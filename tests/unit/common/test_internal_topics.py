@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraft.common.config.internal_topics import internal_topic_settings
+from kraft.testing.cluster_security import ClusterSecurity
 from kraft.testing.local_cluster import configurations
 
 
@@ -24,6 +25,6 @@ def test_all_internal_topics_follow_one_rule(brokers: int, replicas: int, in_syn
 
 
 def test_a_cluster_of_two_in_a_test_can_make_its_internal_topics(tmp_path) -> None:
-    for config in configurations((1, 2), tmp_path, {}).values():
+    for config in configurations((1, 2), tmp_path, {}, ClusterSecurity(authorizer=False)).values():
         assert config.integer("transaction.state.log.replication.factor") == 2
         assert config.integer("transaction.state.log.min.isr") == 1
