@@ -15,7 +15,7 @@ KIND ?= cluster
 MINUTES ?= 5
 TARGET ?= kraft
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift clean
+.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift pythons clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -99,6 +99,9 @@ record-vectors: check-maven setup ## Record Apache Kafka's answers afresh under 
 
 constraints: setup ## Write the versions that are installed now to tests/constraints.txt, which make and CI install
 	@$(PY) -m pip freeze --exclude-editable --disable-pip-version-check > $(CONSTRAINTS)
+
+pythons: packages ## Run the unit tests under every Python from 3.11 on that this machine has
+	@bash tests/pythons.sh
 
 drift: check-python ## Install the newest versions that pyproject.toml allows, say which differ, and run lint and unit tests with them
 	@$(PYTHON3) -m venv --clear $(DRIFT)

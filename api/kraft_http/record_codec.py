@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from kraft.protocol.records.record import HEADER_KEY_ERRORS, Record
 from kraft_http.errors import ApiProblem
@@ -28,6 +28,10 @@ _TIMESTAMP_MS_MAX = 253_402_300_799_999
 """The last millisecond that RFC 3339 can write."""
 
 
+NESTED_MAX: Final = 100
+"""Levels of lists and objects within one another. What serialises answers goes to 255."""
+
+
 def encode_data(data: RecordData | None) -> bytes | None:
     """The bytes to store. Raises ApiProblem."""
     if data is None or (data.data is None and data.type is not DataType.JSON):
@@ -42,12 +46,29 @@ def encode_data(data: RecordData | None) -> bytes | None:
 
 
 def _as_text(value: Any) -> str:
+    if is_nested_too_deeply(value):
+        raise ApiProblem(400, f"The data is nested too deeply: more than {NESTED_MAX} levels.")
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError as problem:
         raise ApiProblem(400, "The data holds NaN or an infinite number, which are not JSON.") from problem
-    except RecursionError as problem:
-        raise ApiProblem(400, "The data is nested too deeply.") from problem
+
+
+def is_nested_too_deeply(value: Any) -> bool:
+    """Whether a JSON document has more than NESTED_MAX levels. The interpreter's own bound differs from one release to
+    the next."""
+    level = [value]
+    for _ in range(NESTED_MAX):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _utf8(text: str) -> bytes:
@@ -146,6 +167,8 @@ def _as_json(data: bytes) -> tuple[bool, Any]:
     """Whether the bytes are a JSON document that can be written again without a loss."""
     try:
         value = json.loads(data, parse_constant=_refuse_constant, parse_float=_exact, object_pairs_hook=_distinct)
+        if is_nested_too_deeply(value):
+            return False, None
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return False, None

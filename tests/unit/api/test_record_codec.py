@@ -7,13 +7,14 @@ import functools
 import json
 import warnings
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kraft_http.errors import ApiProblem
 from kraft_http.models.records import DataType, ProduceRecord, RecordData, RecordHeader
-from kraft_http.record_codec import encode_data, format_timestamp, show_data, show_record, to_record
+from kraft_http.record_codec import NESTED_MAX, encode_data, format_timestamp, show_data, show_record, to_record
 
 from kraft.client.partitioner import murmur2, partition_for_key
 from kraft.protocol.records.record import Record
@@ -71,6 +72,22 @@ def test_a_record_is_made_of_its_parts() -> None:
 def test_data_that_has_no_bytes_is_refused(data: RecordData, complaint: str) -> None:
     with pytest.raises(ApiProblem, match=complaint):
         encode_data(data)
+
+
+def nested(levels: int) -> Any:
+    return functools.reduce(lambda inner, level: {"a": inner} if level % 2 else [inner], range(levels), 0)
+
+
+def test_documents_nest_as_deeply_as_answers_can_show() -> None:
+    for levels, is_json in ((NESTED_MAX, True), (NESTED_MAX + 1, False), (900, False)):
+        stored = json.dumps(nested(levels), separators=(",", ":")).encode()
+        shown = show_record(Record(0, 0, None, stored, ()), 0, None, None)
+        assert json.loads(shown.model_dump_json())["value"]["type"] == ("JSON" if is_json else "STRING")
+        if is_json:
+            assert encode_data(RecordData(data=nested(levels))) == stored
+        else:
+            with pytest.raises(ApiProblem, match="nested too deeply"):
+                encode_data(RecordData(data=nested(levels)))
 
 
 @pytest.mark.parametrize("name", ["\udcff", "caf\udce9"])
