@@ -88,8 +88,8 @@ simulate: check-machine setup ## Run whole clusters in the simulated world: make
 jepsen: check-machine setup ## Tear five real nodes apart for MINUTES=n and judge what their clients saw, as root (TARGET=kafka: Apache Kafka instead)
 	@$(PY) -m jepsen run --target $(TARGET) --plan swarm --seconds 60 --minutes $(MINUTES)
 
-mutants: check-machine setup ## Prove that the simulation bites: each defect of tests/mutants is reached and caught
-	@$(PY) -m tests.mutants.hunt
+mutants: check-machine setup ## Prove that the simulation bites: each defect of tests/mutants is reached and caught (ONLY="name ...": those)
+	@$(PY) -m tests.mutants.hunt$(if $(ONLY), --only $(ONLY))
 
 spark-harness: check-maven setup ## Spark over three nodes while all of it is killed, and everything counted: make spark-harness ROUNDS=20
 	@$(PY) -m jepsen.spark --rounds $(ROUNDS)

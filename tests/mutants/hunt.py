@@ -13,7 +13,8 @@ and again (tests/properties/restarted_log.py), one of a coordinator's load on lo
 (tests/properties/coordinator_load.py), one of its batches on logs that end anywhere
 (tests/properties/whole_operations.py), one of what the controller does about lost logs on clusters whose power fails
 (jepsen/simulation/power.py), one of a consumer group on lives of groups whose members change the protocol
-(tests/properties/migrating_group.py); on clusters if those do not show it. A mutant that is
+(tests/properties/migrating_group.py); on clusters if those do not show it. A defect of what no simulation does,
+such as a login, is tried on the one test that the second line of its patch names. A mutant that is
 not caught is a failure, and the checker or the workload has to improve; one whose line never runs says nothing of the
 checker, and is told as an error of the workload; one whose patch no longer applies is an error, too.
 
@@ -67,17 +68,22 @@ OWN_SEEDS_MAX: Final = 400
 OWN_SEEDS_AT_ONCE: Final = 50
 SLOW: Final = {POWER: (20, 2)}
 """Where a seed takes seconds: how many, and how many at once."""
+TEST: Final = "Caught by: "
+"""How the line of a patch begins that names a test."""
+TEST_SECONDS_MAX: Final = 300
 MARKER: Final = "kraft_mutant_reached"
 MARKER_MODULE: Final = 'from pathlib import Path\n\nPath(__file__).with_suffix(".ran").touch()\n'
 
 
 class Mutant(NamedTuple):
-    """A patch: what it changes, and what the defect is."""
+    """A patch: what it changes, and what the defect is. `test` is the one that catches it, empty where simulations
+    do."""
 
     name: str
     why: str
     path: str
     patch: Path
+    test: str
 
 
 class Verdict(NamedTuple):
@@ -104,7 +110,8 @@ def _read(patch: Path) -> Mutant:
     hunks = [index for index, line in enumerate(lines) if line.startswith("@@")]
     if len(hunks) != 1:
         raise ValueError(f"{patch.name}: a mutant is one place, not {len(hunks)}")
-    return Mutant(patch.stem, lines[0], path, patch)
+    test = next((line.removeprefix(TEST) for line in lines if line.startswith(TEST)), "")
+    return Mutant(patch.stem, lines[0], path, patch, test)
 
 
 def changed_line(before: str, after: str) -> int:
@@ -157,7 +164,7 @@ class _Marker(ast.NodeTransformer):
             block = getattr(node, name, None)
             if (
                 isinstance(block, list)
-                and isinstance(node, ast.stmt | ast.ExceptHandler)
+                and isinstance(node, ast.Module | ast.stmt | ast.ExceptHandler)
                 and not isinstance(node, ast.ClassDef)
             ):
                 self._mark(block)
@@ -183,6 +190,8 @@ class Hunter:
         with tempfile.TemporaryDirectory(prefix="kraft-mutant-") as name:
             where = Path(name)
             make_tree(mutant, where)
+            if mutant.test:
+                return self._hunt_by_test(mutant, where)
             tried, finding = 0, ""
             for part, module in OWN_SIMULATIONS.items():
                 if mutant.path.startswith(part):
@@ -192,6 +201,12 @@ class Hunter:
                 more, finding = self._run(where, CLUSTER, self._seeds, SEEDS_AT_ONCE)
                 tried += more
             return Verdict(mutant, (where / f"{MARKER}.ran").exists(), tried, finding)
+
+    def _hunt_by_test(self, mutant: Mutant, where: Path) -> Verdict:
+        finding = shown_by_test(mutant.test, where)
+        if finding and shown_by_test(mutant.test, self._baseline):
+            finding = ""
+        return Verdict(mutant, (where / f"{MARKER}.ran").exists(), 1, finding)
 
     def _run(self, where: Path, kind: str, seeds: Sequence[int], at_once: int) -> tuple[int, str]:
         """How many seeds it took, and what the last of them showed."""
@@ -212,6 +227,26 @@ class Hunter:
     def _seeds_of(self, kind: str, seeds: Sequence[int], tree: Path) -> list[dict[str, Any]]:
         module = "" if kind in KINDS else kind
         return run_elsewhere(seeds, kind, tree=tree, stop=True, module=module)
+
+
+def shown_by_test(test: str, tree: Path) -> str:
+    """What a test says against the product in `tree`; empty where it passes. Raises RuntimeError where it does not
+    run, TimeoutExpired."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", f"-c{ROOT / 'pyproject.toml'}", "-pno:cacheprovider", "--tb=no", ROOT / test],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tree, tree / "api", ROOT, ROOT / "api")))},
+        capture_output=True,
+        text=True,
+        timeout=TEST_SECONDS_MAX,
+        check=False,
+    )
+    if done.returncode == 0:
+        return ""
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED ")]
+    if not failed:
+        raise RuntimeError(f"{test} does not run: {done.stdout}{done.stderr}")
+    return failed[0][failed[0].index("tests/") :]
 
 
 def verdicts(mutants: Sequence[Mutant], seeds: Sequence[int], jobs: int) -> Iterator[Verdict]:

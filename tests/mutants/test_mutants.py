@@ -82,6 +82,31 @@ def test_a_defect_of_a_part_is_shown_by_the_law_of_that_part(name: str, finding:
     assert verdict.finding.startswith(finding)
 
 
+def test_a_defect_that_no_simulation_reaches_is_shown_by_the_test_that_its_patch_names(tmp_path: Path) -> None:
+    require_capability("git")
+    (mutant,) = (each for each in MUTANTS if each.name == "scram-proof-unchecked")
+    make_tree(None, tmp_path)
+    verdict = Hunter([], tmp_path).hunt(mutant)
+    assert verdict.caught
+    assert verdict.finding.startswith(mutant.test)
+
+
+@pytest.mark.parametrize("mutant", [each for each in MUTANTS if each.test], ids=lambda mutant: mutant.name)
+def test_the_test_that_a_patch_names_is_there(mutant: Mutant) -> None:
+    path, _, name = mutant.test.partition("::")
+    assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_a_test_that_is_red_without_the_defect_catches_nothing(tmp_path: Path) -> None:
+    """Against a product whose proof is not checked, either."""
+    require_capability("git")
+    (mutant,) = (each for each in MUTANTS if each.name == "scram-proof-unchecked")
+    make_tree(mutant, tmp_path)
+    verdict = Hunter([], tmp_path).hunt(mutant)
+    assert verdict.reached
+    assert not verdict.caught
+
+
 def test_a_line_that_never_ran_is_an_error_of_the_workload() -> None:
     assert "error of the workload" in describe(Verdict(MUTANTS[0], reached=False, seeds=60, finding=""))
     assert "not caught with 60 seeds" in describe(Verdict(MUTANTS[0], reached=True, seeds=60, finding=""))

@@ -62,3 +62,17 @@ def test_a_muted_peer_that_stays_is_heard_again() -> None:
         assert await reply(stream) == b"e"
 
     scenario(play)
+
+
+def test_nothing_that_a_muted_peer_sends_is_begun_before_its_time() -> None:
+    async def play(run: Running) -> None:
+        stream, other = await run.connect(), await run.connect()
+        await stream.send_all([frame(b"m"), frame(b"e1")])
+        assert await reply(stream) == b"m"
+        for _ in range(3):
+            await stream.send_all([frame(b"e2")])
+            await other.send_all([frame(b"e")])
+            assert await reply(other) == b"e"
+        assert run.dispatcher.started == [b"m", b"e", b"e", b"e"]
+
+    scenario(play)

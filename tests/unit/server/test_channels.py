@@ -275,6 +275,7 @@ def test_what_a_client_asks_travels_with_its_name_and_version() -> None:
 
         async with controller(made, create) as there:
             peer = Peer("10.1.2.3", "PLAINTEXT", ("127.0.0.1", 9092))
+            peer.by_token = True
             context = RequestContext(peer, ApiKey.CREATE_TOPICS, 5, 77, "somebody", "User:alice")
             response = await made.channel.forward(CreateTopicsRequest(topics=[CreatableTopic(name="t")]), context)
             assert [topic.name for topic in response.topics] == ["t"]
@@ -285,5 +286,6 @@ def test_what_a_client_asks_travels_with_its_name_and_version() -> None:
                 "somebody",
                 5,
             )
+            assert seen.peer.by_token
 
     play(scene)
