@@ -10,6 +10,7 @@ import fastavro
 import pyarrow as pa
 from fastavro.read import SchemaResolutionError
 
+from kraft.spark.avro_bounds import AvroBounds
 from kraft.spark.avro_schema import AvroSchemas, arrow_types, only_fields, parsed
 from kraft.spark.json_decoder import Decoded
 
@@ -32,6 +33,12 @@ class AvroDecoder:
         self.reader = parsed(json.dumps(only_fields(whole, names))) if len(names) < len(whole["fields"]) else whole
         self.plain = whole if schemas.writers is None else None
         self.writers = {number: parsed(text) for number, text in (schemas.writers or {}).items()}
+        self.bounds = {
+            number: bounds
+            for number, writer in {None: self.plain, **self.writers}.items()
+            if writer is not None and (bounds := AvroBounds(writer, skips=writer != self.reader)).is_needed
+        }
+        """By the id of the schema, of those that need it."""
 
     def decode(self, texts: pa.Array) -> Decoded:
         """`texts` is binary. What is null stays null."""
@@ -49,19 +56,21 @@ class AvroDecoder:
 
     def record(self, text: bytes) -> dict[str, Any]:
         """Raises one of UNREADABLE."""
-        stream = io.BytesIO(text)
-        writer = self.plain
+        stream, number, writer = io.BytesIO(text), None, self.plain
         if writer is None:
-            writer = self.writer_of(text)
+            number = self.writer_of(text)
+            writer = self.writers[number]
             stream.seek(HEADER_SIZE)
+        if number in self.bounds:
+            self.bounds[number].check(text, stream.tell())
         found = fastavro.schemaless_reader(stream, writer, None if writer == self.reader else self.reader)
         if stream.tell() != len(text):
             raise ValueError(f"{len(text) - stream.tell()} bytes are left behind the record")
         assert isinstance(found, dict)
         return found
 
-    def writer_of(self, text: bytes) -> dict[str, Any]:
-        """The schema that the record names. Raises ValueError."""
+    def writer_of(self, text: bytes) -> int:
+        """The id of the schema that the record names. Raises ValueError."""
         if len(text) < HEADER_SIZE or text[0] != MAGIC:
             raise ValueError("it does not begin with a zero and the id of a schema, as a schema registry has it")
         number = int.from_bytes(text[1:HEADER_SIZE], "big")
@@ -70,7 +79,7 @@ class AvroDecoder:
             raise ValueError(
                 f"schema id {number} was none of the subject {self.subject} ({known}) when the query started"
             )
-        return self.writers[number]
+        return number
 
     def column(self, rows: list[dict[str, Any] | None], bad: dict[int, str]) -> pa.Array:
         """All at once; one by one where some value does not fit its type, such as a decimal of too many digits."""

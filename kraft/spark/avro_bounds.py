@@ -1,0 +1,147 @@
+"""What a record of Avro may claim, checked before fastavro reads it, where its schema allows a few bytes to claim much.
+
+fastavro believes an array's count. Items that take no bytes at all, or whose bytes it skips without looking, are
+counted to the end: 2**60 of them keep a task busy for years. And it reads a record that holds itself by calling
+itself, without a bound: a million levels take a byte each, and the stack. Other items are read as far as there are
+bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kraft.protocol.records.varint import read_varint
+
+LEVELS_MAX = 256
+"""Types within one another, in a record."""
+EMPTY_ITEMS_MAX = 10_000
+"""Items without bytes, in a record."""
+WIDTHS = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+VARINTS = ("int", "long", "enum")
+TEXTS = ("bytes", "string")
+RECORDS = ("record", "error")
+
+
+class AvroBounds:
+    """Of one schema, as fastavro has parsed it. `skips`: whether a part of the record is not shown, and so skipped."""
+
+    def __init__(self, schema: dict[str, Any], *, skips: bool) -> None:
+        self.schema = schema
+        self.named: dict[str, Any] = {}
+        self.is_recursive = False
+        kinds = list(self.kinds(schema, ()))
+        widths = [self.width(kind["items"]) for kind in kinds if kind_of(kind) == "array"]
+        self.is_needed = self.is_recursive or any(each == 0 or (skips and each is not None) for each in widths)
+        """Whether there are records of this schema that claim more than they have."""
+        self.empty_items = 0
+
+    def kinds(self, kind: Any, within: tuple[str, ...]) -> Iterator[Any]:
+        """All types of the schema. Notes those with names, and whether one holds itself."""
+        if isinstance(kind, str):
+            self.is_recursive |= kind in within
+        elif isinstance(kind, list):
+            for branch in kind:
+                yield from self.kinds(branch, within)
+        elif isinstance(kind["type"], (dict, list)):
+            yield from self.kinds(kind["type"], within)
+        else:
+            yield kind
+            if "name" in kind:
+                self.named[kind["name"]] = kind
+                within = (*within, kind["name"])
+            for part in parts_of(kind):
+                yield from self.kinds(part, within)
+
+    def width(self, kind: Any, within: tuple[str, ...] = ()) -> int | None:
+        """Bytes of each value, where all have as many and none of them is a varint. A record `within` itself has no
+        end, and no width."""
+        kind = self.resolved(kind)
+        name = kind_of(kind)
+        if name in WIDTHS:
+            return WIDTHS[name]
+        if name == "fixed":
+            return int(kind["size"])
+        if name not in RECORDS or kind["name"] in within:
+            return None
+        found = 0
+        for field in kind["fields"]:
+            width = self.width(field["type"], (*within, kind["name"]))
+            if width is None:
+                return None
+            found += width
+        return found
+
+    def resolved(self, kind: Any) -> Any:
+        """The type itself, where it is named or stands within another `type`."""
+        while isinstance(kind, dict) and isinstance(kind["type"], (dict, list)):
+            kind = kind["type"]
+        return self.named.get(kind, kind) if isinstance(kind, str) else kind
+
+    def check(self, record: bytes, position: int) -> None:
+        """Raises ValueError or IndexError for a record that claims more than it has, or than is read."""
+        self.empty_items = 0
+        self.skip(self.schema, record, position, 0)
+
+    def skip(self, kind: Any, record: bytes, position: int, level: int) -> int:
+        """The position behind a value."""
+        if level > LEVELS_MAX:
+            raise ValueError(f"more than {LEVELS_MAX} types within one another")
+        kind = self.resolved(kind)
+        name = kind_of(kind)
+        if name in VARINTS:
+            return read_varint(record, position)[1]
+        if name in TEXTS:
+            size, position = read_varint(record, position)
+            return behind(record, position, size)
+        if name == "union":
+            branch, position = read_varint(record, position)
+            if not 0 <= branch < len(kind):
+                raise ValueError(f"branch {branch} of a union of {len(kind)}")
+            return self.skip(kind[branch], record, position, level + 1)
+        if name in RECORDS:
+            for field in kind["fields"]:
+                position = self.skip(field["type"], record, position, level + 1)
+            return position
+        if name in ("array", "map"):
+            return self.skip_blocks(kind, record, position, level)
+        return behind(record, position, self.width(kind) or 0)
+
+    def skip_blocks(self, kind: Any, record: bytes, position: int, level: int) -> int:
+        """Each begins with the count of its items, or with the negated one and its size."""
+        key, items = ("string", kind["values"]) if kind_of(kind) == "map" else (None, kind["items"])
+        width = self.width(items) if key is None else None
+        while True:
+            count, position = read_varint(record, position)
+            if count == 0:
+                return position
+            if count < 0:
+                count, (_, position) = -count, read_varint(record, position)
+            if width is not None:
+                self.empty_items += count if width == 0 else 0
+                if self.empty_items > EMPTY_ITEMS_MAX:
+                    raise ValueError(f"more than {EMPTY_ITEMS_MAX} items that take no bytes")
+                position = behind(record, position, count * width)
+                continue
+            for _ in range(count):  # Each takes a byte: they end with the record.
+                if key is not None:
+                    position = self.skip(key, record, position, level + 1)
+                position = self.skip(items, record, position, level + 1)
+
+
+def kind_of(kind: Any) -> str:
+    if isinstance(kind, list):
+        return "union"
+    return str(kind if isinstance(kind, str) else kind["type"])
+
+
+def parts_of(kind: dict[str, Any]) -> list[Any]:
+    """The types that are directly within a record, an array or a map."""
+    fields = [field["type"] for field in kind.get("fields", ())]
+    return fields + [kind[name] for name in ("items", "values") if name in kind]
+
+
+def behind(record: bytes, position: int, size: int) -> int:
+    if not 0 <= size <= len(record) - position:
+        raise ValueError(f"{size} bytes are said to follow, and there are {len(record) - position}")
+    return position + size
