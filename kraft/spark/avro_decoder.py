@@ -33,9 +33,10 @@ class AvroDecoder:
         self.reader = parsed(json.dumps(only_fields(whole, names))) if len(names) < len(whole["fields"]) else whole
         self.plain = whole if schemas.writers is None else None
         self.writers = {number: parsed(text) for number, text in (schemas.writers or {}).items()}
+        by_id: list[tuple[int | None, Any]] = [(None, self.plain), *self.writers.items()]
         self.bounds = {
             number: bounds
-            for number, writer in {None: self.plain, **self.writers}.items()
+            for number, writer in by_id
             if writer is not None and (bounds := AvroBounds(writer, skips=writer != self.reader)).is_needed
         }
         """By the id of the schema, of those that need it."""
