@@ -103,8 +103,9 @@ def disagreement(draw: random.Random) -> str:
     authorizer.take_rules(rules)
     for _ in range(STEPS_A_SEED):
         if draw.random() < 0.5:
-            gone = [entry for entry in acls if draw.random() < 0.2]
-            acls = [entry for entry in acls if entry not in gone]
+            stays = [draw.random() >= 0.2 for _ in acls]  # Equal entries come and go one by one.
+            gone = [entry for entry, is_kept in zip(acls, stays, strict=True) if not is_kept]
+            acls = [entry for entry, is_kept in zip(acls, stays, strict=True) if is_kept]
             new = [random_entry(draw) for _ in range(draw.randrange(3))]
             rules = rules.changed(gone, new)
             acls += new

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 from tests.properties.access_decisions import disagreement
 
-SEEDS = 40
+SEEDS = 4000 if os.environ.get("KRAFT_SOAK") == "1" else 40
 
 
 def test_a_connections_access_follows_the_entries_and_the_login() -> None:

@@ -16,7 +16,8 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str) -> list[Property]:
-    """Every entry in order, duplicates included. Raises ValueError naming the line of a broken \\u escape."""
+    """Every entry in order, duplicates included. Raises ValueError naming the line of a broken \\u escape, or of half a
+    pair of them."""
     entries = []
     for line, logical in _logical_lines(text):
         split = _separator(logical)
@@ -84,4 +85,7 @@ def _unescape(text: str, line: int) -> str:
         else:
             out.append(_ESCAPES.get(following, following))
             position += 2
-    return "".join(out)
+    try:
+        return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16")  # Beyond U+FFFF Java escapes in pairs.
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"line {line}: half a pair of \\u escapes") from problem

@@ -350,6 +350,13 @@ def test_properties_are_read_as_java_reads_them() -> None:
         parse_properties("a=\\u00g1")
 
 
+def test_a_character_beyond_the_16_bits_of_an_escape_is_escaped_in_a_pair() -> None:
+    assert [each.value for each in parse_properties("a=\\uD83D\\uDE00\nb=\\ufeff\\u00e9")] == ["😀", "\ufeffé"]
+    for half in ("\\uD83D", "\\uDE00", "\\uDE00\\uD83D"):
+        with pytest.raises(ValueError, match="line 2: half a pair"):
+            parse_properties(f"a=b\nc={half}")
+
+
 def test_a_value_given_twice_in_a_file_is_told() -> None:
     config = load(files=["num.partitions=1\nnum.partitions=2"])
     assert (config.integer("num.partitions"), config.warnings) == (

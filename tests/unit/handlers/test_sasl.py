@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -38,6 +38,7 @@ from kraft.protocol.messages.produce_request import PartitionProduceData, Produc
 from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.security.sasl.authentication import SaslSettings
+from kraft.security.sasl.scram import Credential
 from kraft.world.real import RealWorld
 from tests.unit.coordinator.fakes import TrioClock
 
@@ -47,8 +48,15 @@ GOOD, BAD = b"\0alice\0a", b"\0alice\0b"
 class Door:
     """A gate before a dispatcher that serves Heartbeat, and one connection's side of it."""
 
-    def __init__(self, session_ms_max: int = 0, serves: Iterable[Handler] = ()) -> None:
-        world = RealWorld(log_sink=lambda event: None)
+    def __init__(
+        self,
+        session_ms_max: int = 0,
+        serves: Iterable[Handler] = (),
+        scram: Mapping[str, Credential] | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Users of `scram`, where it is given, log in by SCRAM-SHA-256, too. `seed` is of its nonces."""
+        world = RealWorld(log_sink=lambda event: None, seed=seed)
         world.clock = TrioClock()  # type: ignore[assignment]  # The mock clock's time.
         self.clock, self.seen = world.clock, list[str]()
         heartbeat = Handler(ApiKey.HEARTBEAT, between(0, 4), permission=ANYBODY)
@@ -62,9 +70,10 @@ class Door:
         inner = RequestDispatcher(
             Registry(BROKER, serves or [heartbeat, HANDSHAKE, AUTHENTICATE]), None, world.clock, log
         )
-        told = SaslSettings(mechanisms=("PLAIN",), plain_users={"alice": "a"}, session_ms_max=session_ms_max)
+        mechanisms = ("PLAIN",) if scram is None else ("PLAIN", "SCRAM-SHA-256")
+        told = SaslSettings(mechanisms=mechanisms, plain_users={"alice": "a"}, session_ms_max=session_ms_max)
         self.outcomes: list[LoginOutcome] = []
-        self.gate = SaslGate(told, lambda user, mechanism: None, inner, world, self.outcomes.append)
+        self.gate = SaslGate(told, lambda user, mechanism: (scram or {}).get(user), inner, world, self.outcomes.append)
         self.peer = Peer("127.0.0.1", "CLIENTS", ("127.0.0.1", 9092))
         self.peer.proven = False
 

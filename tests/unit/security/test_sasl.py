@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -17,6 +18,7 @@ from kraft.security.sasl.scram import Challenge, ScramClient, ScramServer
 from kraft.security.scram_credentials import MECHANISMS, ScramMechanism, keys_of, salted_password
 
 SHA_1 = ScramMechanism("SCRAM-SHA-1", 0, "sha1")
+SOAK = os.environ.get("KRAFT_SOAK") == "1"
 SHA_256 = MECHANISMS["SCRAM-SHA-256"]
 NAMES = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=12)
 
@@ -202,6 +204,28 @@ def test_what_is_no_login_module_is_refused_without_showing_it(text: str) -> Non
     with pytest.raises(ValueError, match=r"it |option ") as refused:
         parse_jaas(text)
     assert "secret" not in str(refused.value)
+
+
+KEYS = st.text(st.sampled_from("abcXYZ019_-.$"), min_size=1, max_size=12)
+VALUES = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+
+
+@settings(max_examples=1000 if SOAK else 100)
+@given(st.dictionaries(KEYS, VALUES, max_size=5), st.sampled_from("\"'"))
+def test_whatever_is_quoted_is_read_again(options: dict[str, str], quote: str) -> None:
+    """Backslashes and the quotation mark itself need a backslash, nothing else."""
+    quoted = {
+        key: quote + value.replace("\\", "\\\\").replace(quote, "\\" + quote) + quote for key, value in options.items()
+    }
+    text = " ".join(["x required", *(f"{key}={value}" for key, value in quoted.items())]) + ";"
+    assert parse_jaas(text) == ("x", options)
+
+
+@pytest.mark.parametrize("unit", ['"', "'", "\\", " ", "=", ";", "a", 'a="', 'a="b" ', '\\"', " \n"])
+def test_long_texts_are_read_or_refused_at_once(unit: str) -> None:
+    for text in (unit, "x required " + unit, 'x required a="' + unit):
+        with pytest.raises(ValueError, match=r"it |option "):
+            parse_jaas(text + unit * (200_000 // len(unit)))
 
 
 def _parse(text: str) -> object:
