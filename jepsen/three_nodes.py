@@ -117,6 +117,17 @@ class ThreeNodes(ProcessCluster):
         )
         return self.ask(node, request).topics[0].partitions[0]
 
+    def restart(self) -> None:
+        """Stop all nodes in order, start them again, and wait until all partitions have leaders."""
+        self.stop()
+        self.start()
+
+        def all_led() -> bool:
+            topics = AdminClient(self.servers()).list_topics(timeout=10).topics.values()
+            return bool(topics) and all(each.leader >= 0 for topic in topics for each in topic.partitions.values())
+
+        until(all_led, "partitions have no leaders after a restart")
+
     def until_in_sync(self, topic: str) -> None:
         """Every replica of every partition is in its in-sync set."""
 

@@ -1,5 +1,5 @@
-"""`python -m jepsen.spark --rounds 20`: rounds one after another over one cluster, then losses that are real; the
-last lines tell the counts.
+"""`python -m jepsen.spark --rounds 20`: rounds one after another over one cluster, then losses that are real, then
+queries whose sink writes once; the last lines tell the counts.
 
 Exit 0 ok, 1 violation, 2 invalid.
 """
@@ -15,12 +15,15 @@ from pathlib import Path
 
 from jepsen.spark.checks import Verdict
 from jepsen.spark.loss import RETENTION_CHECK_MS, LossRound
+from jepsen.spark.once_round import VARIANTS, OnceRound
 from jepsen.spark.round import FAULTS, Round
+from jepsen.spark.spark_cluster import SparkCluster
 from jepsen.three_nodes import ThreeNodes
 from kraft.testing.node_process import NodeFailed
 
 SOURCES = ("kraft", "kafka")
 OK, VIOLATION, INVALID = 0, 1, 2
+ONCE_ROWS, ONCE_PADDING = 30_000, 1000
 SETTINGS = ("--set", f"log.retention.check.interval.ms={RETENTION_CHECK_MS}")
 
 
@@ -35,6 +38,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--source", choices=(*SOURCES, "both"), default="both")
     parser.add_argument("--faults", default=",".join(FAULTS))
     parser.add_argument("--losses", type=int, default=1, help="rounds of losses that are real, after the others")
+    parser.add_argument(
+        "--once",
+        default=",".join(VARIANTS),
+        help="how queries whose sink writes once say what they do; a round for each, after the others",
+    )
     parser.add_argument(
         "--master", default="local[2,8]", help="Spark's master; the second number lets tasks be tried again"
     )
@@ -59,6 +67,12 @@ def rounds(options: argparse.Namespace, sources: Sequence[str], place: Path) -> 
             for source in sources:
                 loss = LossRound(cluster, place, number, source)
                 told.of(f"loss {number}", lambda loss=loss: [loss.run()], loss.bites)  # type: ignore[misc]
+        for variant in filter(None, options.once.split(",") if "kraft" in sources else ()):
+            with SparkCluster(place / f"spark-{variant}") as spark:
+                once = OnceRound(
+                    cluster.bootstrap, cluster.restart, spark, place, variant, ONCE_ROWS, ONCE_PADDING, replicas=3
+                )
+                told.of(f"once {variant}", once.run, once.bites)
     for source in sources:
         mine = [each for each in told.verdicts if each.source == source]
         print(

@@ -21,10 +21,12 @@ ANSWER_SECONDS_MAX = 240
 
 
 class SparkDriver:
-    """Runs `job.py` over one directory; started again it goes on from the checkpoints there."""
+    """Runs `job.py`, or another `program` beside it, over one directory; started again it goes on from the checkpoints
+    there."""
 
-    def __init__(self, directory: Path, spec: dict[str, Any]) -> None:
+    def __init__(self, directory: Path, spec: dict[str, Any], program: str = "job") -> None:
         self.directory = directory
+        self.program = program
         directory.mkdir(parents=True, exist_ok=True)
         self.spec = directory / "spec.json"
         self.spec.write_text(json.dumps({**spec, "directory": str(directory)}))
@@ -35,7 +37,7 @@ class SparkDriver:
     def start(self) -> None:
         with open(self.directory / f"driver-{self.starts}.log", "wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "jepsen.spark.job", str(self.spec)],
+                [sys.executable, "-m", f"jepsen.spark.{self.program}", str(self.spec)],
                 cwd=ROOT,
                 stdout=log,
                 stderr=log,
@@ -74,19 +76,7 @@ class SparkDriver:
 
     def family(self) -> list[int]:
         """The driver's descendants, parents first."""
-        if self.process is None:
-            return []
-        children: dict[int, list[int]] = {}
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = stat.read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-        found = [self.process.pid]
-        for pid in found:
-            found += children.get(pid, [])
-        return found
+        return [] if self.process is None else descendants(self.process.pid)
 
     def close(self) -> None:
         """Whatever happens, no process is left behind."""
@@ -162,6 +152,21 @@ class SparkQueries(SparkDriver):
         for pipe in (self.process.stdin, self.process.stdout) if self.process is not None else ():
             if pipe is not None:
                 pipe.close()
+
+
+def descendants(ancestor: int) -> list[int]:
+    """The process itself and all that come of it, parents first."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found = [ancestor]
+    for pid in found:
+        found += children.get(pid, [])
+    return found
 
 
 def command_of(pid: int) -> str:

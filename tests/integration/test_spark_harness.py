@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from jepsen.spark.loss import RETENTION_CHECK_MS, LossRound
+from jepsen.spark.once_round import OnceRound
 from jepsen.spark.round import FAULTS, Round
+from jepsen.spark.spark_cluster import SparkCluster
 from jepsen.three_nodes import ThreeNodes
 from tests.capabilities import require_capability
 
@@ -49,3 +51,13 @@ def test_spark_gets_every_record_once_while_all_is_killed(tmp_path: Path, source
         for verdict in Round(cluster, tmp_path, 1, [source], FAULTS, "local[2,8]").run():
             assert verdict.ok, verdict
             assert verdict.checked > 0
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_old_records_are_written_once_while_the_driver_is_killed_and_tasks_run_twice(tmp_path: Path) -> None:
+    with ThreeNodes(tmp_path / "nodes") as cluster, SparkCluster(tmp_path / "spark") as spark:
+        one = OnceRound(cluster.bootstrap, cluster.restart, spark, tmp_path, "foreach", 30_000, 1000, replicas=3)
+        for verdict in one.run():
+            assert verdict.ok, verdict
+            assert verdict.checked == 30_000
