@@ -47,6 +47,11 @@ class FileFormat(StrEnum):
     TEXT = "text"
 
 
+class ArchiveFormat(StrEnum):
+    DELTA = "delta"
+    PARQUET = "parquet"
+
+
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 Master = Annotated[
     str,
@@ -172,6 +177,9 @@ def ingest(
 def archive(
     names: Annotated[list[str], typer.Argument(metavar="[TOPIC]... DIRECTORY", show_default=False)],
     pattern: TopicsPattern = None,
+    archive_format: Annotated[
+        ArchiveFormat, typer.Option("--format", "-f", help="Plain Parquet files, or a Delta table.")
+    ] = ArchiveFormat.PARQUET,
     by_hour: Annotated[
         bool, typer.Option("--by-hour", help="Files go by the hour of their records, not the day alone.")
     ] = False,
@@ -189,8 +197,8 @@ def archive(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Write topics to partitioned Parquet files, each record once. Run it again to add what has come since; stopped
-    at any point, it goes on. Several topics have a directory each, topic=NAME."""
+    """Write topics to partitioned Parquet files or Delta tables, each record once. Run it again to add what has come
+    since; stopped at any point, it goes on. Several topics have a directory each, topic=NAME."""
     from kraft.spark.jobs.archive import Archive, archive_many
     from kraft.spark.jobs.archive import archive as job
     from kraft.spark.jobs.reading import Reading
@@ -213,6 +221,7 @@ def archive(
         at=at,
         records_per_batch=records,
         by_hour=by_hour,
+        format=archive_format.value,
         reading=reading,
     )
 

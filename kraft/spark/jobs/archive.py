@@ -1,4 +1,5 @@
-"""A topic into Parquet, once: each micro-batch has a directory of its own, which a replay writes anew.
+"""A topic into Parquet, once: each micro-batch has a directory of its own, which a replay writes anew. A Delta table
+instead of plain files: delta.py.
 
 Layout: `<directory>/batch=<number>/day=<UTC day of the timestamp>/partition=<partition>/*.parquet`, with the columns
 of the source; by hour, `hour=<0 to 23>` below the day. Several topics have `<directory>/topic=<name>` each, which is
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.access import Access
+from kraft.spark.jobs.delta import BatchCommits, is_table, require_library
 from kraft.spark.jobs.files import literal
 from kraft.spark.jobs.memory import NAME, Memory, check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHECKPOINT = "_checkpoint"
+DELTA = "delta"
 TOPIC = "topic="
 PARTITION = "partition="
 WHOLE = "_SUCCESS"
@@ -33,13 +36,15 @@ WHOLE = "_SUCCESS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """`records_per_batch` bounds a micro-batch, and so a file. `by_hour`: files go by their records' hour, too."""
+    """`records_per_batch` bounds a micro-batch, and so a file. `by_hour`: files go by their records' hour, too.
+    `format` is `parquet`, or `delta`: a Delta table."""
 
     topic: str
     directory: str
     at: Access
     records_per_batch: int = 1_000_000
     by_hour: bool = False
+    format: str = "parquet"
     reading: Reading = AS_IT_IS
 
 
@@ -67,21 +72,20 @@ def archive_many(session: SparkSession, selection: Selection, wanted: Archive, s
 
 def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
     """Raises JobNotFound, JobFailed."""
+    if wanted.format == DELTA:
+        require_library()
     found = require_topic(wanted.at, wanted.topic)
     place = Path(wanted.directory).absolute()
-    if any(place.glob(f"{TOPIC}*")):
+    if not is_archive(place) and any(place.glob(f"{TOPIC}*")):
         raise JobFailed(f"{place} holds archives of several topics: that of one is in {place}/{TOPIC}{wanted.topic}")
     memory = Memory(session, str(place / CHECKPOINT))
     with memory.alone(say):
         wanted = replace(wanted, reading=wanted.reading.settled(memory.recall(), is_begun=memory.is_begun()))
         starts = begun(wanted, found, place, memory)
         options = wanted.reading.stream_options(wanted.at, wanted.topic, wanted.records_per_batch, starts)
-        writer = (
-            session.readStream.format("kraft")
-            .options(**options)
-            .load()
-            .writeStream.foreachBatch(BatchFiles(place, wanted.by_hour))
-        )
+        by_hour = wanted.by_hour
+        sink = BatchCommits(place, memory, by_hour) if wanted.format == DELTA else BatchFiles(place, by_hour)
+        writer = session.readStream.format("kraft").options(**options).load().writeStream.foreachBatch(sink)
         progress = run_to_the_end(writer, memory.checkpoint, say)
     return {
         "job": "archive",
@@ -95,12 +99,15 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
 def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Starts | None:
     """Where the first run began, once it is known that this one goes on with it. Raises JobFailed."""
     by = "hour" if wanted.by_hour else "day"
-    known, wish = memory.recall(), {"job": "archive", "files by": by, **wanted.reading.remembered}
+    known, wish = (
+        memory.recall(),
+        {"job": "archive", "format": wanted.format, "files by": by, **wanted.reading.remembered},
+    )
     wish |= identity_of(wanted.topic, found)
     if known is not None:
         check_same(known, wish, str(place))
         return starts_of(known, found.partitions or 0)
-    if not memory.is_begun() and any(place.glob("batch=*")):
+    if not memory.is_begun() and (is_table(place) or any(place.glob("batch=*"))):
         raise JobFailed(
             f"{place} holds an archive whose {CHECKPOINT} is gone: what has been archived is not known; give "
             "another directory"

@@ -40,7 +40,7 @@ KEPT = (
 )
 """Settings that say into which tasks files are split, and how their rows are written as JSON."""
 
-MEANT = {"reads": ALL_RECORDS, "dead letter": "", "files by": "day"}
+MEANT = {"reads": ALL_RECORDS, "dead letter": "", "files by": "day", "format": "parquet"}
 """What a document means that says nothing of it, because an earlier version wrote it."""
 
 Document = dict[str, Any]

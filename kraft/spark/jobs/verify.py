@@ -6,7 +6,7 @@ retention or compaction is left out, and counted: alignment.py.
 
 Ranges of records are compared by their digests, and record by record only where these differ (digesting.py). Frames of
 records are compared (comparing.py) where compaction tells what belongs together, and where retention has deleted the
-beginning of a partition that does not agree.
+beginning of a partition that does not agree, and where the archive is a Delta table.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.alignment import by_partition, held, moved
 from kraft.spark.jobs.archive import is_archive, read_archive
 from kraft.spark.jobs.comparing import by_key, by_offset, by_place, firsts, found_at, placed, prints
+from kraft.spark.jobs.delta import is_table, read_table
 from kraft.spark.jobs.digesting import (
     Compare,
     Part,
@@ -75,9 +76,8 @@ def verify(session: SparkSession, wanted: Verify) -> dict[str, Any]:
 def with_archive(session: SparkSession, wanted: Verify, topic: LogSide, place: Path) -> dict[str, Any]:
     if not is_archive(place):
         raise JobNotFound(f"{wanted.archive} holds no archive (`kraft spark archive` makes one)")
-    tallies = (
-        archive_frames(session, wanted, topic, place) if topic.compacted else archived(session, wanted, topic, place)
-    )
+    as_frames = topic.compacted or is_table(place)
+    tallies = (archive_frames if as_frames else archived)(session, wanted, topic, place)
     return verdict(tallies, "partition and offset", aligned=False)
 
 
@@ -96,7 +96,8 @@ def archived(session: SparkSession, wanted: Verify, topic: LogSide, place: Path)
 
 def archive_frames(session: SparkSession, wanted: Verify, topic: LogSide, place: Path) -> list[Tally]:
     with spark_errors():
-        left, right = side(topic.rows(session), wanted), side(read_archive(session, place), wanted)
+        archive = read_table(session, place) if is_table(place) else read_archive(session, place)
+        left, right = side(topic.rows(session), wanted), side(archive, wanted)
         starts = session.createDataFrame(list(topic.starts.items()), "partition int, left_start long")
         return by_offset(left, right, starts, compacted=topic.compacted)
 

@@ -1,0 +1,148 @@
+"""An archive as a Delta table, by the library `deltalake`: each micro-batch is one commit.
+
+Spark's tasks write a micro-batch's files to `<directory>/batch=<number>`, where they count for no reader of the table.
+Then the driver commits all of them at once, with Delta's transaction (id of the query, number of the batch). A run that
+is cut off before the commit leaves files that the next run overwrites; behind it, the next run finds the number in the
+table and leaves the batch out. A second commit of one number is refused by the library, too.
+
+The columns are those of the source, and `day`, by hour also `hour`; the table is partitioned by topic and these.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kraft.spark.jobs.files import literal
+from kraft.spark.jobs.memory import Memory
+from kraft.spark.jobs.running import JobFailed
+from kraft.spark.rows import arrow_schema, spark_schema
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from deltalake.transaction import AddAction, RemoveAction
+    from pyspark.sql import DataFrame, SparkSession
+
+LOG = "_delta_log"
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""In the name of a directory, for null."""
+MICROS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+"""Spark's own default is a type that Parquet has deprecated."""
+
+
+def require_library() -> None:
+    """Raises JobFailed."""
+    try:
+        import deltalake  # noqa: F401
+    except ImportError as problem:
+        raise JobFailed("Delta tables need deltalake: pip install 'kraft-node[spark,delta]'") from problem
+
+
+def is_table(directory: Path) -> bool:
+    return (directory / LOG).is_dir()
+
+
+class BatchCommits:
+    """Commits a micro-batch to the table, which is made before the first; not again, if the table has its number."""
+
+    def __init__(self, place: Path, memory: Memory, by_hour: bool) -> None:
+        self.place, self.memory = place, memory
+        self.by = ["topic", "day", "hour"] if by_hour else ["topic", "day"]
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        query: str = json.loads(self.memory.text("metadata"))["id"]
+        table = table_at(self.place, self.by)
+        last = table.transaction_version(query)
+        if last is not None and last >= number:
+            return
+        if number != (0 if last is None else last + 1):
+            raise JobFailed(
+                f"{self.place} lacks micro-batches before {number} that were committed to it: its Delta log was "
+                "removed or set back. Give another directory"
+            )
+        directory = self.place / f"batch={number:08d}"
+        write_files(frame, directory, self.by)
+        commit(table, query, number, added(self.place, directory))
+
+
+def table_at(place: Path, by: list[str]) -> DeltaTable:
+    """The table, made if it is not there."""
+    from deltalake import DeltaTable, Schema
+
+    if not DeltaTable.is_deltatable(str(place)):
+        kinds = {"day": pa.date32(), "hour": pa.int32()}
+        fields = [*arrow_schema(include_headers=True), *[pa.field(each, kinds[each]) for each in by if each in kinds]]
+        DeltaTable.create(str(place), Schema.from_arrow(pa.schema(fields)), mode="ignore", partition_by=by)
+    return DeltaTable(str(place))
+
+
+def write_files(frame: DataFrame, directory: Path, by: list[str]) -> None:
+    """Parquet files of the rows. What a run before has left there is removed."""
+    from pyspark.sql import functions as f
+
+    frame.sparkSession.conf.set(*MICROS)
+    dated = frame.withColumn("day", f.to_date("timestamp"))
+    if "hour" in by:
+        dated = dated.withColumn("hour", f.hour("timestamp"))
+    writer = dated.write.mode("overwrite").option("partitionOverwriteMode", "static")
+    writer.partitionBy(*by).parquet(str(directory))
+
+
+def added(place: Path, directory: Path) -> list[AddAction | RemoveAction]:
+    """The files of a micro-batch, as the table's log tells of them."""
+    from deltalake.transaction import AddAction
+    from pyarrow import parquet
+
+    found: list[AddAction | RemoveAction] = []
+    for path in sorted(directory.glob("topic=*/day=*/**/*.parquet")):
+        parts = (part.split("=", 1) for part in path.relative_to(directory).parts[:-1])
+        seen = path.stat()
+        found.append(
+            AddAction(
+                path=str(path.relative_to(place)),
+                size=seen.st_size,
+                partition_values={name: None if value == NO_VALUE else value for name, value in parts},
+                modification_time=int(seen.st_mtime * 1000),
+                data_change=True,
+                stats=json.dumps({"numRecords": parquet.read_metadata(path).num_rows}),
+            )
+        )
+    return found
+
+
+def commit(table: DeltaTable, query: str, number: int, files: list[AddAction | RemoveAction]) -> None:
+    """All of them or none. Raises JobFailed, also if the table has got this number since it was opened."""
+    from deltalake import CommitProperties, Transaction
+    from deltalake.exceptions import DeltaError
+
+    try:
+        table.create_write_transaction(
+            files,
+            "append",
+            table.schema(),
+            table.metadata().partition_columns,
+            commit_properties=CommitProperties(app_transactions=[Transaction(query, number)]),
+        )
+    except DeltaError as problem:
+        raise JobFailed(f"micro-batch {number} was not committed to {table.table_uri}: {problem}") from problem
+
+
+def read_table(session: SparkSession, place: Path) -> DataFrame:
+    """The records of the table; its partition columns are left out. Raises JobFailed for a table whose files do not
+    say by themselves which records it has."""
+    from deltalake import DeltaTable
+
+    require_library()
+    table = DeltaTable(str(place))
+    features = table.protocol().reader_features
+    if features:
+        raise JobFailed(f"{place} was given features that are not read here: {', '.join(sorted(features))}")
+    paths = pa.table(table.get_add_actions()).column("path").to_pylist()
+    if not paths:
+        return session.createDataFrame([], spark_schema(include_headers=True))
+    return session.read.option("recursiveFileLookup", "true").parquet(
+        *[literal(place / each) for each in sorted(paths)]
+    )

@@ -1,0 +1,152 @@
+"""`kraft spark archive --format delta`, killed at every step: each record once for a reader of the table."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.integration.clusters import Cluster
+from tests.integration.outcomes import Kraft
+from tests.integration.spark_commands import kraft_in
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.java,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+BASE_MS = 1_700_000_000_000
+HOUR_MS = 3_600_000
+STEPS = (
+    ("write_files", "after", 1),
+    ("commit", "after", 1),
+)
+"""Function, when, and the call of it: what cuts one run after the other off. They leave one batch committed."""
+
+
+@pytest.fixture
+def kraft(
+    cluster: Cluster,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> Kraft:
+    return kraft_in(cluster, spark, monkeypatch, capfd, tmp_path)
+
+
+def produce(cluster: Cluster, topic: str, numbers: range) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    for number in numbers:
+        producer.produce(
+            topic,
+            b"%d" % number,
+            None if number % 3 == 0 else b"k",
+            number % 2,
+            timestamp=BASE_MS + number * HOUR_MS // 100,
+            headers=[("n", b"%d" % number)],
+        )
+    assert producer.flush(30) == 0
+
+
+def command(cluster: Cluster, directory: Path) -> list[str]:
+    return [
+        *("archive", "farm", str(directory), "--format", "delta", "--records-per-batch", "200"),
+        *("--bootstrap-server", cluster.bootstrap, "--master", "local[2]"),
+    ]
+
+
+def cut_off(step: tuple[str, str, int], arguments: list[str], home: Path) -> None:
+    """What it says goes to a file: Spark's workers outlive a group that is killed, and would hold a pipe open."""
+    planted = [sys.executable, "-m", "tests.integration.delta_cut_off", *map(str, step), *arguments]
+    said = home / "said"
+    with said.open("w") as file:
+        code = subprocess.run(planted, stdout=file, stderr=file, start_new_session=True, timeout=120).returncode
+    assert code == -signal.SIGKILL, (step, said.read_text())
+
+
+def killed(arguments: list[str]) -> None:
+    """The command, killed when it has told of a batch, while the next ones are written."""
+    whole = [sys.executable, "-m", "kraft.cli.admin.app", "spark", *arguments]
+    with subprocess.Popen(whole, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        told = next((line for line in process.stderr if line.startswith("batch ")), None)
+        os.killpg(process.pid, signal.SIGKILL)
+    assert told is not None, "it ended before it told of a batch"
+
+
+def rows_of(place: Path) -> list[dict[str, Any]]:
+    return DeltaTable(str(place)).to_pyarrow_table().to_pylist()
+
+
+def transactions(place: Path) -> list[int]:
+    """The numbers of the batches that the table's log tells of, in the order of commits."""
+    lines = [line for log in sorted(place.glob("_delta_log/*.json")) for line in log.read_text().splitlines()]
+    return [each["txn"]["version"] for each in map(json.loads, lines) if "txn" in each]
+
+
+@pytest.mark.timeout(400)
+def test_each_record_is_once_in_the_table_wherever_runs_are_killed(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
+    place = tmp_path / "of {a,b} [x]"
+    cluster.create("farm", 2)
+    produce(cluster, "farm", range(1000))
+    arguments = command(cluster, place)
+    for step in STEPS:
+        cut_off(step, arguments, tmp_path)
+    assert transactions(place) == [0]
+    killed(arguments)
+    rest = kraft(*arguments, "-o", "json")
+    assert rest.code == 0, rest.err
+
+    rows = rows_of(place)
+    assert sorted(int(each["value"]) for each in rows) == list(range(1000))
+    assert transactions(place) == list(range(5))
+    assert DeltaTable(str(place)).metadata().partition_columns == ["topic", "day"]
+    (one,) = [each for each in rows if each["value"] == b"999"]
+    assert (one["topic"], one["partition"], one["offset"], one["key"]) == ("farm", 1, 499, None)
+    assert one["headers"] == [{"key": "n", "value": b"999"}]
+    assert (int(one["timestamp"].timestamp() * 1000), one["day"]) == (
+        BASE_MS + 999 * HOUR_MS // 100,
+        one["timestamp"].date(),
+    )
+    same = kraft("verify", "farm", "--with-archive", str(place), "-o", "json")
+    assert (same.code, same.document["records"]) == (0, 1000), same
+
+
+def test_a_table_by_hour_goes_on_and_refuses_what_it_is_not(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+    place = tmp_path / "table"
+    cluster.create("farm", 2)
+    produce(cluster, "farm", range(500))
+    arguments = ("archive", "farm", str(place), "--format", "delta", "-o", "json")
+    assert kraft(*arguments, "--by-hour").document["records"] == 500
+    produce(cluster, "farm", range(500, 600))
+    assert kraft(*arguments, "--by-hour").document["records"] == 100
+    assert sorted(int(each["value"]) for each in rows_of(place)) == list(range(600))
+    parts = pa.table(DeltaTable(str(place)).get_add_actions(flatten=True))
+    assert len(set(parts.column("partition.hour").to_pylist())) > 5
+    assert sum(parts.column("num_records").to_pylist()) == 600
+
+    for words, wrong in (("files by hour", arguments), ("format delta", (*arguments[:3], "--by-hour"))):
+        found = kraft(*wrong)
+        assert (found.code, words in found.err) == (1, True), (wrong, found)
+    DeltaTable(str(place)).delete("offset = 7")
+    differs = kraft("verify", "farm", "--with-archive", str(place), "-o", "json")
+    assert (differs.code, differs.document["only_in_topic"]) == (1, 2), differs
+    produce(cluster, "farm", range(600, 605))
+    assert kraft(*arguments, "--by-hour").document["records"] == 5, "what a delete wrote is in its way"
+    (place / "_delta_log").rename(tmp_path / "gone")
+    produce(cluster, "farm", range(605, 610))
+    lost = kraft(*arguments, "--by-hour")
+    assert (lost.code, "lacks micro-batches" in lost.err) == (1, True), lost
