@@ -127,11 +127,11 @@ def test_each_record_is_once_in_the_table_wherever_runs_are_killed(
 
 def test_a_table_by_hour_goes_on_and_refuses_what_it_is_not(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
     place = tmp_path / "table"
-    cluster.create("farm", 2)
-    produce(cluster, "farm", range(500))
-    arguments = ("archive", "farm", str(place), "--format", "delta", "-o", "json")
+    cluster.create("farm-by-hour", 2)
+    produce(cluster, "farm-by-hour", range(500))
+    arguments = ("archive", "farm-by-hour", str(place), "--format", "delta", "-o", "json")
     assert kraft(*arguments, "--by-hour").document["records"] == 500
-    produce(cluster, "farm", range(500, 600))
+    produce(cluster, "farm-by-hour", range(500, 600))
     assert kraft(*arguments, "--by-hour").document["records"] == 100
     assert sorted(int(each["value"]) for each in rows_of(place)) == list(range(600))
     parts = pa.table(DeltaTable(str(place)).get_add_actions(flatten=True))
@@ -142,11 +142,11 @@ def test_a_table_by_hour_goes_on_and_refuses_what_it_is_not(cluster: Cluster, kr
         found = kraft(*wrong)
         assert (found.code, words in found.err) == (1, True), (wrong, found)
     DeltaTable(str(place)).delete("offset = 7")
-    differs = kraft("verify", "farm", "--with-archive", str(place), "-o", "json")
+    differs = kraft("verify", "farm-by-hour", "--with-archive", str(place), "-o", "json")
     assert (differs.code, differs.document["only_in_topic"]) == (1, 2), differs
-    produce(cluster, "farm", range(600, 605))
+    produce(cluster, "farm-by-hour", range(600, 605))
     assert kraft(*arguments, "--by-hour").document["records"] == 5, "what a delete wrote is in its way"
     (place / "_delta_log").rename(tmp_path / "gone")
-    produce(cluster, "farm", range(605, 610))
+    produce(cluster, "farm-by-hour", range(605, 610))
     lost = kraft(*arguments, "--by-hour")
     assert (lost.code, "lacks micro-batches" in lost.err) == (1, True), lost

@@ -288,6 +288,7 @@ def test_clients_of_each_kind_get_in_and_faults_work(kraft_cluster: StartCluster
 @pytest.mark.java
 def test_javas_tools_get_in(kraft_cluster: StartCluster, tmp_path: Path) -> None:
     require_capability("java17")
+    require_capability("mvn")
     for security in SECURED:
         cluster = kraft_cluster(1, security=security)
         settings = cluster.client_settings("java", "alice")

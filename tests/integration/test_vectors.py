@@ -26,8 +26,11 @@ NODES = 4
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """One run of everything, each module against one of some fresh nodes."""
 
+    # Here: pytest's first temporary directory is made twice where two threads ask for it at once.
+    places = [tmp_path_factory.mktemp("vectors") for _ in range(NODES)]
+
     def share(number: int) -> Report:
-        with our_node(tmp_path_factory.mktemp("vectors")) as target:
+        with our_node(places[number]) as target:
             if number > 0:  # The first module wants a node without coordinators; the others, one that has them.
                 target.wait_for_coordinators()
             return compare(target, list(MODULES.items())[number::NODES])

@@ -22,6 +22,7 @@ from tests.vectors.cases import (
     quotas,
     registration,
     sasl,
+    tokens,
     topics,
     transactions,
 )
@@ -44,6 +45,7 @@ MODULES: dict[str, tuple[Case, ...]] = {
     "quotas": quotas.CASES,
     "sasl": sasl.CASES,
     "acls": acls.CASES,
+    "tokens": tokens.CASES,
     "envelopes": envelopes.CASES,
     "registration": registration.CASES,
     "at_controller": at_controller.CASES,
