@@ -334,6 +334,63 @@ class Loop(Protocol):
         """Tell `watcher` of every long step while the body runs. Entered and left on the loop."""
 
 
+class ObjectError(Exception):
+    """An object store did not do what it was asked for."""
+
+
+class ObjectMissing(ObjectError):
+    """There is no such object."""
+
+
+class ObjectRefused(ObjectError):
+    """The store answered, and will not do it: a right is missing, a name cannot be. Asking again does not help."""
+
+
+class ObjectUnreachable(ObjectError):
+    """The store failed, or did not answer in time. What was wanted may have happened, and may happen yet."""
+
+
+class FilePart(NamedTuple):
+    """The first `size` bytes of a file."""
+
+    path: str
+    size: int
+
+
+class ObjectDigest(NamedTuple):
+    """What tells whether two contents are the same."""
+
+    size: int
+    crc32c: int
+
+
+class ObjectStore(Protocol):
+    """Objects under names like `a/b/c`, each whole or not there. Every call raises ObjectError. It takes the time limit
+    that the store was opened with at most; a large object that often for its parts, of a few megabytes each."""
+
+    async def put(self, name: str, content: Buffer | FilePart) -> ObjectDigest:
+        """Store an object, in the place of one that has its name. Tells what was sent. A file is read in a thread, a
+        part at a time; raises OSError where it cannot be read, or is shorter."""
+
+    async def digest(self, name: str) -> ObjectDigest:
+        """What lies there: the whole object is read back, a part at a time."""
+
+    async def get_range(self, name: str, offset: int, count: int) -> bytes:
+        """`count` bytes from `offset`; fewer only at the end of the object."""
+
+    async def list_names(self, prefix: str, after: str, count_max: int) -> list[str]:
+        """The first `count_max` names in the folder `prefix`, however deep, that come behind `after`; in order."""
+
+    async def delete(self, name: str) -> None:
+        """Has no effect where there is no such object."""
+
+
+class Objects(Protocol):
+    def open(self, uri: str, *, timeout_seconds: float) -> ObjectStore:
+        """The store at `uri`, whose path is in front of every name. Nobody is asked yet. Raises ValueError with a
+        sentence for a URI that cannot be used here."""
+
+
 class ProcessUsage(NamedTuple):
     """What this process has used and holds just now."""
 
@@ -370,6 +427,8 @@ class World(Protocol):
     @property
     def workers(self) -> Workers: ...
     @property
+    def objects(self) -> Objects: ...
+    @property
     def loop(self) -> Loop: ...
     @property
     def environment(self) -> Mapping[str, str]: ...
@@ -394,6 +453,7 @@ class SecuredWorld:
         "login",
         "loop",
         "network",
+        "objects",
         "process_id",
         "process_usage",
         "random",
@@ -411,6 +471,7 @@ class SecuredWorld:
         self.network = world.network
         self.threads = world.threads
         self.workers = world.workers
+        self.objects = world.objects
         self.loop = world.loop
         self.environment = world.environment
         self.process_id = world.process_id

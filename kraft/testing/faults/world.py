@@ -31,6 +31,7 @@ class FaultyWorld:
         self.login: Login | None = None
         self.threads = FaultyThreads(real.threads, board, node)
         self.workers = RealWorkers(lambda: files.lock_descriptors)
+        self.objects = real.objects
         self.loop = real.loop
         self.environment = real.environment
         self.process_id = real.process_id

@@ -21,6 +21,7 @@ from kraft.world.real.clock import RealClock
 from kraft.world.real.files import RealFileSystem
 from kraft.world.real.loop import RealLoop
 from kraft.world.real.network import RealNetwork
+from kraft.world.real.objects import RealObjects
 from kraft.world.real.process_usage import process_usage
 from kraft.world.real.workers import RealWorkers
 
@@ -46,6 +47,7 @@ class RealWorld:
         "login",
         "loop",
         "network",
+        "objects",
         "process_id",
         "random",
         "threads",
@@ -73,6 +75,7 @@ class RealWorld:
         self.login = login
         self.threads = RealThreads(threads)
         self.workers = RealWorkers(lambda: self.files.lock_descriptors)
+        self.objects = RealObjects()
         self.loop = RealLoop()
         self.environment: Mapping[str, str] = dict(os.environ)
         self.process_id = os.getpid()

@@ -26,6 +26,7 @@ from kraft.world.simulated.files import SimulatedFileSystem
 from kraft.world.simulated.internet import Host, Internet
 from kraft.world.simulated.network import SimulatedNetwork
 from kraft.world.simulated.node import Node
+from kraft.world.simulated.objects import ObjectServers, SimulatedObjects
 from kraft.world.simulated.scheduling import seeded_scheduling
 from kraft.world.simulated.threads import SimulatedThreads
 from kraft.world.simulated.time import TURN_SECONDS, VirtualTime
@@ -53,6 +54,7 @@ class SimulatedWorld:
         "loop",
         "network",
         "node",
+        "objects",
         "process_id",
         "random",
         "threads",
@@ -73,6 +75,7 @@ class SimulatedWorld:
         self.network = SimulatedNetwork(universe.internet, host, node)
         self.threads = SimulatedThreads(node, disk, random.Random(f"{life}/threads"))
         self.workers = SimulatedWorkers(self.files, self.threads, self.clock, random.Random(f"{life}/workers"))
+        self.objects = SimulatedObjects(universe.object_servers, node, self.files, self.threads, self.clock)
         self.loop = SimulatedLoop()
         self.environment = environment
         self.process_id = 1000 + node.incarnation
@@ -118,6 +121,7 @@ class Universe:
         self.time = VirtualTime(turn_seconds)
         self.trace = Trace(trace_path)
         self.internet = Internet(self.time, self.stream("network"))
+        self.object_servers = ObjectServers(self.time, self.stream("objects"))
         self.on_log: Callable[[str, Mapping[str, Any]], None] = lambda node, line: None
         """Hears what each node logs, as it does."""
         self._environment = dict(environment or {})

@@ -12,6 +12,7 @@ from kraft.world.ports import WorkFailed, World
 from tests.unit.world.files_contract import FilesContract
 from tests.unit.world.harness import Harness
 from tests.unit.world.network_contract import NetworkContract
+from tests.unit.world.objects_contract import ObjectsContract
 from tests.unit.world.works import fail, take_time, write_and_tell
 
 
@@ -174,7 +175,14 @@ class WorkersContract:
 
 
 class WorldContract(
-    FilesContract, NetworkContract, ClockContract, ThreadsContract, RandomnessContract, LoopContract, WorkersContract
+    FilesContract,
+    NetworkContract,
+    ClockContract,
+    ThreadsContract,
+    RandomnessContract,
+    LoopContract,
+    WorkersContract,
+    ObjectsContract,
 ):
     def test_environment_and_log_sink_are_there(self, harness: Harness) -> None:
         async def body(world: World) -> None:
