@@ -1,0 +1,216 @@
+"""What the records of `__remote_log_metadata` say of one partition.
+
+Every reader of the topic replays the same records in the same order and drops the same ones, so all brokers agree on
+what lies in the store. A record that may not follow is dropped, as Kafka does; the writer looks afterwards at what has
+come of its record.
+
+Kafka's cache knows one segment an offset, and forgets a segment that a longer one of a later leader replaced, also when
+the longer one is deleted. Here an offset is found as long as any finished segment has it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from kraft.common.ids import Uuid
+from kraft.protocol.messages.remote_log_segment_metadata_record import RemoteLogSegmentMetadataRecord
+from kraft.protocol.messages.remote_log_segment_metadata_update_record import RemoteLogSegmentMetadataUpdateRecord
+from kraft.protocol.messages.remote_partition_delete_metadata_record import RemotePartitionDeleteMetadataRecord
+from kraft.remote.metadata_serde import RemoteLogMetadataRecord
+from kraft.remote.segment_metadata import (
+    ABANDONED,
+    PARTITION_TRANSITIONS,
+    SEGMENT_TRANSITIONS,
+    EpochRange,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentState,
+    RemotePartitionDeleteState,
+    partition_delete_state,
+    segment_of,
+    segment_state,
+)
+
+DELETED_IDS_MAX: Final = 10_000
+"""So many of the segments deleted last are remembered, so that what a late request puts there after all is told from
+what nobody ever heard of."""
+
+
+class RemoteLogMetadataCache:
+    """One partition's segments in the remote tier. One task replays; between two awaits anybody may read."""
+
+    __slots__ = ("_deleted", "_epochs", "_highest", "_segments", "delete_state")
+
+    def __init__(self) -> None:
+        self._segments: dict[Uuid, RemoteLogSegmentMetadata] = {}
+        """Every segment that is not deleted, in the order in which their copies began."""
+        self._epochs: dict[int, EpochSegments] = {}
+        self._highest: dict[int, int] = {}
+        self._deleted: deque[Uuid] = deque(maxlen=DELETED_IDS_MAX)
+        self.delete_state: RemotePartitionDeleteState | None = None
+        """How far the deletion of the whole partition is; None where nobody wants it deleted."""
+
+    def replay(self, record: RemoteLogMetadataRecord) -> bool:
+        """Whether the record has had its effect; False where it was dropped, since it may not follow what is there.
+
+        Raises ProtocolError for one that cannot be true.
+        """
+        if isinstance(record, RemoteLogSegmentMetadataRecord):
+            return self._replay_segment(segment_of(record))
+        if isinstance(record, RemoteLogSegmentMetadataUpdateRecord):
+            return self._replay_update(record)
+        if isinstance(record, RemotePartitionDeleteMetadataRecord):
+            return self._replay_partition_delete(partition_delete_state(record.remote_partition_delete_state))
+        return False  # Kafka has snapshots in files alone, and reads none from the topic.
+
+    def _replay_segment(self, metadata: RemoteLogSegmentMetadata) -> bool:
+        known = self._segments.get(metadata.segment_id)
+        is_start = metadata.state == RemoteLogSegmentState.COPY_SEGMENT_STARTED
+        if not is_start or metadata.state not in SEGMENT_TRANSITIONS[known.state if known else None]:
+            return False
+        if known is not None:
+            self._forget_epochs(known)
+        self._segments[metadata.segment_id] = metadata
+        for epoch, _ in metadata.leader_epochs:
+            self._epochs.setdefault(epoch, EpochSegments()).ids[metadata.segment_id] = None
+        return True
+
+    def _replay_update(self, update: RemoteLogSegmentMetadataUpdateRecord) -> bool:
+        known = self._segments.get(Uuid(bytes(update.remote_log_segment_id.id)))
+        target = segment_state(update.remote_log_segment_state)
+        if known is None or target not in SEGMENT_TRANSITIONS[known.state]:
+            return False
+        if known.is_finished and update.custom_metadata is not None and bytes(update.custom_metadata) == ABANDONED:
+            return False
+        if target == RemoteLogSegmentState.COPY_SEGMENT_STARTED:
+            return False  # A copy begins with the whole of its metadata.
+        metadata = known.with_update(update)
+        if target == RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
+            self._forget_epochs(known)
+            del self._segments[known.segment_id]
+            self._deleted.append(known.segment_id)
+            return True
+        self._segments[known.segment_id] = metadata
+        for epoch, start_offset, last_offset in metadata.epoch_ranges():
+            if metadata.is_finished:
+                self._epochs[epoch].add(start_offset, last_offset, metadata.segment_id)
+                self._highest[epoch] = max(last_offset, self._highest.get(epoch, -1))
+            else:
+                self._epochs[epoch].remove(metadata.segment_id)
+        return True
+
+    def _replay_partition_delete(self, target: RemotePartitionDeleteState) -> bool:
+        if target not in PARTITION_TRANSITIONS[self.delete_state]:
+            return False
+        self.delete_state = target
+        return True
+
+    def _forget_epochs(self, metadata: RemoteLogSegmentMetadata) -> None:
+        for epoch, _ in metadata.leader_epochs:
+            segments = self._epochs[epoch]
+            segments.remove(metadata.segment_id)
+            del segments.ids[metadata.segment_id]
+            if not segments.ids:
+                del self._epochs[epoch]
+
+    def get(self, segment_id: Uuid) -> RemoteLogSegmentMetadata | None:
+        """None for one that is deleted, or was never copied."""
+        return self._segments.get(segment_id)
+
+    def was_deleted(self, segment_id: Uuid) -> bool:
+        """Whether the segment is one of the last that were deleted."""
+        return segment_id in self._deleted
+
+    def segments(self) -> Sequence[RemoteLogSegmentMetadata]:
+        """Every one, whatever its state."""
+        return tuple(self._segments.values())
+
+    def segments_of_epoch(self, epoch: int) -> Sequence[RemoteLogSegmentMetadata]:
+        """Those with this epoch among theirs, whatever their state, by start offset."""
+        found = self._epochs.get(epoch)
+        ids = found.ids if found else {}
+        return sorted((self._segments[each] for each in ids), key=lambda segment: segment.start_offset)
+
+    def remote_log_segment_metadata(self, epoch: int, offset: int) -> RemoteLogSegmentMetadata | None:
+        """A finished segment that has `offset` as it was written in `epoch`; of several the one that begins last."""
+        found = self._epochs.get(epoch)
+        segment_id = found.find(offset) if found else None
+        return None if segment_id is None else self._segments[segment_id]
+
+    def ranges_of_epoch(self, epoch: int) -> Sequence[tuple[EpochRange, RemoteLogSegmentMetadata]]:
+        """What of the epoch is in finished segments, ascending; ranges within others are left out."""
+        found = self._epochs.get(epoch)
+        return (
+            []
+            if found is None
+            else [
+                (EpochRange(epoch, start_offset, last_offset), self._segments[segment_id])
+                for start_offset, last_offset, segment_id in found.ranges()
+            ]
+        )
+
+    def highest_offset_for_epoch(self, epoch: int) -> int | None:
+        """The last offset of the epoch in a segment whose copy was ever finished; None where there was none."""
+        return self._highest.get(epoch)
+
+
+class EpochSegments:
+    """The segments that have offsets of one epoch.
+
+    Invariant: the ranges of `_ids` are those of finished segments that lie within no other, so both their starts and
+    their ends ascend strictly, and the last that begins at or before an offset has it if any has.
+    """
+
+    __slots__ = ("_covered", "_ids", "_lasts", "_start_of", "_starts", "ids")
+
+    def __init__(self) -> None:
+        self.ids: dict[Uuid, None] = {}
+        """All of them, whatever their state."""
+        self._starts: list[int] = []
+        self._lasts: list[int] = []
+        self._ids: list[Uuid] = []
+        self._start_of: dict[Uuid, int] = {}
+        """Of those in `_ids`, where their ranges begin."""
+        self._covered: dict[Uuid, tuple[int, int]] = {}
+        """Finished ones that lie within another."""
+
+    def add(self, start_offset: int, last_offset: int, segment_id: Uuid) -> None:
+        """A finished segment. Of two with the same range the one added last is found."""
+        self.remove(segment_id)
+        before = bisect_right(self._starts, start_offset) - 1
+        if (
+            before >= 0
+            and self._lasts[before] >= last_offset
+            and (self._starts[before] < start_offset or self._lasts[before] > last_offset)
+        ):
+            self._covered[segment_id] = start_offset, last_offset
+            return
+        first = bisect_left(self._starts, start_offset)
+        end = bisect_right(self._lasts, last_offset, lo=first)
+        for index in range(first, end):
+            self._covered[self._ids[index]] = self._start_of.pop(self._ids[index]), self._lasts[index]
+        self._starts[first:end] = [start_offset]
+        self._lasts[first:end] = [last_offset]
+        self._ids[first:end] = [segment_id]
+        self._start_of[segment_id] = start_offset
+
+    def remove(self, segment_id: Uuid) -> None:
+        """Has no effect on one that is not among the finished ones."""
+        start_offset = self._start_of.pop(segment_id, None)
+        if self._covered.pop(segment_id, None) is not None or start_offset is None:
+            return
+        index = bisect_left(self._starts, start_offset)
+        del self._starts[index], self._lasts[index], self._ids[index]
+        covered, self._covered = self._covered, {}
+        for each, (first_offset, last_offset) in covered.items():
+            self.add(first_offset, last_offset, each)
+
+    def find(self, offset: int) -> Uuid | None:
+        """The segment that has `offset`."""
+        index = bisect_right(self._starts, offset) - 1
+        return self._ids[index] if index >= 0 and self._lasts[index] >= offset else None
+
+    def ranges(self) -> Sequence[tuple[int, int, Uuid]]:
+        return tuple(zip(self._starts, self._lasts, self._ids, strict=True))
