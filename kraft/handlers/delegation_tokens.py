@@ -6,7 +6,7 @@ configured (delegation.token.secret.key) there are none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import ANONYMOUS
@@ -73,12 +73,10 @@ def _check_create(request: CreateDelegationTokenRequest, context: RequestContext
     _check_may_ask(context, node)
     check_item_count(len(request.renewers))
     owner = owner_of(request, context.principal)
-    if owner != context.principal and not _may(Operation.CREATE_TOKENS, ResourceKind.USER, owner, context, node):
+    if owner == context.principal or node.authorizer is None:
+        return
+    if not node.authorizer.access_of(context).allows(Operation.CREATE_TOKENS, ResourceKind.USER, owner):
         raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
-
-
-def _may(operation: int, kind: int, name: str, context: RequestContext, node: NodeServices) -> bool:
-    return node.authorizer is None or node.authorizer.access_of(context).allows(operation, kind, name)
 
 
 @CREATE.serve
@@ -116,8 +114,7 @@ async def renew_delegation_token(
 ) -> RenewDelegationTokenResponse:
     """Handed on to the active controller."""
     _check_may_ask(context, broker)
-    response: RenewDelegationTokenResponse = await broker.controller.forward(request, context)
-    return response
+    return cast(RenewDelegationTokenResponse, await broker.controller.forward(request, context))
 
 
 @EXPIRE.serve
@@ -126,8 +123,7 @@ async def expire_delegation_token(
 ) -> ExpireDelegationTokenResponse:
     """Handed on to the active controller."""
     _check_may_ask(context, broker)
-    response: ExpireDelegationTokenResponse = await broker.controller.forward(request, context)
-    return response
+    return cast(ExpireDelegationTokenResponse, await broker.controller.forward(request, context))
 
 
 @DESCRIBE.serve
@@ -160,8 +156,11 @@ async def describe_delegation_token(
 def _may_see(token_id: str, token: DelegationToken, context: RequestContext, broker: BrokerServices) -> bool:
     return (
         context.principal in (token.owner, *token.renewers)
-        or _may(Operation.DESCRIBE, ResourceKind.DELEGATION_TOKEN, token_id, context, broker)
-        or _may(Operation.DESCRIBE_TOKENS, ResourceKind.USER, token.owner, context, broker)
+        or broker.authorizer is None
+        or (access := broker.authorizer.access_of(context)).may(
+            Operation.DESCRIBE, ResourceKind.DELEGATION_TOKEN, token_id
+        )
+        or access.may(Operation.DESCRIBE_TOKENS, ResourceKind.USER, token.owner)
     )
 
 
