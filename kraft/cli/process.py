@@ -17,6 +17,7 @@ import trio
 
 from kraft.cli.admin_tls import AdminTls, admin_tls
 from kraft.cli.http_admin import AdminThread, bind_admin
+from kraft.cli.service_manager import service_manager
 from kraft.cli.terminal import print_ready, process_age_ms, ready_line
 from kraft.common.config.endpoints import Address, Endpoint
 from kraft.common.config.node_config import NodeConfig
@@ -70,6 +71,7 @@ class _Process:
         self.admin_socket: socket.socket | None = None
         self.admin: AdminThread | None = None
         self.admin_tls: AdminTls | None = None
+        self.manager = service_manager(os.environ, world.log_sink)
 
     async def run(self) -> None:
         self.admin_tls = admin_tls(self.world, self.config)
@@ -77,6 +79,7 @@ class _Process:
         try:
             async with trio.open_nursery() as process_nursery:
                 await process_nursery.start(self.watch_signals, process_nursery)
+                process_nursery.start_soon(self.manager.keep_alive, self.world.clock)
                 if self.admin_tls is not None:
                     process_nursery.start_soon(self.admin_tls.follow_files)
                 with self.node_scope:
@@ -107,6 +110,7 @@ class _Process:
             self.config.node_id, self.config.roles, broker, controller, admin_url, node.cluster_id, process_age_ms()
         )
         print_ready(line, broker, admin_url)
+        self.manager.serving(line)
         if self.admin_socket is None:
             gc.collect()
             gc.freeze()
@@ -138,6 +142,7 @@ class _Process:
                     os._exit(128 + signal_number)
                 self.stopping = True
                 self.watch_the_end()
+                self.manager.stopping()
                 self.world.log_sink(
                     {"level": "info", "event": "stopping", "signal": signal.Signals(signal_number).name}
                 )
