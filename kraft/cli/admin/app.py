@@ -7,6 +7,7 @@ its own and loads a noun when it is used.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
@@ -18,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from kraft.cli.admin.command_config import offer
 from kraft.cli.admin.output import abandon
+from kraft.common.errors import ConfigurationError
 from kraft.common.version import VERSION
 
 HELP_OPTIONS = ["-h", "--help"]
@@ -51,7 +53,10 @@ NOUNS: Mapping[str, Noun] = {
     "elections": Noun(CLUSTER, "Elect leaders, preferred or unclean."),
     "cluster": Noun(CLUSTER, "Describe the cluster and its health; start one on this machine."),
     "quorum": Noun(CLUSTER, "The quorum of controllers: describe it, add and remove voters."),
+    "doctor": Noun(CLUSTER, "Why clients do not get in, and what will hurt later."),
+    "top": Noun(CLUSTER, "The busiest topics and partitions, and groups that fall behind, live."),
     "events": Noun(CLUSTER, "What happened: leaders, in-sync sets, brokers (-f follows)."),
+    "profiles": Noun(CLUSTER, "Names for clusters: kraft --profile NAME ... asks the one of that name."),
     "spark": Noun(DATA, "Pipelines run by Spark: ingest, archive, mirror, verify."),
     "dump": Noun(NODES, "Show what segments, snapshots and indexes hold."),
     "metadata": Noun(NODES, "Show what a node's metadata log says, as a tree."),
@@ -59,7 +64,8 @@ NOUNS: Mapping[str, Noun] = {
 }
 
 EPILOG = (
-    "Most commands take --bootstrap-server HOST:PORT (127.0.0.1:9092, or KRAFT_BOOTSTRAP_SERVER) and -o json. "
+    "Most commands take --bootstrap-server HOST:PORT (127.0.0.1:9092, or KRAFT_BOOTSTRAP_SERVER, or a --profile) "
+    "and -o json. "
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found. `kraft-node` starts a node."
 )
 
@@ -122,11 +128,48 @@ app = typer.Typer(
 
 @app.callback()
 def root(
+    context: typer.Context,
+    profile: str = typer.Option(
+        None,
+        "--profile",
+        metavar="NAME",
+        envvar="KRAFT_PROFILE",
+        help="Which cluster: `kraft profiles` makes and shows them.",
+        show_default=False,
+    ),
     version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version and leave."
     ),
 ) -> None:
     """Administer a Kafka-compatible cluster: topics, groups, configuration, records, disks."""
+    if profile:
+        _use(profile, context)
+
+
+def _use(profile: str, context: typer.Context) -> None:
+    """Have the environment say what the profile says, until the command is over: an option still wins."""
+    from kraft.cli.admin.profile_file import profiles_path, read_profiles, variables_of
+    from kraft.cli.admin.running import complain
+
+    path, before = profiles_path(os.environ), dict(os.environ)
+    try:
+        variables = variables_of(read_profiles(path), profile, path)
+    except ConfigurationError as problem:
+        raise typer.Exit(complain(problem)) from problem
+
+    def restore() -> None:
+        for variable in variables:
+            if variable in before:
+                os.environ[variable] = before[variable]
+            else:
+                os.environ.pop(variable, None)
+
+    context.call_on_close(restore)
+    for variable, value in variables.items():
+        if value:
+            os.environ[variable] = value
+        else:
+            os.environ.pop(variable, None)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

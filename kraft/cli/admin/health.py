@@ -36,7 +36,7 @@ async def _judged_here(cluster: Cluster) -> ClusterHealth:
     found = await admin.describe_cluster(cluster)
     quorum = await _quorum(cluster)
     held = await topics.list_topics(cluster)
-    minima = await _minima(cluster, [topic.name for topic in held if _impaired(topic)])
+    minima = await minima_of(cluster, [topic.name for topic in held if _impaired(topic)])
     voters: list[VoterFacts] = []
     if quorum is not None:
         voters = voter_facts(
@@ -70,7 +70,7 @@ async def _quorum(cluster: Cluster) -> admin.Quorum | None:
     return found
 
 
-async def _minima(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
+async def minima_of(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
     """min.insync.replicas of each topic. A topic that is gone by now has none."""
     minima: dict[str, int] = {}
     for start in range(0, len(names), TOPICS_PER_REQUEST):

@@ -1,0 +1,252 @@
+"""`kraft doctor`: why a client cannot get in, and what will hurt later, looked for from where the client stands.
+
+`kraft cluster health` asks a cluster how it is. This asks whether it can be reached at all, at the addresses that it
+tells its clients, and whether its settings keep what people expect of them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Annotated, Final, NamedTuple
+
+import trio
+import typer
+
+from kraft.cli.admin.command_config import security_of_command
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, Bootstrap, Output, parse_bootstrap
+from kraft.cli.admin.output import Table, show
+from kraft.cli.admin.running import FAILED, complain
+from kraft.client.admin import cluster as admin
+from kraft.client.admin import features, topics
+from kraft.client.cluster import Cluster
+from kraft.client.connection import ClientConnection, open_connection
+from kraft.client.metadata import Topic
+from kraft.common.errors import ConfigurationError, KraftError
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.world.ports import World
+from kraft.world.real import RealWorld
+
+app = typer.Typer(add_completion=False)
+
+OK: Final = "ok"
+NOTE: Final = "note"
+"""Nothing is wrong, but may be one day."""
+FAULT: Final = "fault"
+NAMED_MAX: Final = 5
+"""Topics that a finding names; of further ones it says how many there are."""
+Address = tuple[str, int]
+
+
+class Finding(NamedTuple):
+    """`remedy` is empty where there is nothing to do."""
+
+    check: str
+    result: str
+    summary: str
+    remedy: str = ""
+
+
+@app.command(epilog="Example: kraft doctor -b kafka.example.org:9092")
+def doctor(
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long each address may take to answer.")
+    ] = 5.0,
+) -> None:
+    """Find out why clients do not get in, or what will hurt later. Leaves with 1 if something is wrong.
+
+    Looks from here at every address given and at every address that the cluster tells its clients, at what
+    `kraft cluster health` says, and at releases, features and copies of topics.
+    """
+    addresses = parse_bootstrap(bootstrap)
+    try:
+        world = RealWorld(**security_of_command()._asdict())
+    except ConfigurationError as problem:
+        raise typer.Exit(complain(problem)) from problem
+    findings = trio.run(examine, world, addresses, timeout)
+    is_well = all(finding.result != FAULT for finding in findings)
+    show(
+        {"is_well": is_well, "findings": [finding._asdict() for finding in findings]},
+        [Table(Finding._fields, findings)._replace(columns=("CHECK", "RESULT", "FINDING", "WHAT TO DO"))],
+        output,
+    )
+    if not is_well:
+        raise typer.Exit(FAILED)
+
+
+async def examine(world: World, addresses: list[Address], timeout: float) -> list[Finding]:
+    """Everything that was found, in the order in which it was looked for."""
+    findings, reached = [], []
+    for host, port in addresses:
+        finding = await _reach(world, (host, port), timeout, _nothing)
+        findings.append(finding)
+        if finding.result == OK:
+            reached.append((host, port))
+    if not reached:
+        return findings
+    async with Cluster(world, reached, connect_seconds=timeout, operation_seconds=timeout * 2) as cluster:
+        for look in (_addresses_told, _health, _releases, _copies):
+            try:
+                findings += await look(cluster, reached, timeout)
+            except (KraftError, TimeoutError) as problem:
+                findings.append(Finding(look.__name__.strip("_").replace("_", " "), FAULT, str(problem)))
+    return findings
+
+
+async def _nothing(connection: ClientConnection) -> str:
+    return ""
+
+
+async def _reach(
+    world: World,
+    address: Address,
+    timeout: float,
+    ask: Callable[[ClientConnection], Awaitable[str]],
+    *,
+    check: str = "bootstrap address",
+    remedy: str = "",
+) -> Finding:
+    """Connect, encrypt, log in, and ask. `ask` tells what is wrong with who answers, or the empty text."""
+    host, port = address
+    began = world.clock.now()
+    try:
+        connection = await open_connection(world, host, port, client_id="kraft-doctor", timeout=timeout)
+        try:
+            wrong = await ask(connection)
+        finally:
+            connection.close()
+    except (KraftError, TimeoutError) as problem:
+        return Finding(check, FAULT, str(problem), remedy or _why(problem, world))
+    took = f"{host}:{port} answers in {(world.clock.now() - began) * 1000:.0f} ms"
+    return Finding(check, FAULT, wrong, remedy) if wrong else Finding(check, OK, took)
+
+
+def _why(problem: Exception, world: World) -> str:
+    text = str(problem)
+    if "login" in text:
+        return "the user or password in --command-config is wrong, or the mechanism is none that the listener has"
+    if isinstance(problem, TimeoutError):
+        return "a firewall drops packets, or the address is that of another machine"
+    if "refused" in text:
+        return "no node listens there: is it running, and is this its port (listeners)?"
+    if world.tls is None:
+        return (
+            "a listener that encrypts hangs up on plain text: --command-config with security.protocol=SSL or SASL_SSL"
+        )
+    return "the listener may not encrypt, or its certificate names another host: see listeners and ssl.* keys"
+
+
+async def _addresses_told(cluster: Cluster, reached: list[Address], timeout: float) -> list[Finding]:
+    """Clients leave the bootstrap address at once for those that brokers tell of themselves."""
+    found = await admin.describe_cluster(cluster)
+
+    async def same_cluster(connection: ClientConnection) -> str:
+        answer = await connection.call(DescribeClusterRequest())
+        told = answer.cluster_id
+        return "" if told == found.cluster_id else f"cluster {told} answers there, and not {found.cluster_id}"
+
+    findings = []
+    for broker in found.brokers:
+        if broker.is_fenced:
+            continue
+        finding = await _reach(
+            cluster.world,
+            (broker.host, broker.port),
+            timeout,
+            same_cluster,
+            check=f"address of broker {broker.node_id}",
+            remedy=f"broker {broker.node_id} tells clients this address: set its advertised.listeners to one that they "
+            "reach",
+        )
+        if finding.result == OK and _is_loopback(broker.host) and not all(_is_loopback(host) for host, _ in reached):
+            finding = finding._replace(
+                result=FAULT,
+                summary=f"broker {broker.node_id} tells clients {broker.host}: on other machines that is themselves",
+                remedy="set its advertised.listeners to its name in the network",
+            )
+        findings.append(finding)
+    return findings
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _health(cluster: Cluster, reached: list[Address], timeout: float) -> list[Finding]:
+    from kraft.cli.admin.health import cluster_health  # pydantic takes 100 ms that no other command needs.
+
+    verdict = await cluster_health(cluster)
+    if verdict.is_healthy:
+        return [Finding("health", OK, "the cluster finds nothing wrong with itself")]
+    return [Finding("health", FAULT, reason.summary, reason.remedy) for reason in verdict.reasons]
+
+
+async def _releases(cluster: Cluster, reached: list[Address], timeout: float) -> list[Finding]:
+    """Brokers that serve different requests are of different releases."""
+    served: dict[str, list[int]] = {}
+    for node_id in await cluster.broker_ids():
+        versions = await cluster.versions(node_id)
+        served.setdefault(repr(sorted(versions.items())), []).append(node_id)
+    raised = [each for each in await features.describe_features(cluster) if 0 < each.level < each.max_level]
+    findings = [Finding("releases", OK, "all brokers serve the same requests")]
+    if len(served) > 1:
+        sets = " and ".join(", ".join(map(str, nodes)) for nodes in served.values())
+        findings = [
+            Finding("releases", NOTE, f"brokers {sets} are of different releases", "finish the upgrade, then features")
+        ]
+    findings += [
+        Finding(
+            "features",
+            NOTE,
+            f"{each.name} is at level {each.level}; every broker runs {each.max_level}",
+            f"kraft features upgrade {each.name}={each.max_level}, once no older release is to come back",
+        )
+        for each in raised
+    ]
+    return findings
+
+
+async def _copies(cluster: Cluster, reached: list[Address], timeout: float) -> list[Finding]:
+    """Topics whose settings promise less, or refuse more, than people expect."""
+    from kraft.cli.admin.health import minima_of
+
+    held = [topic for topic in await topics.list_topics(cluster) if topic.partitions]
+    if len(await cluster.broker_ids()) == 1:
+        return [Finding("copies", NOTE, "there is one broker: no record has a copy", "three are the fewest that go on")]
+    single = [topic.name for topic in held if _copies_of(topic) == 1]
+    minima = await minima_of(cluster, [topic.name for topic in held if _copies_of(topic) > 1])
+    strict = [topic.name for topic in held if _copies_of(topic) > 1 and minima.get(topic.name, 1) >= _copies_of(topic)]
+    loose = [topic.name for topic in held if _copies_of(topic) > 2 and minima.get(topic.name, 1) == 1]
+    findings = [
+        Finding("copies", NOTE, f"{_named(names)} {what}", remedy)
+        for names, what, remedy in (
+            (single, "have one copy: a lost broker takes records along", "kraft reassignments plan adds replicas"),
+            (
+                strict,
+                "refuse writes with acks=all as soon as one broker is away",
+                "kraft configs alter topic NAME min.insync.replicas=... to one less than the replicas",
+            ),
+            (
+                loose,
+                "have min.insync.replicas=1: acks=all may mean one copy",
+                "kraft configs alter topic NAME min.insync.replicas=2",
+            ),
+        )
+        if names
+    ]
+    return findings or [Finding("copies", OK, "every topic outlives the loss of a broker")]
+
+
+def _copies_of(topic: Topic) -> int:
+    return min(len(partition.replicas) for partition in topic.partitions)
+
+
+def _named(names: Iterable[str]) -> str:
+    found = sorted(names)
+    more = f" and {len(found) - NAMED_MAX} more" if len(found) > NAMED_MAX else ""
+    return f"{', '.join(found[:NAMED_MAX])}{more}"

@@ -1,0 +1,100 @@
+"""What two looks at a cluster say of the time between them: records a second, lags, and where they go. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kraft.common.ids import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """At one moment (seconds of a clock): where each partition ends, who leads it, and what groups have committed."""
+
+    moment: float
+    ends: Mapping[TopicPartition, int]
+    leaders: Mapping[TopicPartition, int]
+    commits: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Records a second that came to something: a topic, a partition, all that a broker leads."""
+
+    name: str
+    records_per_second: float
+    partitions: int = 1
+    leader: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRate:
+    """A group in one topic. `lag_change` is records a second: negative while it catches up."""
+
+    group: str
+    topic: str
+    lag: int
+    read_per_second: float
+    lag_change: float
+
+    @property
+    def caught_up_in(self) -> float | None:
+        """Seconds until nothing is left at this pace; None where it is not so."""
+        return 0.0 if not self.lag else -self.lag / self.lag_change if self.lag_change < 0 else None
+
+
+def partition_rates(before: Look, after: Look) -> list[Rate]:
+    """The busiest first. A partition that was not there before, or was made anew, has no rate yet."""
+    seconds = max(after.moment - before.moment, 1e-9)
+    rates = [
+        Rate(
+            f"{place.topic}-{place.partition}",
+            max(0, end - before.ends.get(place, end)) / seconds,
+            leader=after.leaders[place],
+        )
+        for place, end in after.ends.items()
+    ]
+    return sorted(rates, key=lambda rate: (-rate.records_per_second, rate.name))
+
+
+def topic_rates(before: Look, after: Look) -> list[Rate]:
+    """The busiest first."""
+    return _summed(before, after, [place.topic for place in after.ends])
+
+
+def broker_rates(before: Look, after: Look) -> list[Rate]:
+    """Of the partitions that each leads, in order of their ids."""
+    found = _summed(before, after, [str(after.leaders[place]) for place in after.ends])
+    return sorted(found, key=lambda rate: int(rate.name))
+
+
+def _summed(before: Look, after: Look, names: list[str]) -> list[Rate]:
+    seconds = max(after.moment - before.moment, 1e-9)
+    records: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    for name, (place, end) in zip(names, after.ends.items(), strict=True):
+        records[name] = records.get(name, 0) + max(0, end - before.ends.get(place, end))
+        counts[name] = counts.get(name, 0) + 1
+    rates = [Rate(name, count / seconds, counts[name]) for name, count in records.items()]
+    return sorted(rates, key=lambda rate: (-rate.records_per_second, rate.name))
+
+
+def group_rates(before: Look, after: Look) -> list[GroupRate]:
+    """The largest lag first. Only partitions whose end is known count."""
+    seconds = max(after.moment - before.moment, 1e-9)
+    rates = []
+    for group, places in after.commits.items():
+        earlier = before.commits.get(group, {})
+        for topic in dict.fromkeys(place.topic for place in places):
+            lag = change = read = 0
+            for place, offset in places.items():
+                if place.topic != topic or place not in after.ends:
+                    continue
+                now = max(0, after.ends[place] - offset)
+                lag += now
+                if place in earlier and place in before.ends:
+                    change += now - max(0, before.ends[place] - earlier[place])
+                    read += max(0, offset - earlier[place])
+            rates.append(GroupRate(group, topic, lag, read / seconds, change / seconds))
+    return sorted(rates, key=lambda rate: (-rate.lag, rate.group, rate.topic))
