@@ -39,9 +39,67 @@ kraft topics create orders --partitions 1
 seq 1 100 | kraft produce orders
 """,
 )
+UPKEEP = Session(
+    "upkeep",
+    # Three nodes under something like systemd, and a producer beside all that is done to them. In the end every record
+    # that was acknowledged is read, once.
+    prepare=r"""
+cp -r "$TREE/config" .
+systemctl() {
+  local node=${2#kraft@}
+  if [ -e "pid-$node" ]; then kill "$(cat "pid-$node")"; tail --pid="$(cat "pid-$node")" -f /dev/null; fi
+  kraft-node --config "config/three-nodes-$node.properties" >"ready-$node" 2>>"log-$node" &
+  echo $! >"pid-$node"
+  for attempt in $(seq 600); do if grep -q ready "ready-$node"; then return; fi; sleep 0.1; done
+  return 1
+}
+cluster=$(kraft storage random-uuid)
+voters=$(for node in 1 2 3; do echo "$node@127.0.0.1:$((node - 1))9093:$(kraft storage random-uuid)"; done \
+  | sed 's/:09093/:9093/' | paste -sd,)
+for node in 1 2 3; do
+  kraft storage format --cluster-id "$cluster" --config "config/three-nodes-$node.properties" \
+    --initial-controllers "$voters"
+done
+for node in 1 2 3; do systemctl restart "kraft@$node" & starts="${starts:-} $!"; done
+wait $starts
+kraft topics create orders --partitions 1
+kraft topics create watched --partitions 3
+seq 1 100 | kraft produce orders
+kraft consume orders -g readers --from-beginning -e >/dev/null
+cat >producer.py <<'END'
+import signal, confluent_kafka
+ended, acked = [], []
+signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
+producer = confluent_kafka.Producer({"bootstrap.servers": "127.0.0.1:9092,127.0.0.1:19092,127.0.0.1:29092",
+    "enable.idempotence": True, "linger.ms": 0})
+number = 0
+while not ended:
+    producer.produce("watched", str(number), on_delivery=lambda error, _: acked.append(error))
+    number += 1
+    producer.poll(0.02)
+assert producer.flush(60) == 0
+assert acked == [None] * number, [str(error) for error in acked if error]
+print(number)
+END
+python3 producer.py >acked &
+producer=$!
+finish() {
+  local code=$?
+  kill "$producer"
+  wait "$producer" || code=1
+  kraft consume watched --from-beginning -e >read
+  if [ "$(wc -l <read)" != "$(cat acked)" ] || [ "$(sort -u read | wc -l)" != "$(cat acked)" ]; then
+    echo "$(cat acked) acknowledged, $(wc -l <read) read"
+    code=1
+  fi
+  exit $code
+}
+trap finish EXIT
+""",
+)
 TLS = Session("tls")
 TEST_KIT = Session("test-kit")
-SESSIONS = {session.name: session for session in (FIRST_NODE, THREE_NODES, OPERATIONS, TLS, TEST_KIT)}
+SESSIONS = {session.name: session for session in (FIRST_NODE, THREE_NODES, OPERATIONS, UPKEEP, TLS, TEST_KIT)}
 
 
 def test_every_session_that_a_block_names_is_run_here() -> None:
