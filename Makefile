@@ -114,6 +114,7 @@ drift: check-python ## Install the newest versions that pyproject.toml allows, s
 docs: setup ## Regenerate the generated pages of docs/
 	@$(PY) -m tests.vectors.generate_docs
 	@$(PY) -m kraft._tools.generate_config_docs
+	@$(PY) -m kraft._tools.generate_dashboards
 	@$(PY) -m kraft._tools.draw_architecture
 	@$(PY) -m kraft._tools.draw_quorum_roles
 

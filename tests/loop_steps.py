@@ -19,6 +19,7 @@ class LoopSteps:
     def __init__(self) -> None:
         self.longest_task: str | None = None
         self.longest_seconds = 0.0
+        self.idle_seconds = 0.0
 
     def long_step(self, task: str, seconds: float) -> None:
         if seconds > self.longest_seconds:

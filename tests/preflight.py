@@ -150,6 +150,12 @@ CAPABILITIES = {
     "mvn": Capability(find_maven, "Kafka's tools and Spark's connector cannot be fetched", "maven"),
     "kcat": Capability(partial(find_program, "kcat"), "kcat is not run against a node", "kcat"),
     "chromium": Capability(partial(find_program, "chromium"), "no page of the console is looked at", "chromium"),
+    "prometheus": Capability(
+        partial(find_program, "prometheus"), "no alert and no dashboard is tried in Prometheus", "prometheus"
+    ),
+    "systemd-analyze": Capability(
+        partial(find_program, "systemd-analyze"), "the unit of systemd is not judged", "systemd"
+    ),
     "root": Capability(find_root, "no real power loss, no network namespaces"),
     "loop mounts": Capability(
         find_loop_mounts,

@@ -8,7 +8,7 @@ demo=(python3:python3 java:openjdk-17-jre-headless)
 tests=(
   javac:openjdk-17-jdk-headless mvn:maven gcc:gcc kcat:kcat curl:curl openssl:openssl git:git patch:patch tc:iproute2
   ip:iproute2 nft:nftables unshare:util-linux losetup:mount mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs
-  chromium:chromium gdb:gdb
+  chromium:chromium gdb:gdb systemd-analyze:systemd
 )
 needs=("${demo[@]}")
 [ "${1:-tests}" = demo ] || needs+=("${tests[@]}")
@@ -24,15 +24,25 @@ if ! command -v "$python" >/dev/null || ! "$python" -c 'import ensurepip, venv' 
 fi
 # What gcc is for: a library that answers for clocks and syncs inside a node.
 [ "${1:-tests}" = demo ] || [ -e /usr/include/dlfcn.h ] || missing+=(libc6-dev)
-[ ${#missing[@]} -eq 0 ] && exit 0
-mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+# Its package would start a server on this machine: only the programs are taken from it.
+programs=()
+[ "${1:-tests}" = demo ] || command -v prometheus >/dev/null || programs+=(prometheus)
+[ $((${#missing[@]} + ${#programs[@]})) -eq 0 ] && exit 0
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u | sed '/^$/d')
 
-echo "system packages missing: ${missing[*]}"
+echo "system packages missing: ${missing[*]} ${programs[*]}"
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-  echo "  to have them: sudo apt-get install ${missing[*]}   (or the like of your distribution)"
+  echo "  to have them: sudo apt-get install ${missing[*]} ${programs[*]}   (or the like of your distribution)"
   exit 0
 fi
 echo "  installing them with apt-get"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
-apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+[ ${#missing[@]} -eq 0 ] || apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+for program in "${programs[@]}"; do
+  folder=$(mktemp -d)
+  # apt-get gives up root for a download, and then may not write to a folder of root's.
+  (cd "$folder" && apt-get -qq -o APT::Sandbox::User=root download "$program" && dpkg-deb -x ./*.deb .)
+  install -m 755 "$folder"/usr/bin/prom* /usr/local/bin/
+  rm -rf "$folder"
+done

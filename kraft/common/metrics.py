@@ -43,6 +43,13 @@ class Histogram:
         self.count += 1
         self.sum += value
 
+    def add(self, other: Histogram) -> None:
+        """Take in what another of the same bounds has counted."""
+        for index, count in enumerate(other.buckets):
+            self.buckets[index] += count
+        self.count += other.count
+        self.sum += other.sum
+
     def quantile(self, share: float) -> float:
         """The bound below which `share` of the values lie; the largest bound for what lies above all."""
         wanted, seen = share * self.count, 0

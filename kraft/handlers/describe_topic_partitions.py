@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kraft.common.errors import ApiError
 from kraft.handlers.authorized_operations import access_of, operations_on
 from kraft.handlers.permissions import ASKS_INSIDE
-from kraft.handlers.produce import INTERNAL_TOPICS
+from kraft.handlers.produce_checks import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.metadata.topic_names import reason_invalid
 from kraft.protocol.api_keys import ApiKey

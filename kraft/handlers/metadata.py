@@ -19,7 +19,7 @@ from kraft.handlers.authorized_operations import NOT_ASKED, access_of, cluster_o
 from kraft.handlers.auto_topic_creation import create_missing
 from kraft.handlers.metadata_cache import ENCODED_KEY_BYTES_MAX, EncodedKey
 from kraft.handlers.permissions import ASKS_INSIDE
-from kraft.handlers.produce import INTERNAL_TOPICS
+from kraft.handlers.produce_checks import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.throttling import wait_ms
 from kraft.network.reply import Reply

@@ -29,6 +29,19 @@ _NOT_THERE = frozenset(
 )
 
 
+_NO_FAILURE = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    )
+)
+"""Answers that are not counted as failed fetches, as in Kafka: they pass, or the client is to ask otherwise."""
+
+
 class PartitionReader:
     """For one Fetch. `replica_id` is that of the follower that asks, or negative."""
 
@@ -106,8 +119,10 @@ class PartitionReader:
     def read(self, wanted: CachedPartition, bytes_max: int, first: bool) -> FetchedPartition:
         """What the answer says of one partition. `first`: at least one batch, however large, if there is any."""
         result = FetchedPartition(wanted.key)
+        partition = None
         try:
             partition = self._partition(wanted.key)
+            partition.traffic.fetches += 1
             if self._rack is None:
                 partition.check_leader(wanted.current_leader_epoch)
             else:  # KIP-392: a consumer that can be told of another replica may also read from one.
@@ -123,6 +138,8 @@ class PartitionReader:
             result.log_start_offset = log.log_start_offset
         except EXPECTED as problem:
             result.error_code = code_of(problem)
+            if partition is not None and result.error_code not in _NO_FAILURE:
+                partition.traffic.failed_fetches += 1
             if result.error_code in _NOT_THERE:
                 result.aborted = ()
             if isinstance(problem, NotLeader):

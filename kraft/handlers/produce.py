@@ -10,7 +10,7 @@ when it is committed while this replica has led without a break since the append
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader, ProtocolError
@@ -18,6 +18,14 @@ from kraft.handlers.authorized_operations import access_of
 from kraft.handlers.dispatcher import encode_reply, encode_reply_in_turns
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.permissions import ASKS_INSIDE
+from kraft.handlers.produce_checks import (
+    ADMIN_CLIENT_ID,
+    INTERNAL_TOPICS,
+    ZSTD_VERSION,
+    check_codec,
+    check_topic,
+    refusal_of,
+)
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.throttling import user_of, wait_ms
 from kraft.handlers.transactional_produce import TransactionalProduce, VerificationFailed
@@ -34,8 +42,6 @@ from kraft.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from kraft.protocol.records.compression import CODEC_NAMES, ZSTD
-from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC
 from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation, ResourceKind
 from kraft.storage.log_validator import AppendOrigin, NotOneBatch
@@ -50,17 +56,12 @@ if TYPE_CHECKING:
 
 API = Handler(ApiKey.PRODUCE, between(3, 13), permission=ASKS_INSIDE, advertised_min=0, overtakes=True)
 
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
-ADMIN_CLIENT_ID = "__admin_client"
-ZSTD_VERSION = 7
 LEADER_HINT_VERSION = 10
-TOPIC_ID_VERSION = 13
-MAGIC_AT, ATTRIBUTES_AT = 16, 22
-CODEC_BITS, TRANSACTIONAL_BIT = 0x07, 0x10
 
 PARTITIONS_A_TURN = 50
 """Appends between two pauses; one takes up to 0.2 ms."""
 
+TOO_LARGE = frozenset((ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE))
 WITHOUT_LOG_START = frozenset(
     (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -74,7 +75,7 @@ WITHOUT_LOG_START = frozenset(
     )
 )
 """Errors whose answer leaves the log start offset out. All others have it once a log was found, so that a producer can
-tell expired records from lost ones."""
+tell expired records from lost ones. Nor are they counted as failures: these are mistakes of clients, or pass."""
 
 
 @API.serve_raw
@@ -138,58 +139,6 @@ def _produce_in_turns(frame: memoryview, position: int, context: RequestContext,
         return await pending.acknowledge()
 
     return Staged(answer(), stage)
-
-
-def _refusal(request: ProduceRequest, version: int, may_use_transaction: Callable[[], bool]) -> ApiError | None:
-    """Why the whole request is refused, or None. `may_use_transaction` is asked where there are transactional
-    records."""
-    is_asked = False
-    refusal = None
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            records = data.records
-            if records is None:
-                refusal = refusal or ApiError(
-                    ErrorCode.INVALID_RECORD, f"partition {data.index} of {topic.name!r} comes without a record batch"
-                )
-            elif len(records) >= HEADER_SIZE and records[MAGIC_AT] == MAGIC:
-                attributes = records[ATTRIBUTES_AT]
-                if attributes & TRANSACTIONAL_BIT and not is_asked:
-                    if not may_use_transaction():
-                        return ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-                    is_asked = True
-                if version < ZSTD_VERSION and attributes & CODEC_BITS >= len(CODEC_NAMES):
-                    refusal = refusal or ApiError(
-                        ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression codec {attributes & CODEC_BITS}"
-                    )
-    if request.acks not in (-1, 0, 1):
-        refusal = refusal or ApiError(
-            ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}: only -1, 0 and 1 are known"
-        )
-    return refusal
-
-
-def _check_codec(records: bytes | bytearray | memoryview | None) -> None:
-    """Refuse zstd from clients of versions that cannot read it (KIP-110)."""
-    if (
-        records is not None
-        and len(records) >= HEADER_SIZE
-        and records[MAGIC_AT] == MAGIC
-        and records[ATTRIBUTES_AT] & CODEC_BITS == ZSTD
-    ):
-        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs version {ZSTD_VERSION} of Produce")
-
-
-def _check_topic(name: str, topic: TopicProduceData, context: RequestContext) -> None:
-    if not name:
-        raise ApiError(
-            ErrorCode.UNKNOWN_TOPIC_ID
-            if context.api_version >= TOPIC_ID_VERSION
-            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            "",
-        )
-    if name in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal: clients may not write to it")
 
 
 class _Unacknowledged:
@@ -267,7 +216,7 @@ class PendingProduce:
         self._large: list[_LargeAppend] = []
         self._unacknowledged: list[_Unacknowledged] = []
         self._access = access_of(context, broker)
-        self._refusal = _refusal(request, context.api_version, self._may_use_transaction)
+        self._refusal = refusal_of(request, context.api_version, self._may_use_transaction)
         self.transaction: TransactionalProduce | None = None
         if request.transactional_id is not None and self._refusal is None:
             self._join_transaction()
@@ -328,16 +277,19 @@ class PendingProduce:
                 raise self._refusal
             if self._access is not None and name and not self._access.allows(Operation.WRITE, ResourceKind.TOPIC, name):
                 raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            _check_topic(name, topic, self._context)
+            check_topic(name, topic, self._context)
             if self._context.api_version < ZSTD_VERSION:
-                _check_codec(data.records)
+                check_codec(data.records)
             partition = replicas.partition(name, data.index)
             self._append(answer, partition, data.records)  # type: ignore[arg-type]  # Null records are refused above.
         except EXPECTED as problem:
             self._fail(answer, problem, name, partition)
+            if answer.error_code in TOO_LARGE and partition is not None and data.records is not None:
+                partition.traffic.bytes_rejected += len(data.records)
 
     def _append(self, answer: PartitionProduceResponse, partition: Partition, records: memoryview) -> None:
         """Append now, or leave a large batch to the log writer. Raises NotLeader, ApiError, StorageError."""
+        partition.traffic.produces += 1
         replicas = self._broker.replicas
         transaction = None if self.transaction is None else self.transaction.rests_on(partition)
         if replicas.writer.takes_batch(partition.log, records, self._now_ms):
@@ -389,6 +341,7 @@ class PendingProduce:
             self._broker.replicas.handle_storage_error(problem, topic, answer.index, "append")
         if partition is not None and code not in WITHOUT_LOG_START and not isinstance(problem, NotOneBatch):
             answer.log_start_offset = partition.log.log_start_offset
+            partition.traffic.failed_produces += 1
 
     def outcome(self) -> Reply | Awaitable[Reply]:
         """The answer, at once where nothing has to be waited for."""
@@ -454,6 +407,8 @@ class PendingProduce:
                 )
         except EXPECTED as problem:
             self._fail(answer, problem, partition.topic, partition)
+            if answer.error_code in TOO_LARGE:
+                partition.traffic.bytes_rejected += len(append.records)
 
     @property
     def _is_answered(self) -> bool:

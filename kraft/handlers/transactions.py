@@ -18,7 +18,7 @@ from kraft.handlers.permissions import (
     check_cluster,
     check_transactional_id,
 )
-from kraft.handlers.produce import INTERNAL_TOPICS
+from kraft.handlers.produce_checks import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode

@@ -29,16 +29,22 @@ FAILURES_TO_TELL: Final = 6
 
 class Following:
     """One partition that is followed, in one leader epoch. `not_before` is when it may be asked for again after
-    `failures` errors in a row."""
+    `failures` errors in a row. `leader_high_watermark` is the newest that the leader told."""
 
-    __slots__ = ("failures", "is_asked", "leader_epoch", "not_before", "partition")
+    __slots__ = ("failures", "is_asked", "leader_epoch", "leader_high_watermark", "not_before", "partition")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
+        self.leader_high_watermark = 0
         self.not_before = 0.0
         self.failures = 0
         self.is_asked = False
+
+    @property
+    def lag(self) -> int:
+        """Committed records that this replica has yet to copy."""
+        return max(0, self.leader_high_watermark - self.partition.log.log_end_offset)
 
     @property
     def is_unsynced(self) -> bool:

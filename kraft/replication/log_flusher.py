@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import trio
 
 from kraft.common.errors import ApiError, KraftError, OutOfResources, StorageError
+from kraft.common.metrics import SECONDS_BOUNDS, Histogram
 from kraft.protocol.error_codes import ErrorCode
 from kraft.storage.flush_state import FlushJob
 from kraft.storage.unified_log import UnifiedLog
@@ -59,8 +60,8 @@ class LogFlusher:
         self._directory_failed = directory_failed
         self._is_current = is_current
         self._flushed = flushed
-        self.syncs = 0
-        self.sync_seconds = 0.0
+        self.durations = Histogram(SECONDS_BOUNDS)
+        """Seconds of each round of syncs."""
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -118,10 +119,11 @@ class LogFlusher:
                 continue
             if job is not None:
                 jobs.append((log, job))
+        if not jobs:
+            return failures
         start = self._world.clock.now()
-        outcomes = await self._world.threads.run(_run_all, tuple(job for _, job in jobs)) if jobs else ()
-        self.syncs += 1
-        self.sync_seconds += self._world.clock.now() - start
+        outcomes = await self._world.threads.run(_run_all, tuple(job for _, job in jobs))
+        self.durations.observe(self._world.clock.now() - start)
         now_ms = self._world.clock.wall_ms()
         for (log, job), outcome in zip(jobs, outcomes, strict=True):
             if outcome is None:

@@ -98,10 +98,15 @@ class ReplicaFetcher:
             self._due.pop(key, None)
             self._left[key] = None
 
-    def lag(self) -> int:
+    def put_aside(self) -> int:
         """Partitions that wait for an error to pass."""
         now = self._clock.now()
         return sum(1 for following in self._put_aside.values() if following.not_before > now)
+
+    @property
+    def lag_max(self) -> int:
+        """Records that the furthest of its partitions is behind."""
+        return max((following.lag for following in self._following.values()), default=0)
 
     def _wake(self) -> None:
         self._woken.set()
@@ -318,6 +323,7 @@ class ReplicaFetcher:
                         f"the leader's epoch {epoch} ends at {end}",
                     )
             else:
+                following.leader_high_watermark = data.high_watermark
                 self._replicas.serving.follower_took(partition, len(data.records or b""))
                 await append_fetched(self._replicas, partition, data)
                 following.failures = 0

@@ -81,6 +81,16 @@ class ReplicaFetcherManager(ReplicaListener):
             self._nursery.start_soon(fetcher.run)
         return fetcher
 
+    @property
+    def put_aside(self) -> int:
+        """Partitions that wait for an error to pass."""
+        return sum(fetcher.put_aside() for fetcher in self._fetchers.values())
+
+    @property
+    def lag_max(self) -> int:
+        """Records that this broker has yet to copy in the partition in which it is furthest behind."""
+        return max((fetcher.lag_max for fetcher in self._fetchers.values()), default=0)
+
     def __len__(self) -> int:
         """Partitions that are followed."""
         return len(self._leaders)

@@ -17,6 +17,7 @@ from kraft.common.metrics import Family
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.server.cluster_facts import SLICE_PARTITIONS
+from kraft.server.end_history import EndHistory
 from kraft.server.remote_requests import RemoteRequests
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class GroupLags:
     def __init__(self, node: Node, remote: RemoteRequests) -> None:
         self._node = node
         self._remote = remote
+        self._history = EndHistory()
 
     async def families(self) -> list[Family]:
         """Empty on a node without a broker role."""
@@ -58,7 +60,28 @@ class GroupLags:
             async with trio.open_nursery() as nursery:
                 for leader, asked in by_leader.items():
                     nursery.start_soon(self._ask, leader, dict.fromkeys(asked), ends)
-        return await lag_families(commits, ends, gone)
+        now = self._node.world.clock.now()
+        self._history.take(ends, now)
+        return [*await lag_families(commits, ends, gone), await self._seconds_behind(commits, now)]
+
+    async def _seconds_behind(self, commits: Commits, now: float) -> Family:
+        behind: list[tuple[tuple[str, ...], float]] = []
+        seen = 0
+        for group_id, places in commits.items():
+            for place, commit in places.items():
+                seen += 1
+                if seen % SLICE_PARTITIONS == 0:
+                    await trio.lowlevel.checkpoint()
+                seconds = self._history.seconds_behind(place, commit.offset, now)
+                if seconds is not None:
+                    behind.append(((group_id, place.topic, str(place.partition)), round(seconds, 3)))
+        return _gauge_family(
+            "kafka_consumergroup_lag_seconds",
+            "Since the partition ended where the group stands, from the ends that earlier scrapes saw; at least so "
+            "long where it stood there before the first of them.",
+            ("consumergroup", "topic", "partition"),
+            behind,
+        )
 
     def _place_end(
         self,

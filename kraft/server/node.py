@@ -70,9 +70,11 @@ class Node:
         shared: SharedServer,
         loggers: Loggers,
         channel: NodeToControllerChannel,
+        keys: TlsKeys,
         stop: trio.Event,
     ) -> None:
         self.world = world
+        self.keys = keys
         self.config = config
         self.cluster_id = cluster_id
         self.endpoints = endpoints
@@ -292,7 +294,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
     stop = trio.Event()
     log, timeout = parts.loggers.get("channel"), config.seconds("request.timeout.ms")
     channel = NodeToControllerChannel(parts.to_controllers, config.node_id, shared.leader_endpoint, log, timeout)
-    node = Node(world, config, parts.cluster_id, parts.endpoints, shared, parts.loggers, channel, stop)
+    node = Node(world, config, parts.cluster_id, parts.endpoints, shared, parts.loggers, channel, parts.keys, stop)
     with closing(channel), closing(node.remote), world.loop.watch(node.stalls):
         async with trio.open_nursery() as node_nursery:
             parts.keys.start(node_nursery, parts.listeners, parts.loggers.get("network"))

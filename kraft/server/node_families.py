@@ -3,34 +3,52 @@ quorum, how far followers are."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from kraft.common.ids import METADATA_TOPIC
-from kraft.common.metrics import Family
+from kraft.common.metrics import SECONDS_BOUNDS, Family, Histogram, LabelValues
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.server.cluster_facts import SLICE_PARTITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from kraft.handlers.dispatcher import ApiCounters
     from kraft.replication.partition import Partition
     from kraft.server.node import Node
 
 
-def request_durations(counters: dict[tuple[int, int], ApiCounters]) -> Family:
-    """Histograms by API and version."""
-    help_text = (
-        "Seconds from a decoded header to the answer, waits included. Of Produce and Fetch one in sixteen is timed."
-    )
+QUANTILES: Final = (0.5, 0.75, 0.95, 0.99, 0.999)
+
+
+def request_durations(counters: dict[tuple[int, int], ApiCounters]) -> list[Family]:
+    """Histograms by API and version, and what they come to under Kafka's name, by API."""
+    help_text = "Seconds from a decoded header to the answer, waits included. Of Produce, Fetch and Metadata one in sixteen is timed."
     family = Family("kraft_request_duration_seconds", "histogram", help_text, ("request", "version"))
     for (key, version), counted in sorted(counters.items()):
         if counted.durations.count:
             family.children[name_of(key), str(version)] = counted.durations
-    return family
+    times = Family(
+        "kafka_network_requestmetrics_totaltimems",
+        "gauge",
+        "Milliseconds that a share of the requests took at most, rounded up to the next bound of the histogram.",
+        ("request", "quantile"),
+    )
+    times.read = list(_quantiles(counters)).__iter__
+    return [family, times]
+
+
+def _quantiles(counters: dict[tuple[int, int], ApiCounters]) -> Iterator[tuple[LabelValues, float]]:
+    by_api: dict[int, Histogram] = {}
+    for (key, _), counted in sorted(counters.items()):
+        if counted.durations.count:
+            by_api.setdefault(key, Histogram(SECONDS_BOUNDS)).add(counted.durations)
+    for key, durations in by_api.items():
+        for share in QUANTILES:
+            yield (name_of(key), str(share)), durations.quantile(share) * 1000
 
 
 async def follower_lags(partitions: Iterable[Partition]) -> Family:

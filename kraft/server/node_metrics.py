@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kraft.common.metrics import Family, MetricsRegistry, render_prometheus
+from kraft.common.metrics import SECONDS_BOUNDS, Family, MetricsRegistry, render_prometheus
 from kraft.common.version import VERSION
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import name_of as error_name_of
@@ -68,7 +68,7 @@ class NodeMetrics:
         if self._node.broker is not None:
             gathered += await group_families(self._node.broker.groups.snapshots())
             gathered += [
-                request_durations(self._node.broker.dispatcher.counters),
+                *request_durations(self._node.broker.dispatcher.counters),
                 await follower_lags(self._node.broker.replicas),
             ]
         for piece in render_prometheus(gathered):
@@ -113,6 +113,12 @@ class NodeMetrics:
             "Open connections of clients and of other nodes.",
             ("listener",),
             self._connections,
+        )
+        registry.gauges(
+            "tls_certificate_expiry_timestamp_seconds",
+            "When the first certificate of those that a listener shows ends, since 1970.",
+            ("listener",),
+            lambda: [((name,), end) for name, end in node.keys.expiries().items()],
         )
         registry.gauge(
             "kafka_log_logmanager_offlinelogdirectorycount",
@@ -240,6 +246,20 @@ class NodeMetrics:
             "kafka_server_replicamanager_offlinereplicacount",
             "Replicas of this broker on log directories that failed, or whose logs are damaged.",
             lambda: len(broker.replicas.offline),
+        )
+        self._registry.gauge(
+            "kafka_server_replicafetchermanager_maxlag",
+            "Records that this broker has yet to copy in the partition in which it is furthest behind its leader.",
+            lambda: broker.replication.fetchers.lag_max,
+        )
+        self._registry.gauge(
+            "kafka_server_replicafetchermanager_failedpartitionscount",
+            "Partitions that this broker does not copy for a moment, after an error.",
+            lambda: broker.replication.fetchers.put_aside,
+        )
+        flusher = broker.replicas.flusher
+        self._registry.take_histogram(
+            "kraft_fsync_seconds", "Rounds of syncs of data logs.", flusher.durations, SECONDS_BOUNDS
         )
         register_group_activity(self._registry, broker.groups.activity)
         self._registry.counters(

@@ -38,6 +38,25 @@ PARTITION_FAMILIES: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
         "1 when the first replica leads, where this broker leads.",
         _EACH,
     ),
+    (
+        "kafka_cluster_partition_underreplicated",
+        "gauge",
+        "1 when a replica is not in sync, where this broker leads.",
+        _EACH,
+    ),
+    (
+        "kafka_cluster_partition_underminisr",
+        "gauge",
+        "1 when fewer are in sync than min.insync.replicas, where this broker leads.",
+        _EACH,
+    ),
+    (
+        "kafka_cluster_partition_atminisr",
+        "gauge",
+        "1 when as many are in sync as min.insync.replicas, where this broker leads.",
+        _EACH,
+    ),
+    ("kafka_cluster_partition_replicascount", "gauge", "Replicas, where this broker leads.", _EACH),
     ("kafka_topic_partitions", "gauge", "Partitions of a topic that this broker leads.", ("topic",)),
     (
         "kafka_server_brokertopicmetrics_messagesin_total",
@@ -52,6 +71,36 @@ PARTITION_FAMILIES: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
         ("topic",),
     ),
     ("kafka_server_brokertopicmetrics_bytesout_total", "counter", "Bytes of batches read for consumers.", ("topic",)),
+    (
+        "kafka_server_brokertopicmetrics_bytesrejected_total",
+        "counter",
+        "Bytes of batches that were larger than a topic takes.",
+        ("topic",),
+    ),
+    (
+        "kafka_server_brokertopicmetrics_totalproducerequests_total",
+        "counter",
+        "Partitions that Produce requests have named, by topic.",
+        ("topic",),
+    ),
+    (
+        "kafka_server_brokertopicmetrics_failedproducerequests_total",
+        "counter",
+        "Those of them that failed unexpectedly: neither a client's mistake nor a leader that has moved.",
+        ("topic",),
+    ),
+    (
+        "kafka_server_brokertopicmetrics_totalfetchrequests_total",
+        "counter",
+        "Partitions that Fetch requests have read, those of followers too, by topic.",
+        ("topic",),
+    ),
+    (
+        "kafka_server_brokertopicmetrics_failedfetchrequests_total",
+        "counter",
+        "Those of them that failed unexpectedly.",
+        ("topic",),
+    ),
     (
         "kafka_server_brokertopicmetrics_replicationbytesin_total",
         "counter",
@@ -101,18 +150,10 @@ def partition_series(partition: Partition) -> Iterator[tuple[str, tuple[str, ...
     yield "kafka_server_replicamanager_leadercount", (), int(partition.is_leader), True
     lagging = partition.is_leader and len(partition.isr) < len(partition.replicas)
     yield "kafka_server_replicamanager_underreplicatedpartitions", (), int(lagging), True
-    yield (
-        "kafka_server_replicamanager_underminisrpartitioncount",
-        (),
-        int(partition.is_leader and len(partition.isr) < partition.min_isr),
-        True,
-    )
-    yield (
-        "kafka_server_replicamanager_atminisrpartitioncount",
-        (),
-        int(partition.is_leader and len(partition.isr) == partition.min_isr),
-        True,
-    )
+    is_under = partition.is_leader and len(partition.isr) < partition.min_isr
+    is_at = partition.is_leader and len(partition.isr) == partition.min_isr
+    yield "kafka_server_replicamanager_underminisrpartitioncount", (), int(is_under), True
+    yield "kafka_server_replicamanager_atminisrpartitioncount", (), int(is_at), True
     yield from _traffic_series(partition)
     if not partition.is_leader:
         return
@@ -122,6 +163,10 @@ def partition_series(partition: Partition) -> Iterator[tuple[str, tuple[str, ...
     yield "kafka_topic_partition_replicas", each, len(partition.replicas), False
     yield "kafka_topic_partition_in_sync_replica", each, len(partition.isr), False
     yield "kafka_topic_partition_under_replicated_partition", each, int(lagging), False
+    yield "kafka_cluster_partition_underreplicated", each, int(lagging), False
+    yield "kafka_cluster_partition_underminisr", each, int(is_under), False
+    yield "kafka_cluster_partition_atminisr", each, int(is_at), False
+    yield "kafka_cluster_partition_replicascount", each, len(partition.replicas), False
     yield (
         "kafka_topic_partition_leader_is_preferred",
         each,
@@ -136,6 +181,11 @@ def _traffic_series(partition: Partition) -> Iterator[tuple[str, tuple[str, ...]
     traffic, prefix = partition.traffic, "kafka_server_brokertopicmetrics_"
     yield prefix + "bytesin_total", (partition.topic,), traffic.bytes_in, True
     yield prefix + "bytesout_total", (partition.topic,), traffic.bytes_out[CONSUMERS], True
+    yield prefix + "bytesrejected_total", (partition.topic,), traffic.bytes_rejected, True
+    yield prefix + "totalproducerequests_total", (partition.topic,), traffic.produces, True
+    yield prefix + "failedproducerequests_total", (partition.topic,), traffic.failed_produces, True
+    yield prefix + "totalfetchrequests_total", (partition.topic,), traffic.fetches, True
+    yield prefix + "failedfetchrequests_total", (partition.topic,), traffic.failed_fetches, True
     yield prefix + "replicationbytesin_total", (), traffic.replication_bytes_in, True
     yield prefix + "replicationbytesout_total", (), traffic.bytes_out[FOLLOWERS], True
     yield "kafka_server_replicamanager_isrshrinks_total", (), traffic.isr_shrinks, True

@@ -19,14 +19,35 @@ GAUGES: Final[dict[str, tuple[str, Callable[[ProcessUsage], float]]]] = {
     "process_start_time_seconds": ("When the process began, since 1970.", lambda usage: usage.started_at),
 }
 
+AGE_SECONDS_MAX: Final = 0.5
+"""For so long one answer of the world is used: it reads files and lists the descriptors."""
+
+
+class _Usage:
+    """What the world tells of the process, asked once for all series of a scrape."""
+
+    __slots__ = ("_asked_at", "_found", "_world")
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._found: ProcessUsage | None = None
+        self._asked_at = float("-inf")
+
+    def newest(self) -> ProcessUsage | None:
+        now = self._world.clock.now()
+        if now - self._asked_at > AGE_SECONDS_MAX:
+            self._found, self._asked_at = self._world.process_usage(), now
+        return self._found
+
 
 def register_process(registry: MetricsRegistry, world: World) -> None:
     """Show them in /metrics; nothing where nobody can tell."""
+    usage = _Usage(world)
 
     def series(read: Callable[[ProcessUsage], float]) -> Callable[[], Series]:
         def told() -> Series:
-            usage = world.process_usage()
-            return [] if usage is None else [((), read(usage))]
+            newest = usage.newest()
+            return [] if newest is None else [((), read(newest))]
 
         return told
 

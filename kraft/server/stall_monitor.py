@@ -1,12 +1,14 @@
 """Watches the node's event loop: while one step runs, nobody else is served.
 
 Every step of 1 ms or more is counted in a histogram, and the longest one of each task is kept, both for /metrics. A
-step of 50 ms or more is also a log event, one in ten seconds.
+step of 50 ms or more is also a log event, one in ten seconds. Beside them the loop's idle time is shown: Kafka's
+dashboards and alerts ask for that of its threads, and here one loop does the work of all of them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, Final
 
 from kraft.common.logging import RateLimitedLog
 from kraft.common.metrics import Histogram
@@ -24,6 +26,12 @@ TOLD_SECONDS_MIN = 0.05
 TOLD_PERIOD_SECONDS = 10.0
 TASKS_MAX = 200
 """Tasks are named by functions of the program, of which there are fewer."""
+IDLE_WINDOW_SECONDS: Final = 60.0
+IDLE_SAMPLE_SECONDS: Final = 2.0
+IDLE_SHARES: Final = {
+    "kafka_network_socketserver_networkprocessoravgidle_percent": "the network threads",
+    "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent": "the request handlers",
+}
 
 
 class StallMonitor:
@@ -32,7 +40,11 @@ class StallMonitor:
 
     def __init__(self, clock: Clock, log: Logger, last_request: Callable[[], str | None]) -> None:
         self._told = RateLimitedLog(log, clock, events_max=1, period_seconds=TOLD_PERIOD_SECONDS)
+        self._clock = clock
         self._last_request = last_request
+        self.idle_seconds = 0.0
+        self._idle_samples: deque[tuple[float, float]] = deque([(clock.now(), 0.0)])
+        """When somebody asked, and the idle seconds so far: those of the last minute, and the last before."""
         self.steps = Histogram(STEP_BOUNDS)
         self.longest: dict[str, float] = {}
         """Seconds of the longest step since the start, by task."""
@@ -45,6 +57,17 @@ class StallMonitor:
             fields = {} if (request := self._last_request()) is None else {"last_request": request}
             self._told.warning("event loop held up", task=task, ms=round(seconds * 1000), **fields)
 
+    def idle_share(self) -> float:
+        """Of the last minute's time, how much the loop had nothing to do: 1 for all of it. Since the question before
+        where that was asked longer ago."""
+        now, samples = self._clock.now(), self._idle_samples
+        while len(samples) > 1 and samples[1][0] <= now - IDLE_WINDOW_SECONDS:
+            samples.popleft()
+        since, before = samples[0]
+        if now - samples[-1][0] >= IDLE_SAMPLE_SECONDS:
+            samples.append((now, self.idle_seconds))
+        return 1.0 if now <= since else min(1.0, (self.idle_seconds - before) / (now - since))
+
     def register(self, registry: MetricsRegistry) -> None:
         """Show the histogram and the longest steps in /metrics."""
         registry.take_histogram(
@@ -53,6 +76,18 @@ class StallMonitor:
             self.steps,
             STEP_BOUNDS,
         )
+        registry.counters(
+            "kraft_loop_idle_seconds_total",
+            "How long the event loop had nothing to do.",
+            (),
+            lambda: [((), self.idle_seconds)],
+        )
+        for name, whose in IDLE_SHARES.items():
+            registry.gauge(
+                name,
+                f"Share of the last minute in which the event loop had nothing to do, as Kafka tells of {whose}.",
+                self.idle_share,
+            )
         registry.gauges(
             "kraft_loop_longest_step_seconds",
             "The longest step of the event loop since the start, by task.",

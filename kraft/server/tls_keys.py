@@ -14,6 +14,7 @@ import trio
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Logger
+from kraft.security.certificates import first_expiry
 from kraft.security.tls import STORE_BYTES_MAX, TlsProblem, TlsSettings, load_tls
 from kraft.world.ports import FileStatus, FileSystem, Listener, Login, SecuredWorld, Tls, World
 
@@ -54,6 +55,13 @@ class TlsKeys:
     def of_listener(self, name: str) -> Tls | None:
         """What a listener of ours shows; None for one that does not encrypt."""
         return self._current.get((name, True))
+
+    def expiries(self) -> dict[str, int]:
+        """When a certificate that a listener shows ends first, in seconds since 1970, by listener."""
+        ends = {
+            name: first_expiry(tls.certificate_chain) for (name, is_server), tls in self._current.items() if is_server
+        }
+        return {name: end for name, end in sorted(ends.items()) if end is not None}
 
     def towards(self, name: str) -> Tls | None:
         """What this node shows at other nodes' listeners of that name; None for those that do not encrypt."""

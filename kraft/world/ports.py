@@ -319,6 +319,9 @@ LONG_STEP_SECONDS = 0.001
 
 
 class StepWatcher(Protocol):
+    idle_seconds: float
+    """How long the loop has waited for something to do, so far. The loop adds to it."""
+
     def long_step(self, task: str, seconds: float) -> None:
         """A step of `task` (the name of its function) took `seconds`, LONG_STEP_SECONDS or more.
 

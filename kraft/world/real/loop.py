@@ -1,6 +1,7 @@
 """Watches trio's event loop for long steps, by a trio instrument.
 
 Instruments are called for every step, so this one does as little as it can: one reading of the clock, one comparison.
+The time that the loop waits for something to do is added up, too.
 A step is measured from the end of the one before it, or from the end of the loop's wait; trio's own work between two
 steps counts too.
 """
@@ -46,7 +47,10 @@ class _StepInstrument(trio.abc.Instrument):
         self._ended = clock()
 
     def after_io_wait(self, timeout: float) -> None:
-        self._ended = self._clock()
+        now = self._clock()
+        if timeout > 0:
+            self._watcher.idle_seconds += now - self._ended
+        self._ended = now
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         now = self._clock()

@@ -180,7 +180,7 @@ def test_out_of_range_it_starts_where_the_leader_is(latest: int, earliest: int, 
             it.leader.ends = {-1: latest, -2: earliest}
             await it.fetch(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
             assert it.partition.log.log_end_offset == end
-            assert it.fetcher.lag() == (1 if end == 3 else 0)
+            assert it.fetcher.put_aside() == (1 if end == 3 else 0)
 
     simulate(play)
 
@@ -206,7 +206,7 @@ def test_a_refused_partition_is_asked_for_again_later_and_others_meanwhile() -> 
         async with follower(universe) as it:
             it.follow()
             await it.fetch(error_code=ErrorCode.UNKNOWN_LEADER_EPOCH)
-            assert it.fetcher.lag() == 1
+            assert it.fetcher.put_aside() == 1
             assert await it.fetcher._ask() == {}
             await universe.sleep(0.03)
             assert len(await it.fetcher._ask()) == 1
@@ -250,7 +250,7 @@ def test_a_fault_of_the_program_sets_one_partition_aside_and_it_is_tried_again(m
                 await it.fetch(high_watermark=1, log_start_offset=0, records=record(0, 1))
             [failed] = it.made.replicas.set_aside.items()
             assert (failed.work, failed.item) == ("replication", "t-0")
-            assert it.fetcher.lag() == 1
+            assert it.fetcher.put_aside() == 1
             await universe.sleep(1.1)
             await it.fetch(high_watermark=1, log_start_offset=0, records=record(0, 1))
             assert it.made.replicas.set_aside.items() == []
@@ -333,7 +333,7 @@ def test_a_leader_that_does_not_answer_is_no_fault_of_the_partition_or_of_its_di
             it.leader.call = broken  # type: ignore[method-assign]
             with pytest.raises(type(problem)):
                 await it.fetcher._take(following, PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE), it.leader)  # type: ignore[arg-type]
-            assert it.fetcher.lag() == 0
+            assert it.fetcher.put_aside() == 0
             assert it.made.logs.online() == it.made.logs.directories
 
     simulate(play)
@@ -362,7 +362,7 @@ def test_a_damaged_batch_of_one_partition_leaves_the_others_alone(damaged: int, 
             )
             assert await it.fetcher._fetch(it.leader)  # type: ignore[arg-type]
             assert [it.made.partition("many", index).log.log_end_offset for index in range(3)] == [1, 0, 1]
-            assert it.fetcher.lag() == 1
+            assert it.fetcher.put_aside() == 1
             assert it.made.logs.online() == it.made.logs.directories
             assert list(it.fetcher._put_aside) == [(topic_id, 1)]
 

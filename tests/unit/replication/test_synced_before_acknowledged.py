@@ -94,9 +94,9 @@ def test_all_that_comes_in_one_answer_is_synced_at_once() -> None:
                 FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=topic_id, partitions=answers)])
             )
             assert await it.fetcher._fetch(it.leader)  # type: ignore[arg-type]
-            before = it.made.replicas.flusher.syncs
+            before = it.made.replicas.flusher.durations.count
             await it.fetch(**NOTHING)
-            assert it.made.replicas.flusher.syncs - before <= 2, "one a directory"
+            assert it.made.replicas.flusher.durations.count - before <= 2, "one a directory"
             assert [it.made.partition("many", index).log.recovery_point for index in range(8)] == [1] * 8
 
     simulate(play)
@@ -152,7 +152,7 @@ def test_a_sync_that_lacks_resources_is_waited_for_and_not_only_once() -> None:
             for rounds in range(1, 4):
                 it.leader.answers.append(FetchResponse(session_id=9))
                 assert await it.fetcher._fetch(it.leader)  # type: ignore[arg-type]
-                assert (it.fetcher.lag(), it.asked) == (1, [(0, 0)]), f"put off, round {rounds}"
+                assert (it.fetcher.put_aside(), it.asked) == (1, [(0, 0)]), f"put off, round {rounds}"
                 await universe.sleep(1.1)
             fault.times = 0
             await it.fetch(**NOTHING)
@@ -189,8 +189,8 @@ def test_nothing_is_synced_that_flush_messages_does_not_ask_for(messages: int) -
         async with syncing(universe, messages) as it:
             it.write(1, 1)
             it.follow()
-            before = it.made.replicas.flusher.syncs
+            before = it.made.replicas.flusher.durations.count
             await it.fetch(**NOTHING)
-            assert (it.asked, it.made.replicas.flusher.syncs) == ([(2, 0)], before)
+            assert (it.asked, it.made.replicas.flusher.durations.count) == ([(2, 0)], before)
 
     simulate(play)

@@ -13,6 +13,14 @@ from kraft.server.stall_monitor import TOLD_PERIOD_SECONDS, StallMonitor
 from kraft.world.simulated import SimulatedWorld, Universe
 
 
+class SetClock:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+
 def watched(body: Any) -> tuple[StallMonitor, list[Mapping[str, Any]]]:
     made: list[StallMonitor] = []
     universe = Universe(1)
@@ -61,3 +69,21 @@ def test_long_stalls_are_told_once_a_period_with_the_number_left_out() -> None:
     told = [(line["event"], line["task"], line["ms"], line.get("left_out")) for line in lines]
     assert told == [("event loop held up", "serve", 51, None), ("event loop held up", "load", 2000, 4)]
     assert lines[0]["last_request"] == "Fetch of x"
+
+
+def test_the_idle_share_is_that_of_the_last_minute() -> None:
+    clock: Any = SetClock()
+    monitor = StallMonitor(clock, Loggers(lambda line: None, clock).get("loop"), lambda: None)
+    shares = []
+    for now, idle in ((10, 10), (40, 25), (70, 25), (100, 55), (100, 55), (101, 56), (1000, 56)):
+        clock.seconds, monitor.idle_seconds = now, idle
+        shares.append(round(monitor.idle_share(), 3))
+    assert shares == [
+        1.0,
+        0.625,
+        round(15 / 60, 3),
+        round(30 / 60, 3),
+        round(30 / 60, 3),
+        round(31 / 61, 3),
+        round(1 / 900, 3),
+    ]

@@ -118,6 +118,7 @@ class RandomnessContract:
 class WatchedSteps:
     def __init__(self) -> None:
         self.told: list[tuple[str, float]] = []
+        self.idle_seconds = 0.0
 
     def long_step(self, task: str, seconds: float) -> None:
         self.told.append((task, seconds))
@@ -133,6 +134,18 @@ class LoopContract:
 
         harness.run(body)
         assert all(seconds < 0.04 for _, seconds in watched.told)  # What waits is no step.
+
+    def test_a_loop_that_works_is_not_idle(self, harness: Harness) -> None:
+        watched = WatchedSteps()
+
+        async def body(world: World) -> None:
+            with world.loop.watch(watched):
+                before = watched.idle_seconds
+                for _ in range(1000):
+                    await trio.lowlevel.checkpoint()
+                assert watched.idle_seconds == before
+
+        harness.run(body)
 
     def test_two_may_watch_at_once(self, harness: Harness) -> None:
         async def body(world: World) -> None:

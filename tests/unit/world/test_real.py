@@ -50,6 +50,17 @@ class TestRealWorld(WorldContract):
     pass
 
 
+def test_a_loop_that_waits_is_idle_so_long() -> None:
+    watched = WatchedSteps()
+
+    async def waiting() -> None:
+        with RealLoop().watch(watched):
+            await trio.sleep(0.05)
+
+    trio.run(waiting)
+    assert watched.idle_seconds > 0.045
+
+
 def test_a_step_that_holds_up_the_loop_is_told_with_its_task_and_its_length() -> None:
     watched = WatchedSteps()
 

@@ -1,0 +1,64 @@
+"""How long ago a partition ended where a group stands now: what its lag is in seconds.
+
+Each look at the ends is a sample. Between two samples records are taken to have come evenly.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import Final
+
+from kraft.common.ids import TopicPartition
+
+SAMPLES_MAX: Final = 16
+"""A partition's. When there are more every second one goes, so the history reaches back further, less finely."""
+PARTITIONS_MAX: Final = 20_000
+"""Of further ones nothing is kept: these samples are 16 MB."""
+SECONDS_BETWEEN: Final = 5.0
+"""Samples that follow sooner take the place of the last one."""
+
+
+class EndHistory:
+    """Samples of the partitions that groups have committed offsets of."""
+
+    __slots__ = ("_samples",)
+
+    def __init__(self) -> None:
+        self._samples: dict[TopicPartition, tuple[list[float], list[int]]] = {}
+
+    def take(self, ends: Mapping[TopicPartition, int], now: float) -> None:
+        """Add what was just seen; partitions that are not among `ends` are forgotten."""
+        kept: dict[TopicPartition, tuple[list[float], list[int]]] = {}
+        for place, end in ends.items():
+            if len(kept) == PARTITIONS_MAX:
+                break
+            kept[place] = self._with(place, end, now)
+        self._samples = kept
+
+    def _with(self, place: TopicPartition, end: int, now: float) -> tuple[list[float], list[int]]:
+        times, values = self._samples.get(place) or ([], [])
+        if values and end < values[-1]:  # Another partition of that name, or an election that lost records.
+            times, values = [], []
+        if len(times) > 1 and (values[-2] == end or times[-1] - times[-2] < SECONDS_BETWEEN):
+            times[-1], values[-1] = now, end
+            return times, values
+        times.append(now)
+        values.append(end)
+        return (times[::2], values[::2]) if len(times) > SAMPLES_MAX else (times, values)
+
+    def seconds_behind(self, place: TopicPartition, offset: int, now: float) -> float | None:
+        """Since the partition ended at `offset`: 0 for its end. Where the history does not reach so far back, its
+        length; None where there is none."""
+        found = self._samples.get(place)
+        if found is None:
+            return None
+        times, values = found
+        if offset >= values[-1]:
+            return 0.0
+        after = bisect_right(values, offset)
+        if after == 0:
+            return now - times[0]
+        before = after - 1
+        share = (offset - values[before]) / (values[after] - values[before])
+        return now - (times[before] + share * (times[after] - times[before]))
