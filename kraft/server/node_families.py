@@ -26,7 +26,10 @@ QUANTILES: Final = (0.5, 0.75, 0.95, 0.99, 0.999)
 
 def request_durations(counters: dict[tuple[int, int], ApiCounters]) -> list[Family]:
     """Histograms by API and version, and what they come to under Kafka's name, by API."""
-    help_text = "Seconds from a decoded header to the answer, waits included. Of Produce, Fetch and Metadata one in sixteen is timed."
+    help_text = (
+        "Seconds from a decoded header to the answer, waits included. One in sixteen of Produce, Fetch and Metadata is "
+        "timed."
+    )
     family = Family("kraft_request_duration_seconds", "histogram", help_text, ("request", "version"))
     for (key, version), counted in sorted(counters.items()):
         if counted.durations.count:
