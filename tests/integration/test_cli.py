@@ -650,7 +650,7 @@ def test_help_imports_no_noun_and_every_noun_and_verb_has_some(kraft: Kraft) -> 
 
 def test_completion_offers_nouns_and_verbs() -> None:
     for words, offered in (
-        ("kraft to", ["topics", "tokens"]),
+        ("kraft to", ["topics", "tokens", "top"]),
         ("kraft topics de", ["describe", "delete", "delete-records"]),
     ):
         environment = {
