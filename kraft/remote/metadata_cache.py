@@ -11,7 +11,6 @@ the longer one is deleted. Here an offset is found as long as any finished segme
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -48,7 +47,7 @@ class RemoteLogMetadataCache:
         """Every segment that is not deleted, in the order in which their copies began."""
         self._epochs: dict[int, EpochSegments] = {}
         self._highest: dict[int, int] = {}
-        self._deleted: deque[Uuid] = deque(maxlen=DELETED_IDS_MAX)
+        self._deleted: dict[Uuid, None] = {}
         self.delete_state: RemotePartitionDeleteState | None = None
         """How far the deletion of the whole partition is; None where nobody wants it deleted."""
 
@@ -90,7 +89,7 @@ class RemoteLogMetadataCache:
         if target == RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
             self._forget_epochs(known)
             del self._segments[known.segment_id]
-            self._deleted.append(known.segment_id)
+            self._remember_deleted(known.segment_id)
             return True
         self._segments[known.segment_id] = metadata
         for epoch, start_offset, last_offset in metadata.epoch_ranges():
@@ -106,6 +105,11 @@ class RemoteLogMetadataCache:
             return False
         self.delete_state = target
         return True
+
+    def _remember_deleted(self, segment_id: Uuid) -> None:
+        self._deleted[segment_id] = None
+        if len(self._deleted) > DELETED_IDS_MAX:
+            del self._deleted[next(iter(self._deleted))]
 
     def _forget_epochs(self, metadata: RemoteLogSegmentMetadata) -> None:
         for epoch, _ in metadata.leader_epochs:

@@ -1,0 +1,55 @@
+"""Which segments of a log are to be copied to the remote tier, and which may leave the disk: decisions over facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraft.remote.log_facts import LocalSegment, LogFacts, copied_end_offset
+from kraft.remote.metadata_cache import RemoteLogMetadataCache
+
+
+def segments_to_copy(facts: LogFacts, cache: RemoteLogMetadataCache) -> Sequence[LocalSegment]:
+    """In this order, one after another, so that what is copied has no holes.
+
+    Sealed ones below the last stable offset, that are not in the remote tier whole. One of which a part is there
+    (another leader's segments end elsewhere) is copied whole. None whose leader epochs are not known.
+    """
+    copied = copied_end_offset(facts, cache)
+    known_from = facts.leader_epochs[0][1] if facts.leader_epochs else facts.log_end_offset
+    return [
+        segment
+        for segment in facts.segments[:-1]
+        if copied < segment.end_offset <= facts.last_stable_offset
+        and max(segment.base_offset, facts.log_start_offset) >= known_from
+    ]
+
+
+def deletable_local_segments(
+    facts: LogFacts,
+    cache: RemoteLogMetadataCache,
+    *,
+    local_retention_ms: int,
+    local_retention_bytes: int,
+    now_ms: int,
+) -> int:
+    """How many of the oldest segments may leave the disk: those that are too old or too much there, sealed, and in the
+    remote tier whole, so that whoever reads the log finds what it found before. -1 means no limit."""
+    copied = copied_end_offset(facts, cache)
+    excess = sum(segment.size for segment in facts.segments) - local_retention_bytes
+    count = 0
+    for segment in facts.segments[:-1]:
+        is_too_old = local_retention_ms >= 0 and now_ms - segment.timestamp_ms > local_retention_ms
+        is_too_much = local_retention_bytes >= 0 and excess >= segment.size
+        if segment.end_offset > copied or not (is_too_old or is_too_much):
+            break
+        excess -= segment.size
+        count += 1
+    return count
+
+
+def epochs_of_segment(facts: LogFacts, segment: LocalSegment) -> tuple[tuple[int, int], ...]:
+    """(epoch, its first offset in the segment): as they are told of a copy of it. Empty where none is known."""
+    entries = facts.leader_epochs
+    before = [(epoch, segment.base_offset) for epoch, start_offset in entries if start_offset <= segment.base_offset]
+    inside = [entry for entry in entries if segment.base_offset < entry[1] < segment.end_offset]
+    return (*before[-1:], *inside)
