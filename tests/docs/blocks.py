@@ -9,7 +9,8 @@ The info string of a fenced block has the language first and then its marks, whi
     ```python session=NAME pytest        runs as a file of tests
     ```bash tested-by=PATH               is run by that test, which takes it out of the document
     ```bash shown="WHY"                  is not run, and why
-    ```text output                       what the block before it prints, in this order; `...` stands for anything
+    ```text output                       what the block before it prints, in this order; `...` stands for anything.
+                                         Of blocks that continue a program, one after the other
 
 Other languages (text, json, properties, mermaid) hold no commands and need no mark.
 """

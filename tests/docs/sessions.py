@@ -11,7 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.docs.blocks import ROOT, Block, blocks_of, documents
@@ -46,16 +46,18 @@ def steps_of(session: str) -> list[Step]:
     """What the session runs, in the order of the documents."""
     steps: list[Step] = []
     for document in documents():
-        ours = False  # Whether the block just before this one is a step of the session.
+        ours = False  # Whether the block just before this one is a part of the session.
+        place = 0  # Of its step.
         for block in blocks_of(document):
             if ours and "output" in block.marks:
-                last = steps.pop()
-                steps.append(Step(last.block, last.text, tuple(block.text.splitlines())))
+                output = (*steps[place].output, *block.text.splitlines())
+                steps[place] = replace(steps[place], output=output)
             ours = block.marks.get("session") == session
             if ours and "continues" in block.marks:
-                last = next(step for step in reversed(steps) if _is_program(step.block))
-                steps[steps.index(last)] = Step(last.block, last.text + "\n" + block.text, last.output)
+                place = max(index for index, step in enumerate(steps) if _is_program(step.block))
+                steps[place] = replace(steps[place], text=f"{steps[place].text}\n{block.text}")
             elif ours:
+                place = len(steps)
                 steps.append(Step(block, block.text))
     return steps
 

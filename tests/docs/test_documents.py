@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 
 from tests.capabilities import require_capability
-from tests.docs.sessions import Session, missing_lines, names_of_sessions, programs_of, run_session
+from tests.docs.sessions import Session, missing_lines, names_of_sessions, programs_of, run_session, steps_of
 
-FIRST_NODE = Session(
-    "first-node",
-    # A copy of the tree, as a reader has it. Packages come from this environment, since a test asks no registry.
-    prepare='cp -r "$TREE"/{kraft,api,pyproject.toml,README.md,LICENSE} .\n',
-    environment={
-        "PYTHONPATH": site.getsitepackages()[0],
-        "PIP_NO_INDEX": "1",
-        "PIP_NO_DEPS": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # pip turns what its options named NO_ are set to around.
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "PIP_NO_COMPILE": "0",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    },
-)
+COPY = 'cp -r "$TREE"/{kraft,api,pyproject.toml,README.md,LICENSE} .\n'
+"""The tree, as a reader has it."""
+OWN_PACKAGES = {
+    "PYTHONPATH": site.getsitepackages()[0],
+    "PIP_NO_INDEX": "1",
+    "PIP_NO_DEPS": "1",
+    "PIP_NO_BUILD_ISOLATION": "0",  # pip turns what its options named NO_ are set to around.
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_NO_COMPILE": "0",
+    "SPARK_LOCAL_IP": "127.0.0.1",
+}
+"""Packages come from this environment, since a test asks no registry."""
+FIRST_NODE = Session("first-node", COPY, OWN_PACKAGES)
+SPARK_RECIPES = Session("spark-recipes", COPY, OWN_PACKAGES)
 THREE_NODES = Session("three-nodes")
 OPERATIONS = Session(
     "operations",
@@ -99,7 +99,9 @@ trap finish EXIT
 )
 TLS = Session("tls")
 TEST_KIT = Session("test-kit")
-SESSIONS = {session.name: session for session in (FIRST_NODE, THREE_NODES, OPERATIONS, UPKEEP, TLS, TEST_KIT)}
+SESSIONS = {
+    session.name: session for session in (FIRST_NODE, SPARK_RECIPES, THREE_NODES, OPERATIONS, UPKEEP, TLS, TEST_KIT)
+}
 
 
 def test_every_session_that_a_block_names_is_run_here() -> None:
@@ -109,7 +111,7 @@ def test_every_session_that_a_block_names_is_run_here() -> None:
 @pytest.mark.parametrize("name", sorted(SESSIONS))
 def test_the_blocks_of_a_session_run_as_they_are_pasted(name: str, tmp_path: Path) -> None:
     require_capability("netns")
-    if name == FIRST_NODE.name:
+    if name in (FIRST_NODE.name, SPARK_RECIPES.name):
         require_capability("java17")
     for program in programs_of(name):
         require_capability(program)
@@ -120,6 +122,12 @@ def test_the_blocks_of_a_session_run_as_they_are_pasted(name: str, tmp_path: Pat
 def test_programs_of_a_session_are_those_that_its_blocks_run() -> None:
     assert programs_of(TLS.name) == ["curl", "openssl"]
     assert {"curl", "kcat"} <= set(programs_of(FIRST_NODE.name))
+
+
+def test_blocks_that_continue_a_program_print_one_after_the_other() -> None:
+    outputs = [step.output for step in steps_of(SPARK_RECIPES.name) if step.block.language == "python"]
+    program = outputs[0]
+    assert program.index("copied 5") < program.index("replayed 5")
 
 
 def test_documented_output_is_looked_for_in_its_order() -> None:

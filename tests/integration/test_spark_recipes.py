@@ -1,0 +1,46 @@
+"""The recipe of docs/spark-recipes.md that needs the official connector: a query goes over and back by its
+checkpoint. The others are a session of tests/docs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from tests.docs.blocks import find_block
+from tests.integration.clusters import Cluster
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.java,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+RUNS = ("kafka", "kraft", "kraft", "kafka", "kraft")
+
+
+def test_a_query_moves_between_the_connectors_by_its_checkpoint_and_back(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    cluster.create("orders", 2)
+    names = {"spark": spark, "HERE": {"kafka.bootstrap.servers": cluster.bootstrap}}
+    text = find_block("docs/spark-recipes.md", "def archive_orders").text
+    for place in ("archived", "state/archived"):  # The JVM was started elsewhere.
+        assert f'"{place}"' in text
+        text = text.replace(f'"{place}"', repr(str(tmp_path / place)))
+    exec(text, names)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    for run, source in enumerate(RUNS):
+        for number in range(10):
+            producer.produce("orders", b"%d" % (run * 10 + number), partition=number % 2)
+        assert producer.flush(30) == 0
+        query = names["archive_orders"](source)  # type: ignore[operator]
+        assert query.awaitTermination(120)
+        assert query.recentProgress[-1].numInputRows or query.recentProgress[0].numInputRows
+        rows = (
+            spark.read.parquet(str(tmp_path / "archived"))
+            .selectExpr("CAST(CAST(value AS STRING) AS INT) AS number")
+            .collect()
+        )
+        assert sorted(row.number for row in rows) == list(range((run + 1) * 10)), source
