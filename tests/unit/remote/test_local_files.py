@@ -5,6 +5,7 @@ from __future__ import annotations
 from kraft.remote.copy_decisions import segments_to_copy
 from kraft.remote.local_files import contents_of, facts_of
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
+from kraft.remote.object_names import LEADER_EPOCHS_SUFFIX
 from kraft.storage.leader_epoch_cache import parse_leader_epochs
 from kraft.storage.producer_snapshot import decode_snapshot
 from kraft.storage.unified_log import UnifiedLog
@@ -45,6 +46,7 @@ def test_every_file_is_copied_as_long_as_it_is() -> None:
     log = written(machine)
     for copied in segments_to_copy(facts_of(log), RemoteLogMetadataCache()):
         contents = contents_of(log, copied)
+        assert [suffix for suffix, content in contents.items() if isinstance(content, bytes)] == [LEADER_EPOCHS_SUFFIX]
         for suffix, content in contents.items():
             if isinstance(content, FilePart):
                 at = copied.end_offset if suffix == ".snapshot" else copied.base_offset

@@ -36,6 +36,7 @@ class Topic:
         self.chance = universe.stream("topic")
         self.server = universe.object_servers.at(URI)
         self.deletes_seen = 0
+        self.check_whole: Callable[[Topic, RemoteLogSegmentMetadata], None] = check_files
 
     def reader(self) -> RemoteLogMetadataCache:
         cache = RemoteLogMetadataCache()
@@ -50,9 +51,12 @@ class Topic:
     def check(self) -> None:
         for finished in self.reader().segments():
             if finished.is_finished:
-                number = finished.segment_id[-1]
-                for suffix, content in {**FILES, LEADER_EPOCHS_SUFFIX: EPOCHS}.items():
-                    assert self.server.objects.get(object_name(finished, suffix)) == content, (number, suffix)
+                self.check_whole(self, finished)
+
+
+def check_files(topic: Topic, finished: RemoteLogSegmentMetadata) -> None:
+    for suffix, content in {**FILES, LEADER_EPOCHS_SUFFIX: EPOCHS}.items():
+        assert topic.server.objects.get(object_name(finished, suffix)) == content, suffix
 
 
 class Log:

@@ -1,0 +1,101 @@
+"""What the leader of a partition does for the remote tier, a round at a time: it deletes there what is to go, and
+copies there what is sealed and stable."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from kraft.common.ids import Uuid
+from kraft.remote.copy_decisions import epochs_of_segment, segments_to_copy
+from kraft.remote.local_files import contents_of, facts_of
+from kraft.remote.log_facts import LocalSegment, LogFacts
+from kraft.remote.metadata_cache import RemoteLogMetadataCache
+from kraft.remote.remote_partition import Contents, RemotePartition
+from kraft.remote.remote_retention import RemoteRetention, expired_segments
+from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
+from kraft.storage.log_files import TRANSACTION_INDEX_SUFFIX
+from kraft.storage.unified_log import UnifiedLog
+from kraft.world.ports import World
+
+COPIES_MAX: Final = 64
+"""So many segments a round: other partitions wait for their turn."""
+
+
+class RemoteLogTask:
+    """One partition and one term of its leader. One task runs rounds; `remote` ends them when the term is over."""
+
+    __slots__ = (
+        "_advance_log_start",
+        "_broker_id",
+        "_cache",
+        "_leader_epoch",
+        "_log",
+        "_remote",
+        "_topic_id_partition",
+        "_world",
+    )
+
+    def __init__(
+        self,
+        world: World,
+        log: UnifiedLog,
+        remote: RemotePartition,
+        cache: RemoteLogMetadataCache,
+        topic_id_partition: TopicIdPartition,
+        *,
+        broker_id: int,
+        leader_epoch: int,
+        advance_log_start: Callable[[int], Awaitable[None]],
+    ) -> None:
+        """`advance_log_start` returns when the log begins at that offset, whatever happens to this broker then."""
+        self._world = world
+        self._log = log
+        self._remote = remote
+        self._cache = cache
+        self._topic_id_partition = topic_id_partition
+        self._broker_id = broker_id
+        self._leader_epoch = leader_epoch
+        self._advance_log_start = advance_log_start
+
+    async def expire(self, retention: RemoteRetention) -> Sequence[tuple[RemoteLogSegmentMetadata, str]]:
+        """Delete what is to go from the remote tier. Tells what was deleted, and why. Raises ObjectError,
+        MetadataNotWritten: the next round goes on with it."""
+        expiry = expired_segments(
+            facts_of(self._log),
+            self._cache,
+            retention,
+            leader_epoch=self._leader_epoch,
+            being_copied=self._remote.being_copied,
+            now_ms=self._world.clock.wall_ms(),
+        )
+        if expiry.log_start_offset > self._log.log_start_offset:
+            await self._advance_log_start(expiry.log_start_offset)
+        return [(segment, reason) for segment, reason in expiry.segments if await self._remote.delete(segment)]
+
+    async def copy(self) -> Sequence[RemoteLogSegmentMetadata]:
+        """Copy what is due, COPIES_MAX segments at most. Raises CopyFailed, MetadataNotWritten, StorageError and
+        OSError: the next round goes on with it."""
+        copied: list[RemoteLogSegmentMetadata] = []
+        while len(copied) < COPIES_MAX:
+            facts = facts_of(self._log)
+            due = segments_to_copy(facts, self._cache)
+            if not due:
+                break
+            contents = contents_of(self._log, due[0])
+            copied.append(await self._remote.copy(self._new_copy(facts, due[0], contents), contents))
+        return copied
+
+    def _new_copy(self, facts: LogFacts, due: LocalSegment, contents: Contents) -> RemoteLogSegmentMetadata:
+        return RemoteLogSegmentMetadata(
+            segment_id=Uuid(self._world.random.uuid("remote segment")),
+            topic_id_partition=self._topic_id_partition,
+            start_offset=due.base_offset,
+            last_offset=due.end_offset - 1,
+            broker_id=self._broker_id,
+            max_timestamp_ms=due.timestamp_ms,
+            event_timestamp_ms=self._world.clock.wall_ms(),
+            size=due.size,
+            leader_epochs=epochs_of_segment(facts, due),
+            txn_index_is_empty=TRANSACTION_INDEX_SUFFIX not in contents,
+        )
