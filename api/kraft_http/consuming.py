@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kraft.protocol.messages.metadata_response import MetadataResponseTopic
+from kraft.admin.metadata import Topic
+from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at_leaders
+from kraft.admin.topics import describe_topic
+from kraft.common.ids import TopicPartition
 from kraft.protocol.records.record import Record
 from kraft_http.deps import ClusterContext
-from kraft_http.kafka.offsets import EARLIEST, LATEST, Partition, leaders_of, list_offsets
-from kraft_http.kafka.outcomes import Outcome
-from kraft_http.kafka.records import Fetched, FetchedRecord, fetch, size_of
-from kraft_http.kafka.topics import describe_topic, partition_of
 from kraft_http.models.common import CollectionMetadata
 from kraft_http.models.records import ConsumedRecord, ConsumedRecords, DataType, UnreadPartition
+from kraft_http.outcomes import Outcome
+from kraft_http.partition_records import Fetched, FetchedRecord, fetch, size_of
 from kraft_http.record_codec import show_record
 
 ANSWER_BYTES_MAX: Final = 64 << 20
@@ -51,13 +52,13 @@ class Consumption:
 class _Bounds:
     """Where to begin in each partition, where each ends, and why nothing of some is read."""
 
-    starts: dict[Partition, int]
-    ends: dict[Partition, int]
-    unread: dict[Partition, str] = field(default_factory=dict)
+    starts: dict[TopicPartition, int]
+    ends: dict[TopicPartition, int]
+    unread: dict[TopicPartition, str] = field(default_factory=dict)
 
 
 async def consume(cluster: ClusterContext, topic_name: str, wanted: Consumption) -> ConsumedRecords:
-    """Records in order of partition and offset. Raises KafkaProblem, also where the only partition that is asked for
+    """Records in order of partition and offset. Raises Refused, also where the only partition that is asked for
     lacks the offset."""
     topic = await describe_topic(cluster.kafka, topic_name)
     leaders = _chosen(topic, wanted)
@@ -102,29 +103,30 @@ async def consume(cluster: ClusterContext, topic_name: str, wanted: Consumption)
     )
 
 
-def _chosen(topic: MetadataResponseTopic, wanted: Consumption) -> dict[Partition, int]:
-    """The partitions that are asked for, and who leads them. Raises KafkaProblem."""
-    leaders = leaders_of(topic)
+def _chosen(topic: Topic, wanted: Consumption) -> dict[TopicPartition, int]:
+    """The partitions that are asked for, and who leads them. Raises Refused."""
+    leaders = topic.leaders()
     if wanted.partition is None and wanted.positions is None:
         return leaders
     indexes = wanted.positions if wanted.partition is None else [wanted.partition]
-    chosen = [(topic.name or "", partition_of(topic, index).partition_index) for index in indexes or ()]
+    chosen = [TopicPartition(topic.name, topic.partition(index).index) for index in indexes or ()]
     return {partition: leaders[partition] for partition in chosen}
 
 
-async def _bounds(cluster: ClusterContext, leaders: Mapping[Partition, int], wanted: Consumption) -> _Bounds:
-    """Raises KafkaProblem."""
-    ends = await list_offsets(cluster.kafka, leaders, LATEST, committed=wanted.committed)
+async def _bounds(cluster: ClusterContext, leaders: Mapping[TopicPartition, int], wanted: Consumption) -> _Bounds:
+    """Raises Refused."""
+    isolation = READ_COMMITTED if wanted.committed else READ_UNCOMMITTED
+    ends = await offsets_at_leaders(cluster.kafka, leaders, LATEST, isolation=isolation)
     if wanted.offset is not None and wanted.partition is not None:
         return _Bounds(starts=dict.fromkeys(leaders, wanted.offset), ends=ends)
     if wanted.timestamp is not None:
-        young = await list_offsets(cluster.kafka, leaders, wanted.timestamp)
+        young = await offsets_at_leaders(cluster.kafka, leaders, wanted.timestamp)
         starts = {partition: offset if offset >= 0 else ends[partition] for partition, offset in young.items()}
         return _Bounds(starts=starts, ends=ends)
-    earliest = await list_offsets(cluster.kafka, leaders, EARLIEST)
+    earliest = await offsets_at_leaders(cluster.kafka, leaders, EARLIEST)
     if wanted.offset is None and wanted.positions is None:
         return _Bounds(starts={partition: earliest[partition] for partition in leaders}, ends=ends)
-    latest = await list_offsets(cluster.kafka, leaders, LATEST) if wanted.committed else ends
+    latest = await offsets_at_leaders(cluster.kafka, leaders, LATEST) if wanted.committed else ends
     asked = {partition: _asked(partition[1], wanted) for partition in leaders}
     starts = {partition: min(max(asked[partition], earliest[partition]), latest[partition]) for partition in leaders}
     unread = {
@@ -154,7 +156,7 @@ class _Read(NamedTuple):
 class _Source:
     """One partition to read from."""
 
-    def __init__(self, cluster: ClusterContext, partition: Partition, leader: int, wanted: Consumption) -> None:
+    def __init__(self, cluster: ClusterContext, partition: TopicPartition, leader: int, wanted: Consumption) -> None:
         self._cluster = cluster
         self._partition = partition
         self._leader = leader
@@ -162,7 +164,7 @@ class _Source:
 
     async def read(self, position: int, end: int, count: int, wait_ms: int) -> _Read:
         """At most `count` records from `position` on. What was compacted away or is a marker is skipped. Raises
-        KafkaProblem."""
+        Refused."""
         while count > 0:
             fetched = await self._fetch(position, count, wait_ms)
             if fetched.records:
@@ -175,7 +177,7 @@ class _Source:
 
     async def newest(self, start: int, end: int, count: int) -> _Read:
         """The last `count` records before `end`, of about `max_bytes` together, one at least if there is any. Raises
-        KafkaProblem."""
+        Refused."""
         found: list[FetchedRecord] = []
         upper, width, room, fetches = end, FIRST_WINDOW, self._wanted.max_bytes, FETCHES_MAX
         is_cut = False

@@ -12,8 +12,8 @@ from urllib.parse import quote
 from fastapi import Depends, Path, Query, Request
 from starlette.datastructures import URL
 
+from kraft_http.asking import Kafka
 from kraft_http.errors import ApiProblem, not_found
-from kraft_http.kafka.client import Kafka
 from kraft_http.links import Links, restore_slashes
 from kraft_http.models.common import INT32_MAX, CollectionMetadata, UnansweredBroker
 from kraft_http.ports import AdminPort

@@ -14,9 +14,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from kraft.admin.errors import Refused
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode, is_retriable
-from kraft_http.kafka.client import KafkaProblem, UnencodableRequest
+from kraft_http.asking import UnencodableRequest
 from kraft_http.links import restore_slashes
 
 PROBLEM_JSON: Final = "application/problem+json"
@@ -176,7 +177,7 @@ def not_found(what: str) -> ApiProblem:
     return ApiProblem(404, f"{what} does not exist.")
 
 
-def answer_for(problem: KafkaProblem) -> Answer:
+def answer_for(problem: Refused) -> Answer:
     """The HTTP side of a Kafka error."""
     known = STATUS.get(problem.code)
     if known is not None:
@@ -186,7 +187,7 @@ def answer_for(problem: KafkaProblem) -> Answer:
 
 def install(app: FastAPI) -> None:
     """Make every error leave `app` in this shape."""
-    app.add_exception_handler(KafkaProblem, _kafka_problem)
+    app.add_exception_handler(Refused, _kafka_problem)
     app.add_exception_handler(ApiError, _refused)
     app.add_exception_handler(ApiProblem, _api_problem)
     app.add_exception_handler(UnencodableRequest, _unencodable)
@@ -196,7 +197,7 @@ def install(app: FastAPI) -> None:
 
 
 async def _kafka_problem(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, KafkaProblem)
+    assert isinstance(error, Refused)
     status, error_code = answer_for(error)
     # Kafka lets clients retry for a topic that is missing: their metadata may be old. This answer is from the image.
     retriable = status == RETRIABLE.status or (is_retriable(error.code) and status != 404)
@@ -209,7 +210,7 @@ async def _kafka_problem(request: Request, error: Exception) -> JSONResponse:
 async def _refused(request: Request, error: Exception) -> JSONResponse:
     """What `AdminPort` itself does not tell: the caller may not know it, or its login does not hold any more."""
     assert isinstance(error, ApiError)
-    return await _kafka_problem(request, KafkaProblem(error.code, error.message))
+    return await _kafka_problem(request, Refused(error.code, "", error.message))
 
 
 async def _api_problem(request: Request, error: Exception) -> JSONResponse:

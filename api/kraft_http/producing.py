@@ -8,16 +8,17 @@ from itertools import count
 
 from pydantic import ValidationError
 
+from kraft.admin.errors import Refused
+from kraft.admin.metadata import Topic
+from kraft.admin.topics import describe_topic
 from kraft.client.partitioner import partition_for_key
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 from kraft.protocol.records.record import Record
+from kraft_http.asking import UnencodableRequest
 from kraft_http.deps import ClusterContext
 from kraft_http.errors import ApiProblem, answer_for
-from kraft_http.kafka.client import KafkaProblem, UnencodableRequest
-from kraft_http.kafka.records import produce
-from kraft_http.kafka.topics import describe_topic, partition_of
 from kraft_http.models.records import ProduceRecord, ProduceReport
+from kraft_http.partition_records import produce
 from kraft_http.record_codec import format_timestamp, produced, to_record
 
 ACKNOWLEDGED = 200
@@ -37,7 +38,7 @@ class Producer:
     """Appends to one topic on behalf of one request. Records without key and partition take turns over the
     partitions, one turn for each group that came together."""
 
-    def __init__(self, cluster: ClusterContext, topic: MetadataResponseTopic) -> None:
+    def __init__(self, cluster: ClusterContext, topic: Topic) -> None:
         self._cluster = cluster
         self._topic = topic
         self._moved = False
@@ -46,7 +47,7 @@ class Producer:
 
     @classmethod
     async def open(cls, cluster: ClusterContext, topic_name: str) -> Producer:
-        """Raises KafkaProblem when there is no such topic."""
+        """Raises Refused when there is no such topic."""
         return cls(cluster, await describe_topic(cluster.kafka, topic_name))
 
     async def append(self, documents: Sequence[object]) -> list[ProduceReport]:
@@ -68,7 +69,7 @@ class Producer:
                 )
             except ApiProblem as problem:
                 reports[index] = ProduceReport(error_code=problem.error_code, message=problem.detail)
-            except KafkaProblem as problem:
+            except Refused as problem:
                 reports[index] = ProduceReport(error_code=answer_for(problem).error_code, message=problem.sentence)
         for partition, entries in placed.items():
             for (index, _, _), report in zip(entries, await self._append_batch(partition, entries), strict=True):
@@ -77,7 +78,7 @@ class Producer:
 
     def _choose(self, body: ProduceRecord, record: Record, turn: int) -> int:
         if body.partition_id is not None:
-            return partition_of(self._topic, body.partition_id).partition_index
+            return self._topic.partition(body.partition_id).index
         partitions = len(self._topic.partitions)
         return turn % partitions if record.key is None else partition_for_key(record.key, partitions)
 
@@ -88,13 +89,13 @@ class Producer:
             Record(position, record.timestamp, record.key, record.value, record.headers)
             for position, (_, _, record) in enumerate(entries)
         ]
-        name = self._topic.name or ""
+        name = self._topic.name
         try:
             if self._moved:
                 self._topic, self._moved = await describe_topic(self._cluster.kafka, name), False
-            leader = partition_of(self._topic, partition).leader_id
+            leader = self._topic.partition(partition).leader
             appended = await produce(self._cluster.kafka, name, partition, leader, records)
-        except KafkaProblem as problem:
+        except Refused as problem:
             self._moved |= problem.code in _MOVED
             return [ProduceReport(error_code=answer_for(problem).error_code, message=problem.sentence)] * len(entries)
         except UnencodableRequest as problem:

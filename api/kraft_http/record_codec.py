@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from kraft.protocol.records.record import HEADER_KEY_ERRORS, Record
 from kraft_http.errors import ApiProblem
-from kraft_http.kafka.outcomes import Outcome
 from kraft_http.models.records import (
     ConsumedData,
     ConsumedHeader,
@@ -23,6 +22,7 @@ from kraft_http.models.records import (
     ProduceRecord,
     RecordData,
 )
+from kraft_http.outcomes import Outcome
 
 _TIMESTAMP_MS_MAX = 253_402_300_799_999
 """The last millisecond that RFC 3339 can write."""

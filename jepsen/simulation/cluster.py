@@ -40,7 +40,7 @@ from jepsen.simulation.session_readers import SessionReader
 from jepsen.simulation.topic_makers import TopicMaker, create_topic, see_topics
 from jepsen.simulation.topic_remaker import Surroundings, TopicRemaker
 from jepsen.simulation.transactors import FeatureRaiser, Transactor, cluster_of, set_level
-from kraft.client.admin.features import SAFE_DOWNGRADE
+from kraft.admin.features import SAFE_DOWNGRADE
 from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
 from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC

@@ -10,7 +10,7 @@ import trio
 from jepsen.checker.operations import OK, FinalRead, ListOffset, Partition, Poll
 from jepsen.simulation.recorder import Recorder
 from jepsen.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
-from kraft.client.admin.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from kraft.admin.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from kraft.client.fetched import visible_batches
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic

@@ -11,8 +11,8 @@ import trio
 
 from jepsen.checker.operations import FAIL, INFO, OK, Commit, Partition, Send, Transaction
 from jepsen.simulation.recorder import Recorder
+from kraft.admin import features
 from kraft.client.accumulator import Delivery
-from kraft.client.admin import features
 from kraft.client.cluster import Cluster
 from kraft.client.producer import Producer, running
 from kraft.client.transactions import TransactionalIdentity

@@ -14,19 +14,25 @@ from typing import Any, TypeVar
 
 import trio
 
+from kraft.admin.errors import check
+from kraft.admin.metadata import ClusterMetadata, Topic, read_metadata
+from kraft.admin.port import AT_ONCE_MAX, COORDINATOR_OF_GROUP
 from kraft.client.backoff import Backoff
 from kraft.client.connection import ClientConnection, Disconnected, open_connection
-from kraft.client.errors import DeadlinePassed, NoBroker, check
-from kraft.client.metadata import ClusterMetadata, Topic, read_metadata
+from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.client.pending_call import PendingCall
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
-from kraft.protocol.error_codes import ErrorCode, is_retriable
+from kraft.protocol.error_codes import is_retriable
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.protocol.schema import Message
+from kraft.security.scram_credentials import SALT_BYTES, ScramMechanism, salted_password
 from kraft.world.ports import World
 
+R = TypeVar("R", bound=Message)
 T = TypeVar("T")
+K = TypeVar("K")
 
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
@@ -36,12 +42,6 @@ ANOTHER_SECONDS = 1.0
 METADATA_SECONDS = 300.0
 """metadata.max.age.ms: topics are asked for again then, though nothing went wrong, so that partitions which were
 added are found."""
-
-COORDINATOR_OF_GROUP = 0
-COORDINATOR_OF_TRANSACTION = 1
-UNKNOWN_TOPIC = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
-"""Kafka calls them retriable, for a topic may be on its way. Whoever asks about a topic by name mostly wants to hear
-at once that there is none."""
 
 
 class Cluster:
@@ -126,6 +126,53 @@ class Cluster:
             # It may lead nowhere any more, with nobody left to say so: the next attempt takes another.
             connection.close()
             raise
+
+    async def ask(
+        self,
+        request: Message,
+        answer: type[R],
+        *,
+        node_id: int | None = None,
+        version: int | None = None,
+        seconds: float | None = None,
+    ) -> R:
+        """As `call`, for the operations of `kraft.admin`."""
+        response = await self.call(request, node_id=node_id, version=version, seconds=seconds)
+        assert isinstance(response, answer)
+        return response
+
+    async def of_each(self, ask: Callable[[K], Awaitable[T]], items: Iterable[K]) -> list[T]:
+        """What `ask` gives for each, in order, of AT_ONCE_MAX at a time. The first failure ends them all and is
+        raised."""
+        room = trio.Semaphore(AT_ONCE_MAX)
+        answers: dict[int, T] = {}
+        failures: list[KraftError | TimeoutError] = []
+
+        async def one(index: int, item: K) -> None:
+            async with room:
+                try:
+                    answers[index] = await ask(item)
+                except (KraftError, TimeoutError) as problem:
+                    failures.append(problem)
+                    asking_nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as asking_nursery:
+            for index, item in enumerate(items):
+                asking_nursery.start_soon(one, index, item)
+        if failures:
+            raise failures[0]
+        return [answers[index] for index in sorted(answers)]
+
+    async def ask_brokers(self, ask: Callable[[int], Awaitable[T]], broker_ids: Iterable[int]) -> list[T]:
+        """As `of_each`, without the brokers that do not answer."""
+
+        async def one(broker_id: int) -> list[T]:
+            try:
+                return [await ask(broker_id)]
+            except (Disconnected, TimeoutError, NoBroker):
+                return []
+
+        return [answer for answers in await self.of_each(one, broker_ids) for answer in answers]
 
     async def begin(self, request: Any, *, node_id: int, seconds: float, lane: object) -> PendingCall:
         """Send to a node what is answered within `seconds` of waiting, now or later. Until then the node reads
@@ -256,6 +303,15 @@ class Cluster:
     async def broker_ids(self) -> list[int]:
         """Every live broker, by a fresh answer. Raises as `call`."""
         return sorted((await self.metadata()).brokers)
+
+    async def give_way(self) -> None:
+        """Let other tasks have a turn."""
+        await trio.lowlevel.checkpoint()
+
+    async def salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:
+        """A new salt, and the password with it, as SCRAM keeps it. Takes milliseconds of the caller's loop."""
+        salt = self.world.random.stream("scram-salt").randbytes(SALT_BYTES)
+        return salt, salted_password(mechanism, password, salt, iterations)
 
     # Connections
 

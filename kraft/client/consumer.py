@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kraft.client.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
+from kraft.admin.errors import Refused, check
+from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
 from kraft.client.backoff import Backoff
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
-from kraft.client.errors import LogTruncated, NoBroker, api_error, check
+from kraft.client.errors import LogTruncated, NoBroker
 from kraft.client.fetched import visible_batches
 from kraft.client.leader_fetches import Answer, LeaderFetches, Question
 from kraft.client.resting import RestingPartitions, may_pass
@@ -267,7 +268,7 @@ class Consumer:
                 if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     answers.outside.append(partition)
                 elif data.error_code != ErrorCode.NONE:
-                    answers.note(api_error(data.error_code, str(partition)), [partition])
+                    answers.note(Refused(data.error_code, str(partition)), [partition])
                 elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                     answers.cut[partition] = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
                 else:
@@ -299,7 +300,7 @@ class Consumer:
     async def _reset_positions(self, outside: list[TopicPartition]) -> None:
         if self._reset is None:
             partition = outside[0]
-            raise api_error(
+            raise Refused(
                 ErrorCode.OFFSET_OUT_OF_RANGE, str(partition), f"offset {self._positions[partition]} is not in the log"
             )
         for partition, offset in (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kraft.common.errors import ApiError, KraftError
+from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
-from kraft.protocol.error_codes import ErrorCode, message_of, name_of
 
 
 class NoBroker(KraftError):
@@ -42,16 +41,3 @@ def not_acknowledged(seconds: float, last: Exception | None) -> DeadlinePassed:
     )
     late.__cause__ = last
     return late
-
-
-def check(code: int, what: str, message: str | None = None) -> None:
-    """Raises ApiError unless `code` is NONE. `what` begins the sentence; `message` is the node's own, if it sent
-    one."""
-    if code != ErrorCode.NONE:
-        raise api_error(code, what, message)
-
-
-def api_error(code: int, what: str, message: str | None = None) -> ApiError:
-    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and message in (None, "", message_of(code)):
-        message = "there is no such topic or partition"  # The protocol's own sentence speaks of one broker.
-    return ApiError(code, f"{what}: {message or message_of(code)} ({name_of(code)})")

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from kraft.client.admin import groups
-from kraft.client.admin.offsets import EARLIEST, LATEST, READ_UNCOMMITTED
+from kraft.admin import groups
+from kraft.admin.offsets import EARLIEST, LATEST, READ_UNCOMMITTED
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.consumer import ConsumedRecord, Consumer, start_positions

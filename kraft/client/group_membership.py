@@ -12,10 +12,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kraft.client.admin.groups import read_assignment
+from kraft.admin.errors import check
+from kraft.admin.groups import read_assignment
 from kraft.client.cluster import METADATA_SECONDS, Cluster
 from kraft.client.connection import Disconnected
-from kraft.client.errors import NoBroker, check
+from kraft.client.errors import NoBroker
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable

@@ -17,12 +17,13 @@ from typing import Protocol
 
 import trio
 
+from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
+from kraft.admin.metadata import Topic
 from kraft.client.accumulator import VALUE_OVERHEAD_BYTES, Accumulator, Batch, Delivery, PartitionQueue, record_size
 from kraft.client.backoff import Backoff
-from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
+from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
-from kraft.client.errors import NoBroker, api_error, check, not_acknowledged
-from kraft.client.metadata import Topic
+from kraft.client.errors import NoBroker, not_acknowledged
 from kraft.client.partitioner import DefaultPartitioner
 from kraft.common.errors import ApiError, KraftError, ProtocolError
 from kraft.common.ids import TopicPartition
@@ -348,7 +349,7 @@ class Producer:
             self._finish_with_error(
                 queue,
                 batch,
-                api_error(ErrorCode.UNKNOWN_SERVER_ERROR, str(queue.partition), "the broker's answer leaves it out"),
+                Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(queue.partition), "the broker's answer leaves it out"),
             )
             return None
         code = answer.error_code
@@ -356,7 +357,7 @@ class Producer:
             self._look_again = self._backoff()
             self._finish(queue, answer.base_offset, answer.log_append_time_ms)
             return None
-        problem = api_error(code, str(queue.partition), answer.error_message)
+        problem = Refused(code, str(queue.partition), answer.error_message)
         if is_retriable(code):
             return problem
         if code == ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1:

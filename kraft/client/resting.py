@@ -7,8 +7,8 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kraft.admin.errors import UNKNOWN_TOPIC
 from kraft.client.backoff import Backoff
-from kraft.client.cluster import UNKNOWN_TOPIC
 from kraft.client.connection import Disconnected
 from kraft.client.errors import NoBroker
 from kraft.common.errors import ApiError

@@ -21,9 +21,10 @@ from typing import Any
 
 import trio
 
+from kraft.admin.errors import UNKNOWN_TOPIC, check
+from kraft.admin.port import COORDINATOR_OF_TRANSACTION
 from kraft.client.accumulator import Delivery
-from kraft.client.cluster import COORDINATOR_OF_TRANSACTION, UNKNOWN_TOPIC, Cluster
-from kraft.client.errors import check
+from kraft.client.cluster import Cluster
 from kraft.client.group_consumer import GroupConsumer
 from kraft.client.group_membership import JOIN_AGAIN
 from kraft.client.producer import BATCH_BYTES, BUFFER_BYTES, DELIVERY_SECONDS, Producer, running

@@ -8,9 +8,10 @@ from contextlib import AbstractAsyncContextManager
 
 import trio
 
-from kraft.client.admin import topics
-from kraft.client.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
-from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
+from kraft.admin import topics
+from kraft.admin.errors import UNKNOWN_TOPIC
+from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
+from kraft.client.cluster import Cluster
 from kraft.client.consumer import ConsumedRecord, Consumer
 from kraft.client.producer import open_producer
 from kraft.common.ids import TopicPartition

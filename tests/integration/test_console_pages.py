@@ -159,7 +159,7 @@ def test_a_group_that_is_missing_is_said_to_be_once(node: RunningNode, tab: Brow
     until_asked_again(tab, "consumer-groups/nobody/lags")
     assert tab.run("document.querySelectorAll('h1').length") == 1
     assert tab.run("[...document.querySelectorAll('main button')].filter(b => b.checkVisibility()).length") == 0
-    assert "there is no consumer group nobody" in tab.text()
+    assert "group nobody does not exist" in tab.text()
 
 
 @pytest.mark.parametrize("name", ["constructor", "toString", "__proto__", "nothing"])

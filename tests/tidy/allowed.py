@@ -105,13 +105,13 @@ FILES: tuple[Allowed, ...] = (
         "The HTTP edge's own loop: how long a probe waits for the node's.",
     ),
     Allowed(
-        "api/kraft_http/kafka/cluster.py",
+        "api/kraft_http/routers/clusters.py",
         "ambient module",
         ("asyncio",),
-        "Likewise: how long its health page waits for the quorum.",
+        "Likewise: how long the page of the cluster waits for the quorum.",
     ),
     Allowed(
-        "api/kraft_http/kafka/client.py",
+        "api/kraft_http/asking.py",
         "ambient module",
         ("asyncio",),
         "Likewise: several brokers are asked side by side.",

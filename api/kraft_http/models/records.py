@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from kraft_http.kafka.outcomes import Outcome
 from kraft_http.models.common import INT32_MAX, Body, Collection
+from kraft_http.outcomes import Outcome
 
 
 class DataType(StrEnum):

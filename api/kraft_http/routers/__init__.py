@@ -1,4 +1,5 @@
 """Routes, one module a noun.
 
-A route checks its input, asks `kraft_http.kafka`, and shapes the answer. It knows no request of the wire protocol.
+A route checks its input, asks by an operation of `kraft.admin`, and shapes the answer. It knows no request of the wire
+protocol.
 """

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from kraft.admin.acls import create_acls, delete_acls, describe_acls
 from kraft.security.acls import (
     KIND_NAMES,
     OPERATION_NAMES,
@@ -16,7 +17,6 @@ from kraft.security.acls import (
 )
 from kraft_http.deps import Cluster, ClusterContext, Port, Writable, whole
 from kraft_http.errors import documented
-from kraft_http.kafka.acls import create_acls, delete_acls, describe_acls
 from kraft_http.links import segment
 from kraft_http.models.common import ResourceMetadata
 from kraft_http.models.security import (
@@ -118,7 +118,7 @@ async def remove_acls(
 ) -> DeletedAcls:
     """All that the parameters take: as in Confluent's API, four of them have to be given."""
     wanted = _filter(resource_type, resource_name, pattern_type, principal, host, operation, permission)
-    removed = await delete_acls(cluster.kafka, wanted)
+    removed = await delete_acls(cluster.kafka, [wanted])
     return DeletedAcls(data=[_data(cluster, entry) for entry in removed])
 
 

@@ -6,14 +6,15 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
+from kraft.admin.cluster import LogDirectory, describe_log_dirs
+from kraft.admin.members import unregister_broker as unregister
+from kraft.admin.members import want_state
+from kraft.admin.topics import describe_topic
 from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
 from kraft.protocol.error_codes import message_of
-from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResult
+from kraft_http.asking import Kafka
 from kraft_http.deps import BrokerIdPath, Cluster, Port, Writable
 from kraft_http.errors import ApiProblem, documented, not_found
-from kraft_http.kafka import brokers as kafka_brokers
-from kraft_http.kafka.client import Kafka
-from kraft_http.kafka.topics import describe_topic
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.operations import (
     LISTED_MAX,
@@ -170,7 +171,7 @@ async def unregister_broker(
                 "the same."
             ),
         )
-    await kafka_brokers.unregister(Kafka(port), broker_id)
+    await unregister(Kafka(port), broker_id)
     return Response(status_code=204)
 
 
@@ -184,7 +185,7 @@ async def unregister_broker(
 async def remove_broker(cluster: Cluster, port: Port, broker_id: BrokerIdPath, response: Response) -> BrokerRemovalData:
     """Begins a decommissioning."""
     await _find(port, broker_id)
-    await kafka_brokers.want_state(cluster.kafka, broker_id, DECOMMISSION)
+    await want_state(cluster.kafka, broker_id, DECOMMISSION)
     task = f"{cluster.links.base_url}/v1/brokers/{broker_id}/decommission"
     response.headers["Location"] = task
     return BrokerRemovalData(
@@ -215,8 +216,8 @@ async def get_log_dirs(
     asked = None
     if topic is not None:
         partitions = (await describe_topic(kafka, topic)).partitions
-        asked = (topic, [partition.partition_index for partition in partitions])
-    data = [_log_dir(result) for result in await kafka_brokers.describe_log_dirs(kafka, broker_id, asked)]
+        asked = (topic, [partition.index for partition in partitions])
+    data = [_log_dir(directory) for directory in await describe_log_dirs(kafka, broker_id, asked)]
     if not replicas:
         data = [each.model_copy(update={"replicas": []}) for each in data]
     return LogDirList(broker_id=broker_id, data=data)
@@ -230,7 +231,7 @@ async def _find(port: AdminPort, broker_id: int) -> BrokerFacts:
 
 
 async def _want(port: AdminPort, broker_id: int, state: str | None) -> BrokerStateData:
-    await kafka_brokers.want_state(Kafka(port), broker_id, state)
+    await want_state(Kafka(port), broker_id, state)
     return _state(await _find(port, broker_id)).model_copy(update={"desired_state": state or "active"})
 
 
@@ -272,26 +273,21 @@ def _drain(broker: BrokerFacts) -> DrainData | None:
     )
 
 
-def _log_dir(result: DescribeLogDirsResult) -> LogDirData:
-    replicas = sorted(
-        (
-            LogDirReplica(
-                topic_name=topic.name,
-                partition_id=each.partition_index,
-                size_bytes=each.partition_size,
-                offset_lag=each.offset_lag,
-                is_future=each.is_future_key,
-            )
-            for topic in result.topics
-            for each in topic.partitions
-        ),
-        key=lambda replica: (replica.topic_name, replica.partition_id),
-    )
+def _log_dir(directory: LogDirectory) -> LogDirData:
     return LogDirData(
-        path=result.log_dir,
-        error=message_of(result.error_code) if result.error_code else None,
-        total_bytes=result.total_bytes if result.total_bytes >= 0 else None,
-        usable_bytes=result.usable_bytes if result.usable_bytes >= 0 else None,
-        size_bytes=sum(replica.size_bytes for replica in replicas),
-        replicas=replicas,
+        path=directory.path,
+        error=message_of(directory.error_code) if directory.error_code else None,
+        total_bytes=directory.total_bytes if directory.total_bytes >= 0 else None,
+        usable_bytes=directory.usable_bytes if directory.usable_bytes >= 0 else None,
+        size_bytes=directory.size_bytes,
+        replicas=[
+            LogDirReplica(
+                topic_name=each.partition.topic,
+                partition_id=each.partition.partition,
+                size_bytes=each.size_bytes,
+                offset_lag=each.lag,
+                is_future=each.is_future,
+            )
+            for each in directory.replicas
+        ],
     )

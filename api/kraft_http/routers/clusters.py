@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Final
+
 from fastapi import APIRouter, Request
 
-from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker
+from kraft.admin.cluster import BrokerState, describe_cluster, describe_quorum
+from kraft.admin.errors import Refused
+from kraft.admin.topics import list_topics
+from kraft_http.asking import Kafka
 from kraft_http.deps import BrokerIdPath, Cluster, ClusterContext, Port, whole
 from kraft_http.errors import documented, not_found
-from kraft_http.kafka.client import Kafka
-from kraft_http.kafka.cluster import describe_brokers, describe_quorum_soon
-from kraft_http.kafka.topics import describe_topics
 from kraft_http.links import Links
 from kraft_http.models.clusters import BrokerData, BrokerDataList, ClusterData, ClusterDataList
 from kraft_http.models.common import CollectionMetadata, Relationship, ResourceMetadata
@@ -17,6 +20,8 @@ from kraft_http.models.topics import ReplicaData, ReplicaDataList
 from kraft_http.routers.partitions import replica_data
 
 router = APIRouter(prefix="/v3/clusters")
+
+QUORUM_SECONDS_MAX: Final = 2.0
 
 
 @router.get("", tags=["Clusters"], summary="List clusters: always this one")
@@ -32,9 +37,8 @@ async def get_cluster(cluster: Cluster) -> ClusterData:
 
 
 async def _cluster_data(kafka: Kafka, links: Links) -> ClusterData:
-    quorum = await describe_quorum_soon(kafka)
-    leader = -1 if quorum is None else quorum.leader_id
-    brokers = [broker.broker_id for broker in await describe_brokers(kafka)]
+    leader = await _controller(kafka)
+    brokers = [broker.node_id for broker in (await describe_cluster(kafka)).brokers]
     return ClusterData(
         kind="KafkaCluster",
         metadata=ResourceMetadata(self=links.to(), resource_name=links.name()),
@@ -48,9 +52,19 @@ async def _cluster_data(kafka: Kafka, links: Links) -> ClusterData:
     )
 
 
+async def _controller(kafka: Kafka) -> int:
+    """The only trustworthy source is the quorum: Metadata names any broker. -1 when there is none, or it does not
+    answer within QUORUM_SECONDS_MAX: there is more to tell than this."""
+    try:
+        async with asyncio.timeout(QUORUM_SECONDS_MAX):
+            return (await describe_quorum(kafka)).leader_id
+    except (TimeoutError, Refused):
+        return -1
+
+
 @router.get("/{cluster_id}/brokers", tags=["Brokers"], summary="List brokers", responses=documented(404))
 async def list_brokers(cluster: Cluster) -> BrokerDataList:
-    brokers = await describe_brokers(cluster.kafka)
+    brokers = (await describe_cluster(cluster.kafka)).brokers
     return BrokerDataList(
         kind="KafkaBrokerList", metadata=whole(cluster.url), data=[_broker_data(cluster, broker) for broker in brokers]
     )
@@ -63,29 +77,29 @@ async def get_broker(cluster: Cluster, broker_id: BrokerIdPath) -> BrokerData:
     return _broker_data(cluster, await find_broker(cluster.kafka, broker_id))
 
 
-async def find_broker(kafka: Kafka, broker_id: int) -> DescribeClusterBroker:
+async def find_broker(kafka: Kafka, broker_id: int) -> BrokerState:
     """Raises ApiProblem 404."""
-    for broker in await describe_brokers(kafka):
-        if broker.broker_id == broker_id:
+    for broker in (await describe_cluster(kafka)).brokers:
+        if broker.node_id == broker_id:
             return broker
     raise not_found(f"Broker {broker_id}")
 
 
-def _broker_data(cluster: ClusterContext, broker: DescribeClusterBroker) -> BrokerData:
+def _broker_data(cluster: ClusterContext, broker: BrokerState) -> BrokerData:
     links = cluster.links
     return BrokerData(
         kind="KafkaBroker",
         metadata=ResourceMetadata(
-            self=links.to("brokers", broker.broker_id), resource_name=links.name(f"broker={broker.broker_id}")
+            self=links.to("brokers", broker.node_id), resource_name=links.name(f"broker={broker.node_id}")
         ),
         cluster_id=cluster.cluster_id,
-        broker_id=broker.broker_id,
+        broker_id=broker.node_id,
         host=broker.host or None,
         port=broker.port if broker.host else None,
         rack=broker.rack,
         is_fenced=broker.is_fenced,
-        configs=Relationship(related=links.to("brokers", broker.broker_id, "configs")),
-        partition_replicas=Relationship(related=links.to("brokers", broker.broker_id, "partition-replicas")),
+        configs=Relationship(related=links.to("brokers", broker.node_id, "configs")),
+        partition_replicas=Relationship(related=links.to("brokers", broker.node_id, "partition-replicas")),
     )
 
 
@@ -98,9 +112,9 @@ def _broker_data(cluster: ClusterContext, broker: DescribeClusterBroker) -> Brok
 async def list_broker_replicas(cluster: Cluster, broker_id: BrokerIdPath) -> ReplicaDataList:
     await find_broker(cluster.kafka, broker_id)
     replicas: list[ReplicaData] = [
-        replica_data(cluster, topic.name or "", partition, broker_id)
-        for topic in await describe_topics(cluster.kafka)
+        replica_data(cluster, topic.name, partition, broker_id)
+        for topic in await list_topics(cluster.kafka)
         for partition in topic.partitions
-        if broker_id in partition.replica_nodes
+        if broker_id in partition.replicas
     ]
     return ReplicaDataList(kind="KafkaReplicaList", metadata=whole(cluster.url), data=replicas)

@@ -6,11 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from kraft.admin.errors import Refused
+from kraft.admin.moves import PREFERRED, UNCLEAN, elect_leaders
 from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft_http.asking import Kafka
 from kraft_http.deps import Port, Writable
 from kraft_http.errors import documented
-from kraft_http.kafka.client import Kafka, KafkaProblem
-from kraft_http.kafka.elections import PREFERRED, UNCLEAN, elect_leaders
 from kraft_http.models.operations import (
     REPORTS_MAX,
     ElectionBody,
@@ -37,11 +39,9 @@ router = APIRouter(tags=["Elections"])
 async def hold_elections(port: Port, body: ElectionBody) -> Response:
     """`preferred` gives leadership back to each partition's first replica. `unclean` lets a replica lead that is not
     in sync, where no other can: **records that it lacks are lost**."""
-    named: dict[str, list[int]] | None = None
+    named = None
     if body.partitions is not None:
-        named = {}
-        for each in body.partitions:
-            named.setdefault(each.topic, []).append(each.partition)
+        named = [TopicPartition(each.topic, each.partition) for each in body.partitions]
     kind = PREFERRED if body.type == "preferred" else UNCLEAN
     return outcomes_response(await elect_leaders(Kafka(port), kind, named))
 
@@ -70,7 +70,7 @@ async def get_waiting_elections(
     try:
         return await port.waiting_elections(topic)
     except ApiError as problem:
-        raise KafkaProblem(problem.code, problem.message) from problem
+        raise Refused(problem.code, "", problem.message) from problem
 
 
 def shown(facts: UncleanElectionFacts) -> UncleanElectionData:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from fastapi import APIRouter
 
+from kraft.admin.features import describe_features, update_features
+from kraft_http.asking import Kafka
 from kraft_http.deps import Port, Writable
 from kraft_http.errors import documented
-from kraft_http.kafka.client import Kafka
-from kraft_http.kafka.features import describe_features, update_features
 from kraft_http.models.features import FeatureChange, FeatureData, FeatureLevels, FeatureList
 
 router = APIRouter(tags=["Features"])
@@ -17,9 +19,7 @@ router = APIRouter(tags=["Features"])
 async def list_features(port: Port) -> FeatureList:
     """Each with its level, and the levels that every broker in service can run."""
     found = await describe_features(Kafka(port))
-    return FeatureList(
-        data=[FeatureData(name=name, level=level, min_level=low, max_level=high) for name, level, low, high in found]
-    )
+    return FeatureList(data=[FeatureData(**asdict(each)) for each in found])
 
 
 @router.post("/v1/features", summary="Change levels", dependencies=[Writable], responses=documented(400, 403))

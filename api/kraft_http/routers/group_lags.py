@@ -7,14 +7,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from kraft.admin.errors import Refused
+from kraft.admin.group_lags import GroupLag, group_lags
+from kraft.admin.groups import Member, commit_offsets, committed_offsets, describe_group
+from kraft.admin.offsets import EARLIEST, LATEST, offsets_at_leaders
+from kraft.admin.topics import describe_topic
+from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
+from kraft_http.asking import Kafka
 from kraft_http.deps import Cluster, GroupIdPath, PageQuery, Writable, unanswered
 from kraft_http.errors import ApiProblem, documented, not_found
-from kraft_http.kafka.client import Kafka, KafkaProblem
-from kraft_http.kafka.group_lags import GroupLag, group_lags
-from kraft_http.kafka.groups import Group, commit_offsets, describe_group, fetch_commits, find_coordinator, list_groups
-from kraft_http.kafka.offsets import EARLIEST, LATEST, Partition, leaders_of, list_offsets
-from kraft_http.kafka.topics import describe_topic, partition_of
 from kraft_http.models.groups import (
     GroupLagData,
     GroupLagList,
@@ -23,12 +25,14 @@ from kraft_http.models.groups import (
     ResetOffsetsBody,
     ResetTopic,
 )
-from kraft_http.routers.groups import STATES
+from kraft_http.routers.groups import STATES, list_consumers_groups
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
 
 PAGE_SIZE_DEFAULT = 100
 TOPICS_SHOWN_MAX = 100
+_HAS_MEMBERS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH)
+"""What a coordinator answers to a commit from outside for a group that has members."""
 
 
 @router.get("/-/lag-summary", summary="List groups with their total lag", responses=documented(404))
@@ -45,14 +49,14 @@ async def list_group_lags(
     """Always in pages: of 100 groups unless page_size says otherwise."""
     page = page.or_of(PAGE_SIZE_DEFAULT)
     listed = [
-        (group.group_id, coordinator_id)
-        for group, coordinator_id in await list_groups(cluster.kafka)
-        if (q is None or q in group.group_id)
-        and (state is None or state.upper() == STATES.get(group.group_state, "UNKNOWN"))
+        group
+        for group in await list_consumers_groups(cluster.kafka)
+        if (q is None or q in group.group_id) and (state is None or state.upper() == STATES.get(group.state, "UNKNOWN"))
     ]
-    shown, metadata = page.cut(listed, lambda group: group[0], cluster.url)
+    shown, metadata = page.cut(listed, lambda group: group.group_id, cluster.url)
+    coordinators = {group.group_id: group.coordinator for group in shown}
     data = [
-        _lag_data(lag) for lag in await group_lags(cluster.kafka, dict(shown)) if topic is None or topic in lag.topics
+        _lag_data(lag) for lag in await group_lags(cluster.kafka, coordinators) if topic is None or topic in lag.topics
     ]
     return GroupLagList(
         kind="KafkaConsumerGroupLagList", metadata=metadata, data=data, unanswered_brokers=unanswered(cluster.kafka)
@@ -65,7 +69,7 @@ def _lag_data(lag: GroupLag) -> GroupLagData:
         state=STATES.get(lag.group.state, "UNKNOWN"),
         type=lag.group.type.upper(),
         members_count=len(lag.group.members),
-        coordinator_id=lag.group.coordinator_id,
+        coordinator_id=lag.group.coordinator,
         topics=list(lag.topics[:TOPICS_SHOWN_MAX]),
         topics_count=len(lag.topics),
         total_lag=lag.total,
@@ -84,22 +88,23 @@ def _lag_data(lag: GroupLag) -> GroupLagData:
 async def reset_offsets(cluster: Cluster, group_id: GroupIdPath, body: ResetOffsetsBody) -> OffsetResetList:
     """New offsets are kept within each partition's first and next offset. With `validate_only`, the default, nothing
     is written. A group with members is refused with 409."""
-    group = await _group(cluster.kafka, group_id, may_be_new=body.topics is not None)
-    if group.members and not body.validate_only:
-        names = ", ".join(member.member_id for member in group.members[:10])
+    members = await _members(cluster.kafka, group_id, may_be_new=body.topics is not None)
+    if members and not body.validate_only:
+        names = ", ".join(member.member_id for member in members[:10])
         raise ApiProblem(
             409,
-            f"Group {group_id} has {len(group.members)} members, which commit offsets of their own: {names}.",
+            f"Group {group_id} has {len(members)} members, which commit offsets of their own: {names}.",
             hint="Stop the group's consumers first.",
         )
-    commits = {(commit.topic, commit.partition): commit.offset for commit in await fetch_commits(cluster.kafka, group)}
+    committed = await committed_offsets(cluster.kafka, group_id)
+    commits = {partition: at.offset for partition, at in committed.items()}
     leaders = await _wanted(cluster.kafka, body.topics, commits)
     if not leaders:
         raise not_found(f"A commit of group {group_id} that could be moved")
-    starts = await list_offsets(cluster.kafka, leaders, EARLIEST)
-    ends = await list_offsets(cluster.kafka, leaders, LATEST)
+    starts = await offsets_at_leaders(cluster.kafka, leaders, EARLIEST)
+    ends = await offsets_at_leaders(cluster.kafka, leaders, LATEST)
     at_time = (
-        await list_offsets(cluster.kafka, leaders, body.value)
+        await offsets_at_leaders(cluster.kafka, leaders, body.value)
         if body.to == "timestamp" and body.value is not None
         else {}
     )
@@ -115,9 +120,8 @@ async def reset_offsets(cluster: Cluster, group_id: GroupIdPath, body: ResetOffs
         for place in sorted(leaders)
     ]
     if not body.validate_only:
-        await commit_offsets(
-            cluster.kafka, group, {(move.topic_name, move.partition_id): move.new_offset for move in moves}
-        )
+        offsets = {TopicPartition(move.topic_name, move.partition_id): move.new_offset for move in moves}
+        await _commit(cluster.kafka, group_id, offsets)
     return OffsetResetList(consumer_group_id=group_id, validate_only=body.validate_only, data=moves)
 
 
@@ -135,36 +139,36 @@ def new_offset(body: ResetOffsetsBody, current: int | None, start: int, end: int
     return max(start, min(end, wanted))
 
 
-async def _group(kafka: Kafka, group_id: str, *, may_be_new: bool) -> Group:
-    """A group that does not exist yet may be given its first offsets, if the topics are named."""
+async def _members(kafka: Kafka, group_id: str, *, may_be_new: bool) -> tuple[Member, ...]:
+    """A group that does not exist yet may be given its first offsets, if the topics are named. Raises Refused."""
     try:
-        return await describe_group(kafka, group_id)
-    except KafkaProblem as problem:
+        return (await describe_group(kafka, group_id)).members
+    except Refused as problem:
         if problem.code != ErrorCode.GROUP_ID_NOT_FOUND or not may_be_new:
             raise
-    return Group(
-        group_id=group_id,
-        type="classic",
-        state="Empty",
-        protocol_type="",
-        assignor="",
-        coordinator_id=await find_coordinator(kafka, group_id),
-        epoch=None,
-        assignment_epoch=None,
-        members=(),
-    )
+        return ()
+
+
+async def _commit(kafka: Kafka, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Raises Refused, with NON_EMPTY_GROUP when a member has joined meanwhile."""
+    try:
+        await commit_offsets(kafka, group_id, offsets)
+    except Refused as problem:
+        if problem.code in _HAS_MEMBERS:
+            raise Refused(ErrorCode.NON_EMPTY_GROUP, f"group {group_id}") from problem
+        raise
 
 
 async def _wanted(
-    kafka: Kafka, topics: Sequence[ResetTopic] | None, commits: Mapping[Partition, int]
-) -> dict[Partition, int]:
-    """The partitions to move, with their leaders. Raises KafkaProblem for a topic or partition that is missing."""
-    leaders: dict[Partition, int] = {}
+    kafka: Kafka, topics: Sequence[ResetTopic] | None, commits: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The partitions to move, with their leaders. Raises Refused for a topic or partition that is missing."""
+    leaders: dict[TopicPartition, int] = {}
     if topics is None:
         for name in sorted({topic for topic, _ in commits}):
             try:
-                of_topic = leaders_of(await describe_topic(kafka, name))
-            except KafkaProblem as problem:
+                of_topic = (await describe_topic(kafka, name)).leaders()
+            except Refused as problem:
                 if problem.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     raise
                 continue  # It was deleted; nobody can go on there.
@@ -172,8 +176,8 @@ async def _wanted(
         return leaders
     for wanted in topics:
         described = await describe_topic(kafka, wanted.topic_name)
-        of_topic = leaders_of(described)
+        of_topic = described.leaders()
         for index in wanted.partitions or [partition for _, partition in of_topic]:
-            place = (wanted.topic_name, partition_of(described, index).partition_index)
+            place = TopicPartition(wanted.topic_name, described.partition(index).index)
             leaders[place] = of_topic[place]
     return leaders

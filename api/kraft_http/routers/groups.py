@@ -7,6 +7,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
+from kraft.admin.groups import (
+    CLASSIC,
+    CONSUMER,
+    Group,
+    ListedGroup,
+    Member,
+    delete_group,
+    describe_group,
+    describe_groups,
+    list_groups,
+)
+from kraft.common.ids import TopicPartition
+from kraft_http.asking import Kafka
 from kraft_http.deps import (
     Cluster,
     ClusterContext,
@@ -19,9 +32,6 @@ from kraft_http.deps import (
     whole,
 )
 from kraft_http.errors import documented, not_found
-from kraft_http.kafka.client import ask_brokers
-from kraft_http.kafka.groups import Group, GroupMember, delete_group, describe_group, describe_groups, list_groups
-from kraft_http.kafka.offsets import Partition
 from kraft_http.links import restore_slashes
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.groups import (
@@ -58,24 +68,27 @@ async def list_consumer_groups(
     state: Annotated[str | None, Query(description="Only groups in this state.", examples=["STABLE"])] = None,
 ) -> ConsumerGroupDataList:
     listed = [
-        (group.group_id, coordinator_id)
-        for group, coordinator_id in await list_groups(cluster.kafka)
-        if (q is None or q in group.group_id)
-        and (state is None or state.upper() == STATES.get(group.group_state, "UNKNOWN"))
+        group
+        for group in await list_consumers_groups(cluster.kafka)
+        if (q is None or q in group.group_id) and (state is None or state.upper() == STATES.get(group.state, "UNKNOWN"))
     ]
-    shown, metadata = page.cut(listed, lambda group: group[0], cluster.url)
+    shown, metadata = page.cut(listed, lambda group: group.group_id, cluster.url)
 
-    async def describe(coordinator_id: int) -> list[Group]:
-        return await describe_groups(
-            cluster.kafka, [group_id for group_id, at in shown if at == coordinator_id], coordinator_id
-        )
+    async def describe(coordinator: int) -> list[Group]:
+        ids = [group.group_id for group in shown if group.coordinator == coordinator]
+        return await describe_groups(cluster.kafka, ids, coordinator)
 
-    told = await ask_brokers(cluster.kafka, describe, sorted({coordinator_id for _, coordinator_id in shown}))
+    told = await cluster.kafka.ask_brokers(describe, sorted({group.coordinator for group in shown}))
     described = {group.group_id: group for groups in told for group in groups}
-    data = [group_data(cluster, described[group_id]) for group_id, _ in shown if group_id in described]
+    data = [group_data(cluster, described[each.group_id]) for each in shown if each.group_id in described]
     return ConsumerGroupDataList(
         kind="KafkaConsumerGroupList", metadata=metadata, data=data, unanswered_brokers=unanswered(cluster.kafka)
     )
+
+
+async def list_consumers_groups(kafka: Kafka) -> list[ListedGroup]:
+    """Those that speak for consumers, by id. `kafka.silent` tells which brokers did not list theirs. Raises Refused."""
+    return [group for group in await list_groups(kafka, partial=True) if group.protocol_type in ("consumer", "")]
 
 
 @router.get("/{consumer_group_id}", summary="Describe a consumer group", responses=documented(404))
@@ -133,12 +146,13 @@ async def get_assignment(
     partition_id: PartitionIdPath,
 ) -> ConsumerAssignmentData:
     member = await _member(cluster, group_id, consumer_id)
-    if (topic_name, partition_id) not in member.assignment:
+    place = TopicPartition(topic_name, partition_id)
+    if place not in member.assignment:
         raise not_found(f"An assignment of {topic_name}-{partition_id} to {consumer_id}")
-    return _assignment_data(cluster, group_id, member, (topic_name, partition_id))
+    return _assignment_data(cluster, group_id, member, place)
 
 
-async def _member(cluster: ClusterContext, group_id: str, consumer_id: str) -> GroupMember:
+async def _member(cluster: ClusterContext, group_id: str, consumer_id: str) -> Member:
     wanted = restore_slashes(consumer_id)
     group = await describe_group(cluster.kafka, group_id)
     for member in group.members:
@@ -157,20 +171,20 @@ def group_data(cluster: ClusterContext, group: Group) -> ConsumerGroupData:
         ),
         cluster_id=cluster.cluster_id,
         consumer_group_id=group.group_id,
-        is_simple=group.type == "classic" and not group.protocol_type,
+        is_simple=group.type == CLASSIC and not group.protocol_type,
         partition_assignor=group.assignor,
         state=STATES.get(group.state, "UNKNOWN"),
         type=group.type.upper(),
-        is_mixed_consumer_group=group.type == "consumer" and len({each.is_classic for each in group.members}) > 1,
+        is_mixed_consumer_group=group.type == CONSUMER and len({each.is_classic for each in group.members}) > 1,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
-        coordinator=Relationship(related=links.to("brokers", group.coordinator_id)),
+        coordinator=Relationship(related=links.to("brokers", group.coordinator)),
         consumers=Relationship(related=links.to("consumer-groups", group.group_id, "consumers")),
         lag_summary=Relationship(related=links.to("consumer-groups", group.group_id, "lag-summary")),
     )
 
 
-def _consumer_data(cluster: ClusterContext, group_id: str, member: GroupMember) -> ConsumerData:
+def _consumer_data(cluster: ClusterContext, group_id: str, member: Member) -> ConsumerData:
     here = ("consumer-groups", group_id, "consumers", member.member_id)
     return ConsumerData(
         kind="KafkaConsumer",
@@ -196,7 +210,7 @@ def _consumer_data(cluster: ClusterContext, group_id: str, member: GroupMember) 
     )
 
 
-def _shown(partitions: Sequence[Partition]) -> list[AssignedPartition]:
+def _shown(partitions: Sequence[TopicPartition]) -> list[AssignedPartition]:
     return [
         AssignedPartition(topic_name=topic, partition_id=partition)
         for topic, partition in partitions[:PARTITIONS_SHOWN_MAX]
@@ -204,7 +218,7 @@ def _shown(partitions: Sequence[Partition]) -> list[AssignedPartition]:
 
 
 def _assignment_data(
-    cluster: ClusterContext, group_id: str, member: GroupMember, partition: Partition
+    cluster: ClusterContext, group_id: str, member: Member, partition: TopicPartition
 ) -> ConsumerAssignmentData:
     topic_name, partition_id = partition
     links = cluster.links

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from kraft.admin.group_lags import Lag, lags_of
+from kraft.admin.groups import Committed, committed_offsets, describe_group
+from kraft.common.ids import TopicPartition
 from kraft_http.deps import Cluster, ClusterContext, GroupIdPath, PartitionIdPath, TopicNamePath, whole
 from kraft_http.errors import documented, not_found
-from kraft_http.kafka.groups import Commit, Lag, compute_lags, describe_group, fetch_commits
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.groups import (
     ConsumerGroupLagSummaryData,
@@ -21,8 +23,9 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups/{consumer_g
 
 @router.get("/offsets", summary="List what a group has committed", responses=documented(404))
 async def list_offsets(cluster: Cluster, group_id: GroupIdPath) -> GroupOffsetDataList:
-    group = await describe_group(cluster.kafka, group_id)
-    data = [_offset_data(cluster, group_id, commit) for commit in await fetch_commits(cluster.kafka, group)]
+    await describe_group(cluster.kafka, group_id)  # Raises where there is none.
+    committed = await committed_offsets(cluster.kafka, group_id)
+    data = [_offset_data(cluster, group_id, partition, at) for partition, at in committed.items()]
     return GroupOffsetDataList(kind="KafkaConsumerGroupOffsetList", metadata=whole(cluster.url), data=data)
 
 
@@ -44,7 +47,7 @@ async def get_lag(
     cluster: Cluster, group_id: GroupIdPath, topic_name: TopicNamePath, partition_id: PartitionIdPath
 ) -> ConsumerLagData:
     for lag in await _lags(cluster, group_id):
-        if (lag.commit.topic, lag.commit.partition) == (topic_name, partition_id):
+        if lag.partition == (topic_name, partition_id):
             return _lag_data(cluster, group_id, lag)
     raise not_found(f"A commit of group {group_id} on {topic_name}-{partition_id}")
 
@@ -68,44 +71,44 @@ async def get_lag_summary(cluster: Cluster, group_id: GroupIdPath) -> ConsumerGr
         max_lag_consumer_id=consumer_id,
         max_lag_instance_id=worst.owner.instance_id if worst.owner else None,
         max_lag_client_id=worst.owner.client_id if worst.owner else "",
-        max_lag_topic_name=worst.commit.topic,
-        max_lag_partition_id=worst.commit.partition,
+        max_lag_topic_name=worst.partition.topic,
+        max_lag_partition_id=worst.partition.partition,
         max_lag=worst.lag,
         total_lag=sum(lag.lag for lag in lags),
         max_lag_consumer=Relationship(related=links.to("consumer-groups", group_id, "consumers", consumer_id)),
         max_lag_partition=Relationship(
-            related=links.to("topics", worst.commit.topic, "partitions", worst.commit.partition)
+            related=links.to("topics", worst.partition.topic, "partitions", worst.partition.partition)
         ),
     )
 
 
 async def _lags(cluster: ClusterContext, group_id: str) -> list[Lag]:
     group = await describe_group(cluster.kafka, group_id)
-    return await compute_lags(cluster.kafka, group, await fetch_commits(cluster.kafka, group))
+    return await lags_of(cluster.kafka, group, await committed_offsets(cluster.kafka, group_id))
 
 
-def _offset_data(cluster: ClusterContext, group_id: str, commit: Commit) -> GroupOffsetData:
+def _offset_data(cluster: ClusterContext, group_id: str, partition: TopicPartition, at: Committed) -> GroupOffsetData:
     links = cluster.links
     return GroupOffsetData(
         kind="KafkaConsumerGroupOffset",
         metadata=ResourceMetadata(
             self=links.to("consumer-groups", group_id, "offsets"),
             resource_name=links.name(
-                f"consumer-group={group_id}", f"offset={commit.topic}", f"partition={commit.partition}"
+                f"consumer-group={group_id}", f"offset={partition.topic}", f"partition={partition.partition}"
             ),
         ),
         cluster_id=cluster.cluster_id,
         consumer_group_id=group_id,
-        topic_name=commit.topic,
-        partition_id=commit.partition,
-        offset=commit.offset,
-        leader_epoch=commit.leader_epoch,
-        committed_metadata=commit.metadata,
+        topic_name=partition.topic,
+        partition_id=partition.partition,
+        offset=at.offset,
+        leader_epoch=at.leader_epoch,
+        committed_metadata=at.metadata,
     )
 
 
 def _lag_data(cluster: ClusterContext, group_id: str, lag: Lag) -> ConsumerLagData:
-    topic_name, partition_id = lag.commit.topic, lag.commit.partition
+    topic_name, partition_id = lag.partition
     links = cluster.links
     return ConsumerLagData(
         kind="KafkaConsumerLag",
@@ -117,7 +120,7 @@ def _lag_data(cluster: ClusterContext, group_id: str, lag: Lag) -> ConsumerLagDa
         consumer_group_id=group_id,
         topic_name=topic_name,
         partition_id=partition_id,
-        current_offset=lag.commit.offset,
+        current_offset=lag.offset,
         log_end_offset=lag.log_end_offset,
         lag=lag.lag,
         consumer_id=lag.owner.member_id if lag.owner else "",

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from kraft.protocol.messages.metadata_response import MetadataResponsePartition
+from kraft.admin.metadata import Partition
+from kraft.admin.offsets import EARLIEST, LATEST, offsets_at_leaders
+from kraft.admin.topics import delete_records, describe_topic
+from kraft.common.ids import TopicPartition
 from kraft_http.deps import BrokerIdPath, Cluster, ClusterContext, PartitionIdPath, TopicNamePath, Writable, whole
 from kraft_http.errors import documented, not_found
-from kraft_http.kafka.offsets import EARLIEST, LATEST, list_offsets
-from kraft_http.kafka.records import delete_records
-from kraft_http.kafka.topics import describe_partition, describe_topic
 from kraft_http.models.common import INT64_MAX, Relationship, ResourceMetadata
 from kraft_http.models.topics import (
     DeleteRecordsData,
@@ -34,7 +34,7 @@ async def list_partitions(cluster: Cluster, topic_name: TopicNamePath) -> Partit
 
 @router.get("/{partition_id}", tags=["Partitions"], summary="Describe a partition", responses=documented(404))
 async def get_partition(cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath) -> PartitionData:
-    return partition_data(cluster, topic_name, await describe_partition(cluster.kafka, topic_name, partition_id))
+    return partition_data(cluster, topic_name, await _partition(cluster, topic_name, partition_id))
 
 
 @router.get(
@@ -52,11 +52,12 @@ async def get_offsets(
         Query(ge=0, le=INT64_MAX, description="Also the offset of the first record at or after this time in ms."),
     ] = None,
 ) -> PartitionOffsetsData:
-    partition = await describe_partition(cluster.kafka, topic_name, partition_id)
-    leader = {(topic_name, partition_id): partition.leader_id}
-    earliest = await list_offsets(cluster.kafka, leader, EARLIEST)
-    latest = await list_offsets(cluster.kafka, leader, LATEST)
-    at_time = None if timestamp is None else await list_offsets(cluster.kafka, leader, timestamp)
+    partition = await _partition(cluster, topic_name, partition_id)
+    place = TopicPartition(topic_name, partition_id)
+    leader = {place: partition.leader}
+    earliest = await offsets_at_leaders(cluster.kafka, leader, EARLIEST)
+    latest = await offsets_at_leaders(cluster.kafka, leader, LATEST)
+    at_time = None if timestamp is None else await offsets_at_leaders(cluster.kafka, leader, timestamp)
     links = cluster.links
     return PartitionOffsetsData(
         kind="KafkaPartitionWithOffsets",
@@ -67,9 +68,9 @@ async def get_offsets(
         cluster_id=cluster.cluster_id,
         topic_name=topic_name,
         partition_id=partition_id,
-        earliest_offset=earliest[topic_name, partition_id],
-        latest_offset=latest[topic_name, partition_id],
-        offset=None if at_time is None else at_time[topic_name, partition_id],
+        earliest_offset=earliest[place],
+        latest_offset=latest[place],
+        offset=None if at_time is None else at_time[place],
     )
 
 
@@ -86,8 +87,9 @@ async def delete_partition_records(
     partition_id: PartitionIdPath,
     before_offset: Annotated[int, Query(ge=-1, le=INT64_MAX, description="The first offset to keep; -1 keeps none.")],
 ) -> DeleteRecordsData:
-    partition = await describe_partition(cluster.kafka, topic_name, partition_id)
-    low_watermark = await delete_records(cluster.kafka, topic_name, partition_id, partition.leader_id, before_offset)
+    [low_watermark] = (
+        await delete_records(cluster.kafka, {TopicPartition(topic_name, partition_id): before_offset})
+    ).values()
     return DeleteRecordsData(topic_name=topic_name, partition_id=partition_id, low_watermark=low_watermark)
 
 
@@ -95,8 +97,8 @@ async def delete_partition_records(
     "/{partition_id}/replicas", tags=["Replicas"], summary="List a partition's replicas", responses=documented(404)
 )
 async def list_replicas(cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath) -> ReplicaDataList:
-    partition = await describe_partition(cluster.kafka, topic_name, partition_id)
-    data = [replica_data(cluster, topic_name, partition, broker_id) for broker_id in partition.replica_nodes]
+    partition = await _partition(cluster, topic_name, partition_id)
+    data = [replica_data(cluster, topic_name, partition, broker_id) for broker_id in partition.replicas]
     return ReplicaDataList(kind="KafkaReplicaList", metadata=whole(cluster.url), data=data)
 
 
@@ -106,14 +108,19 @@ async def list_replicas(cluster: Cluster, topic_name: TopicNamePath, partition_i
 async def get_replica(
     cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath, broker_id: BrokerIdPath
 ) -> ReplicaData:
-    partition = await describe_partition(cluster.kafka, topic_name, partition_id)
-    if broker_id not in partition.replica_nodes:
+    partition = await _partition(cluster, topic_name, partition_id)
+    if broker_id not in partition.replicas:
         raise not_found(f"A replica of {topic_name}-{partition_id} on broker {broker_id}")
     return replica_data(cluster, topic_name, partition, broker_id)
 
 
-def partition_data(cluster: ClusterContext, topic_name: str, partition: MetadataResponsePartition) -> PartitionData:
-    index, links = partition.partition_index, cluster.links
+async def _partition(cluster: ClusterContext, topic_name: str, partition_id: int) -> Partition:
+    """Raises Refused."""
+    return (await describe_topic(cluster.kafka, topic_name)).partition(partition_id)
+
+
+def partition_data(cluster: ClusterContext, topic_name: str, partition: Partition) -> PartitionData:
+    index, links = partition.index, cluster.links
     here = ("topics", topic_name, "partitions", index)
     return PartitionData(
         kind="KafkaPartition",
@@ -123,22 +130,18 @@ def partition_data(cluster: ClusterContext, topic_name: str, partition: Metadata
         cluster_id=cluster.cluster_id,
         topic_name=topic_name,
         partition_id=index,
-        leader=Relationship(related=links.to(*here, "replicas", partition.leader_id))
-        if partition.leader_id >= 0
-        else None,
+        leader=Relationship(related=links.to(*here, "replicas", partition.leader)) if partition.leader >= 0 else None,
         replicas=Relationship(related=links.to(*here, "replicas")),
         reassignment=Relationship(related=links.to(*here, "reassignment")),
         leader_epoch=partition.leader_epoch,
-        in_sync_replicas=list(partition.isr_nodes),
-        replica_ids=list(partition.replica_nodes),
-        is_under_replicated=len(partition.isr_nodes) < len(partition.replica_nodes),
+        in_sync_replicas=list(partition.in_sync),
+        replica_ids=list(partition.replicas),
+        is_under_replicated=len(partition.in_sync) < len(partition.replicas),
     )
 
 
-def replica_data(
-    cluster: ClusterContext, topic_name: str, partition: MetadataResponsePartition, broker_id: int
-) -> ReplicaData:
-    index, links = partition.partition_index, cluster.links
+def replica_data(cluster: ClusterContext, topic_name: str, partition: Partition, broker_id: int) -> ReplicaData:
+    index, links = partition.index, cluster.links
     return ReplicaData(
         kind="KafkaReplica",
         metadata=ResourceMetadata(
@@ -149,7 +152,7 @@ def replica_data(
         topic_name=topic_name,
         partition_id=index,
         broker_id=broker_id,
-        is_leader=partition.leader_id == broker_id,
-        is_in_sync=broker_id in partition.isr_nodes,
+        is_leader=partition.leader == broker_id,
+        is_in_sync=broker_id in partition.in_sync,
         broker=Relationship(related=links.to("brokers", broker_id)),
     )

@@ -6,11 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
+from kraft.admin.cluster import QuorumReplica as Replica
+from kraft.admin.cluster import describe_quorum
+from kraft.admin.members import add_voter, remove_voter
 from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
-from kraft.protocol.messages.describe_quorum_response import ReplicaState
 from kraft_http.deps import Cluster, Writable
 from kraft_http.errors import ApiProblem, documented, not_found
-from kraft_http.kafka.cluster import add_voter, describe_quorum, describe_quorum_fully, remove_voter
 from kraft_http.models.clusters import QuorumData, QuorumEndpoint, QuorumReplica
 from kraft_http.models.common import INT32_MAX, ResourceMetadata
 from kraft_http.models.operations import AddVoterBody
@@ -23,28 +24,21 @@ UUID_PATTERN = r"^[A-Za-z0-9_-]{22}$"
 
 @router.get("", summary="Describe the metadata quorum", responses=documented(404))
 async def get_quorum(cluster: Cluster) -> QuorumData:
-    answer = await describe_quorum_fully(cluster.kafka)
-    quorum = answer.topics[0].partitions[0]
-    leader_end = max(
-        (replica.log_end_offset for replica in quorum.current_voters if replica.replica_id == quorum.leader_id),
-        default=-1,
-    )
-    endpoints = {
-        node.node_id: [QuorumEndpoint(name=each.name, host=each.host, port=each.port) for each in node.listeners]
-        for node in answer.nodes
-    }
+    quorum = await describe_quorum(cluster.kafka)
+    endpoints: dict[int, list[QuorumEndpoint]] = {}
+    for node_id, name, host, port in quorum.endpoints:
+        endpoints.setdefault(node_id, []).append(QuorumEndpoint(name=name, host=host, port=port))
 
-    def shown(replica: ReplicaState) -> QuorumReplica:
-        directory = bytes(replica.replica_directory_id)
+    def shown(replica: Replica) -> QuorumReplica:
         return QuorumReplica(
-            node_id=replica.replica_id,
-            directory_id=None if directory == ZERO_UUID else uuid_to_text(directory),
-            is_leader=replica.replica_id == quorum.leader_id,
+            node_id=replica.node_id,
+            directory_id=None if replica.directory_id == ZERO_UUID else uuid_to_text(replica.directory_id),
+            is_leader=replica.node_id == quorum.leader_id,
             log_end_offset=replica.log_end_offset,
-            lag=max(0, leader_end - replica.log_end_offset),
-            last_fetch_timestamp=replica.last_fetch_timestamp,
-            last_caught_up_timestamp=replica.last_caught_up_timestamp,
-            endpoints=endpoints.get(replica.replica_id, []),
+            lag=replica.lag,
+            last_fetch_timestamp=replica.last_fetch_ms,
+            last_caught_up_timestamp=replica.last_caught_up_ms,
+            endpoints=endpoints.get(replica.node_id, []),
         )
 
     return QuorumData(
@@ -54,7 +48,7 @@ async def get_quorum(cluster: Cluster) -> QuorumData:
         leader_id=quorum.leader_id,
         leader_epoch=quorum.leader_epoch,
         high_watermark=quorum.high_watermark,
-        voters=[shown(replica) for replica in quorum.current_voters],
+        voters=[shown(replica) for replica in quorum.voters],
         observers=[shown(replica) for replica in quorum.observers],
     )
 
@@ -107,9 +101,7 @@ async def delete_voter(
         directory = _uuid(directory_id)
     else:
         found = [
-            bytes(each.replica_directory_id)
-            for each in (await describe_quorum(cluster.kafka)).current_voters
-            if each.replica_id == voter_id
+            each.directory_id for each in (await describe_quorum(cluster.kafka)).voters if each.node_id == voter_id
         ]
         if not found:
             raise not_found(f"Voter {voter_id}")

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from kraft.admin.quotas import alter_quotas, describe_quotas
+from kraft_http.asking import Kafka
 from kraft_http.deps import Port, Writable
 from kraft_http.errors import documented
-from kraft_http.kafka.client import Kafka
-from kraft_http.kafka.quotas import alter_quotas, describe_quotas
 from kraft_http.models.quotas import KINDS, QuotaChange, QuotaData, QuotaList, by_field
 
 router = APIRouter(tags=["Quotas"])
@@ -24,8 +24,8 @@ async def list_quotas(port: Port, user: _Name = None, client_id: _Name = None, i
     """All of them, or those with these parts."""
     wanted = {kind: name for kind, name in zip(KINDS.values(), (user, client_id, ip), strict=True) if name is not None}
     found = [
-        QuotaData(entity=by_field(entity), limits=dict(limits))
-        for entity, limits in await describe_quotas(Kafka(port), wanted)
+        QuotaData(entity=by_field(each.entity), limits=dict(each.limits))
+        for each in await describe_quotas(Kafka(port), wanted)
     ]
     return QuotaList(
         data=sorted(found, key=lambda each: sorted((kind, name or "") for kind, name in each.entity.items()))

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
+from kraft.admin.moves import Outcome, alter_move, alter_moves, replica_offsets
+from kraft.admin.topics import describe_topic, describe_topics
+from kraft.admin.topics import list_topics as all_topics
 from kraft.common.broker_state import ACTIVE
+from kraft.common.ids import TopicPartition
 from kraft.common.reassignment_plan import Place, PlanBroker, spread
-from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.protocol.error_codes import ErrorCode
+from kraft_http.asking import Kafka
 from kraft_http.deps import Cluster, ClusterContext, PartitionIdPath, Port, TopicNamePath, Writable, whole
 from kraft_http.errors import ApiProblem, documented
-from kraft_http.kafka.brokers import replica_offsets
-from kraft_http.kafka.client import Kafka
-from kraft_http.kafka.reassignments import Outcome, alter_reassignment, alter_reassignments
-from kraft_http.kafka.topics import describe_partition, describe_topic, describe_topics
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.operations import (
     LISTED_MAX,
@@ -62,7 +63,7 @@ async def get_reassignment(
     cluster: Cluster, port: Port, topic_name: TopicNamePath, partition_id: PartitionIdPath
 ) -> ReassignmentData:
     """404 while it is not being moved, as in REST v3."""
-    await describe_partition(cluster.kafka, topic_name, partition_id)
+    (await describe_topic(cluster.kafka, topic_name)).partition(partition_id)  # Raises.
     for move in (await port.cluster_facts()).reassignments:
         if (move.topic, move.partition) == (topic_name, partition_id):
             return _data(cluster, move.topic, move.partition, move.adding, move.removing)
@@ -82,8 +83,8 @@ async def put_reassignment(
     cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath, body: StartReassignmentBody
 ) -> ReassignmentData:
     """Its replication factor may change with it."""
-    current = (await describe_partition(cluster.kafka, topic_name, partition_id)).replica_nodes
-    await alter_reassignment(cluster.kafka, topic_name, partition_id, body.replica_ids)
+    current = (await describe_topic(cluster.kafka, topic_name)).partition(partition_id).replicas
+    await alter_move(cluster.kafka, TopicPartition(topic_name, partition_id), body.replica_ids)
     adding = [replica for replica in body.replica_ids if replica not in current]
     return _data(
         cluster, topic_name, partition_id, adding, [replica for replica in current if replica not in body.replica_ids]
@@ -98,7 +99,7 @@ async def put_reassignment(
     responses=documented(400, 403, 404),
 )
 async def delete_reassignment(cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath) -> Response:
-    await alter_reassignment(cluster.kafka, topic_name, partition_id, None)
+    await alter_move(cluster.kafka, TopicPartition(topic_name, partition_id), None)
     return Response(status_code=204)
 
 
@@ -106,10 +107,10 @@ async def delete_reassignment(cluster: Cluster, topic_name: TopicNamePath, parti
 async def list_moves(port: Port) -> MoveList:
     moves = (await port.cluster_facts()).reassignments
     shown = moves[:LISTED_MAX]
-    asked: dict[int, list[Place]] = {}
+    asked: dict[int, list[TopicPartition]] = {}
     for move in shown:
         for broker_id in (*([move.leader] if move.leader >= 0 else []), *move.adding):
-            asked.setdefault(broker_id, []).append((move.topic, move.partition))
+            asked.setdefault(broker_id, []).append(TopicPartition(move.topic, move.partition))
     ends = await replica_offsets(Kafka(port), asked)
     return MoveList(count=len(moves), data=[_move_data(move, ends) for move in shown])
 
@@ -122,7 +123,7 @@ async def list_moves(port: Port) -> MoveList:
     responses=documented(400, 403) | {207: {"model": Outcomes, "description": "Some were refused."}},
 )
 async def start_moves(port: Port, body: ReassignmentFile) -> Response:
-    targets = {(each.topic, each.partition): each.replicas for each in body.partitions}
+    targets = {TopicPartition(each.topic, each.partition): each.replicas for each in body.partitions}
     if len(targets) != len(body.partitions):
         raise ApiProblem(400, "The file names a partition twice.")
     if any(directory != "any" for each in body.partitions for directory in each.log_dirs or ()):
@@ -130,7 +131,7 @@ async def start_moves(port: Port, body: ReassignmentFile) -> Response:
             400,
             "log_dirs other than `any` cannot be had here: kafka-reassign-partitions.sh asks each broker for those.",
         )
-    return outcomes_response(await alter_reassignments(Kafka(port), targets))
+    return outcomes_response(await alter_moves(Kafka(port), targets))
 
 
 @router.post(
@@ -142,10 +143,10 @@ async def start_moves(port: Port, body: ReassignmentFile) -> Response:
 )
 async def cancel_moves(port: Port, body: CancelBody) -> Response:
     if body.partitions is None:
-        places = [(move.topic, move.partition) for move in (await port.cluster_facts()).reassignments]
+        places = [TopicPartition(move.topic, move.partition) for move in (await port.cluster_facts()).reassignments]
     else:
-        places = [(each.topic, each.partition) for each in body.partitions]
-    return outcomes_response(await alter_reassignments(Kafka(port), dict.fromkeys(places)) if places else [])
+        places = [TopicPartition(each.topic, each.partition) for each in body.partitions]
+    return outcomes_response(await alter_moves(Kafka(port), dict.fromkeys(places)) if places else [])
 
 
 @router.post(
@@ -167,12 +168,13 @@ async def plan_moves(port: Port, body: PlanBody) -> PlanData:
         chosen = [known[broker_id] for broker_id in dict.fromkeys(body.brokers)]
     if not chosen:
         raise ApiProblem(400, "There is no broker to plan for.")
-    topics = await describe_topics(Kafka(port), None if body.topics is None else [each.topic for each in body.topics])
-    current = {
-        (topic.name or "", each.partition_index): tuple(each.replica_nodes)
-        for topic in topics
-        for each in topic.partitions
-    }
+    kafka = Kafka(port)
+    topics = (
+        await all_topics(kafka)
+        if body.topics is None
+        else await describe_topics(kafka, sorted({each.topic for each in body.topics}))
+    )
+    current = {(topic.name, each.index): each.replicas for topic in topics for each in topic.partitions}
     plan = spread(current, [PlanBroker(broker.node_id, broker.rack) for broker in chosen])
     return PlanData(
         proposed=_file(plan.moves),
@@ -192,11 +194,11 @@ def _file(moves: Mapping[Place, Sequence[int]]) -> ReassignmentFile:
 def outcomes_response(outcomes: Sequence[Outcome]) -> Response:
     data = [
         PartitionOutcome(
-            topic_name=each.topic,
-            partition_id=each.partition,
+            topic_name=each.partition.topic,
+            partition_id=each.partition.partition,
             ok=not each.code,
-            error=name_of(each.code) if each.code else None,
-            detail=each.sentence,
+            error=each.error or None,
+            detail=each.sentence or None,
         )
         for each in outcomes
     ]
@@ -228,8 +230,8 @@ def _data(
     )
 
 
-def _move_data(move: ReassignmentFacts, ends: Mapping[tuple[int, Place], int]) -> MoveData:
-    place = (move.topic, move.partition)
+def _move_data(move: ReassignmentFacts, ends: Mapping[tuple[int, TopicPartition], int]) -> MoveData:
+    place = TopicPartition(move.topic, move.partition)
     leader_end = ends.get((move.leader, place))
     adding = []
     for broker_id in move.adding:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from kraft.common.reassignment_plan import Place
-from kraft.protocol.messages.metadata_response import MetadataResponsePartition
+from kraft.admin.metadata import Partition
+from kraft.admin.moves import EARLIEST, LATEST, replica_offsets
+from kraft.admin.topics import describe_topic
+from kraft.common.ids import TopicPartition
 from kraft_http.deps import Cluster, ClusterContext, PartitionIdPath, Port, TopicNamePath, unanswered, whole
 from kraft_http.errors import documented
 from kraft_http.health import PartitionRef, is_offline, is_under_min_isr, is_under_replicated, partition_ref
-from kraft_http.kafka.brokers import EARLIEST, LATEST, replica_offsets
-from kraft_http.kafka.topics import describe_topic, partition_of
 from kraft_http.models.common import ResourceMetadata
 from kraft_http.models.operations import ReplicaStatusData, ReplicaStatusDataList
 from kraft_http.ports import PartitionFacts
@@ -69,22 +70,20 @@ async def list_partition_replica_status(
     cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath
 ) -> ReplicaStatusDataList:
     topic = await describe_topic(cluster.kafka, topic_name)
-    return await _statuses(cluster, topic_name, [partition_of(topic, partition_id)])
+    return await _statuses(cluster, topic_name, [topic.partition(partition_id)])
 
 
-async def _statuses(
-    cluster: ClusterContext, topic: str, partitions: list[MetadataResponsePartition]
-) -> ReplicaStatusDataList:
-    asked: dict[int, list[Place]] = {}
+async def _statuses(cluster: ClusterContext, topic: str, partitions: Sequence[Partition]) -> ReplicaStatusDataList:
+    asked: dict[int, list[TopicPartition]] = {}
     for partition in partitions:
-        for broker_id in partition.replica_nodes:
-            asked.setdefault(broker_id, []).append((topic, partition.partition_index))
+        for broker_id in partition.replicas:
+            asked.setdefault(broker_id, []).append(TopicPartition(topic, partition.index))
     ends = await replica_offsets(cluster.kafka, asked, LATEST)
     starts = await replica_offsets(cluster.kafka, asked, EARLIEST)
     data = [
         _status(cluster, topic, partition, broker_id, ends, starts)
         for partition in partitions
-        for broker_id in partition.replica_nodes
+        for broker_id in partition.replicas
     ]
     return ReplicaStatusDataList(
         kind="KafkaReplicaStatusList",
@@ -97,13 +96,13 @@ async def _statuses(
 def _status(
     cluster: ClusterContext,
     topic: str,
-    partition: MetadataResponsePartition,
+    partition: Partition,
     broker_id: int,
-    ends: dict[tuple[int, Place], int],
-    starts: dict[tuple[int, Place], int],
+    ends: dict[tuple[int, TopicPartition], int],
+    starts: dict[tuple[int, TopicPartition], int],
 ) -> ReplicaStatusData:
-    index = partition.partition_index
-    end, leader_end = ends.get((broker_id, (topic, index))), ends.get((partition.leader_id, (topic, index)))
+    index, place = partition.index, TopicPartition(topic, partition.index)
+    end, leader_end = ends.get((broker_id, place)), ends.get((partition.leader, place))
     lag = None if end is None or leader_end is None else max(0, leader_end - end)
     here = ("topics", topic, "partitions", index, "replicas", broker_id)
     return ReplicaStatusData(
@@ -116,10 +115,10 @@ def _status(
         topic_name=topic,
         partition_id=index,
         broker_id=broker_id,
-        is_leader=broker_id == partition.leader_id,
-        is_in_isr=broker_id in partition.isr_nodes,
+        is_leader=broker_id == partition.leader,
+        is_in_isr=broker_id in partition.in_sync,
         is_caught_up=lag == 0,
-        log_start_offset=starts.get((broker_id, (topic, index))),
+        log_start_offset=starts.get((broker_id, place)),
         log_end_offset=end,
         lag=lag,
     )

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from kraft.admin.tokens import DEFAULT, Token, create_token, describe_tokens, expire_token, renew_token
+from kraft_http.asking import Kafka
 from kraft_http.deps import Port, Writable
 from kraft_http.errors import ApiProblem, FieldProblem, documented
-from kraft_http.kafka.client import Kafka
-from kraft_http.kafka.tokens import DEFAULT, create_token, describe_tokens, expire_token, renew_token
 from kraft_http.models.security import Principal, TokenBody, TokenData, TokenList, TokenTerm, TokenTermBody
 
 router = APIRouter(tags=["Delegation tokens"])
@@ -22,13 +22,28 @@ PATH = "/v1/delegation-tokens"
 @router.get(PATH, summary="List tokens", responses=documented(403))
 async def list_tokens(port: Port, owner: Annotated[Principal | None, Query()] = None) -> TokenList:
     """Those that the caller owns, may renew, or may describe. Each is shown with its HMAC, as on the wire."""
-    return TokenList(data=await describe_tokens(Kafka(port), owner))
+    found = await describe_tokens(Kafka(port), None if owner is None else [owner])
+    return TokenList(data=[_data(token) for token in found])
 
 
 @router.post(PATH, status_code=201, summary="Make a token", dependencies=[Writable], responses=documented(400, 403))
 async def make_token(port: Port, body: TokenBody) -> TokenData:
     """Who has its id and HMAC logs in by SCRAM as its owner."""
-    return await create_token(Kafka(port), body.owner, body.renewers, body.max_lifetime_ms or DEFAULT)
+    lifetime_ms = body.max_lifetime_ms or DEFAULT
+    return _data(await create_token(Kafka(port), owner=body.owner, renewers=body.renewers, lifetime_ms=lifetime_ms))
+
+
+def _data(token: Token) -> TokenData:
+    return TokenData(
+        token_id=token.token_id,
+        owner=token.owner,
+        requester=token.requester,
+        renewers=list(token.renewers),
+        issued_ms=token.issued_ms,
+        expires_ms=token.expires_ms,
+        longest_ms=token.longest_ms,
+        hmac=base64.b64encode(token.hmac).decode(),
+    )
 
 
 @router.post(f"{PATH}:renew", summary="Renew a token", dependencies=[Writable], responses=documented(400, 403, 404))

@@ -7,29 +7,28 @@ from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query, Response
 
+from kraft.admin.metadata import Topic
+from kraft.admin.topics import CLUSTER_DEFAULT, create_topic, delete_topic, describe_topic, grow_topic
+from kraft.admin.topics import list_topics as all_topics
 from kraft.common.ids import uuid_to_text
-from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 from kraft_http.deps import Cluster, ClusterContext, PageQuery, TopicNamePath, Writable
 from kraft_http.errors import ApiProblem, documented
-from kraft_http.kafka.topics import create_partitions, create_topic, delete_topic, describe_topic, describe_topics
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.topics import CreateTopicBody, TopicData, TopicDataList, UpdateTopicBody
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["Topics"])
-
-BROKERS_DEFAULT = -1
 
 TopicOrder = Literal[
     "name", "-name", "partitions_count", "-partitions_count", "replication_factor", "-replication_factor"
 ]
 
 
-def _replication_factor(topic: MetadataResponseTopic) -> int:
-    return len(topic.partitions[0].replica_nodes) if topic.partitions else 0
+def _replication_factor(topic: Topic) -> int:
+    return len(topic.partitions[0].replicas) if topic.partitions else 0
 
 
-_TOPIC_KEYS: Final[dict[str, Callable[[MetadataResponseTopic], str]]] = {
-    "name": lambda topic: topic.name or "",
+_TOPIC_KEYS: Final[dict[str, Callable[[Topic], str]]] = {
+    "name": lambda topic: topic.name,
     "partitions_count": lambda topic: f"{len(topic.partitions):010d} {topic.name}",
     "replication_factor": lambda topic: f"{_replication_factor(topic):010d} {topic.name}",
 }
@@ -50,8 +49,8 @@ async def list_topics(
     """The header X-Total-Count says how many topics there are on all pages."""
     topics = [
         topic
-        for topic in await describe_topics(cluster.kafka)
-        if (q is None or q in (topic.name or "")) and (include_internal or not topic.is_internal)
+        for topic in await all_topics(cluster.kafka)
+        if (q is None or q in topic.name) and (include_internal or not topic.is_internal)
     ]
     key, descending = _TOPIC_KEYS[sort.removeprefix("-")], sort.startswith("-")
     topics.sort(key=key, reverse=descending)
@@ -74,8 +73,8 @@ async def post_topic(cluster: Cluster, body: CreateTopicBody, response: Response
     created = await create_topic(
         cluster.kafka,
         body.topic_name,
-        partitions=BROKERS_DEFAULT if assignments else body.partitions_count or BROKERS_DEFAULT,
-        replication_factor=BROKERS_DEFAULT if assignments else body.replication_factor or BROKERS_DEFAULT,
+        partitions=CLUSTER_DEFAULT if assignments else body.partitions_count or CLUSTER_DEFAULT,
+        replication_factor=CLUSTER_DEFAULT if assignments else body.replication_factor or CLUSTER_DEFAULT,
         assignments=assignments,
         configs={entry.name: entry.value for entry in body.configs},
         validate_only=body.validate_only,
@@ -85,7 +84,7 @@ async def post_topic(cluster: Cluster, body: CreateTopicBody, response: Response
     else:
         response.headers["Location"] = cluster.links.to("topics", body.topic_name)
     return _topic_data(
-        cluster, body.topic_name, created.topic_id, created.replication_factor, created.num_partitions, internal=False
+        cluster, body.topic_name, created.topic_id, created.replication_factor, created.partitions, internal=False
     )
 
 
@@ -113,7 +112,7 @@ async def get_topic(cluster: Cluster, topic_name: TopicNamePath) -> TopicData:
 )
 async def patch_topic(cluster: Cluster, topic_name: TopicNamePath, body: UpdateTopicBody) -> TopicData:
     """Records with a key that are written from now on may land in another partition than before."""
-    await create_partitions(cluster.kafka, topic_name, body.partitions_count)
+    await grow_topic(cluster.kafka, topic_name, body.partitions_count)
     topic = await describe_topic(cluster.kafka, topic_name)
     return topic_data(cluster, topic, partitions_count=max(len(topic.partitions), body.partitions_count))
 
@@ -130,10 +129,10 @@ async def remove_topic(cluster: Cluster, topic_name: TopicNamePath) -> Response:
     return Response(status_code=204)
 
 
-def topic_data(cluster: ClusterContext, topic: MetadataResponseTopic, partitions_count: int | None = None) -> TopicData:
+def topic_data(cluster: ClusterContext, topic: Topic, partitions_count: int | None = None) -> TopicData:
     count = len(topic.partitions) if partitions_count is None else partitions_count
     return _topic_data(
-        cluster, topic.name or "", topic.topic_id, _replication_factor(topic), count, internal=topic.is_internal
+        cluster, topic.name, topic.topic_id, _replication_factor(topic), count, internal=topic.is_internal
     )
 
 

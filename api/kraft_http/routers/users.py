@@ -6,10 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
+from kraft.admin.users import describe_users, put_user
+from kraft.admin.users import remove_user as remove_passwords
+from kraft.security.scram_credentials import MECHANISMS
+from kraft_http.asking import Kafka
 from kraft_http.deps import Port, Writable
 from kraft_http.errors import documented, not_found
-from kraft_http.kafka.client import Kafka
-from kraft_http.kafka.users import delete_user, describe_users, put_user
 from kraft_http.links import restore_slashes
 from kraft_http.models.security import UserBody
 from kraft_http.models.transactions import UserCredentials, UserList
@@ -32,7 +34,7 @@ UserPath = Annotated[str, Depends(_user_path)]
 async def list_users(port: Port) -> UserList:
     """Mechanisms and iterations only: nothing from which a password could be found."""
     users = await describe_users(Kafka(port))
-    return UserList(data=[UserCredentials(user=user, mechanisms=found) for user, found in users.items()])
+    return UserList(data=[UserCredentials(user=user.name, mechanisms=dict(user.iterations)) for user in users])
 
 
 @router.put(
@@ -44,7 +46,7 @@ async def list_users(port: Port) -> UserList:
 )
 async def put_password(port: Port, user: UserPath, body: UserBody) -> Response:
     """Of one mechanism. It travels in the body as it is: have the admin speak HTTPS."""
-    await put_user(Kafka(port), user, body.password, body.mechanism, body.iterations)
+    await put_user(Kafka(port), user, body.password, [MECHANISMS[body.mechanism]], body.iterations)
     return Response(status_code=204)
 
 
@@ -58,9 +60,9 @@ async def put_password(port: Port, user: UserPath, body: UserBody) -> Response:
 async def remove_user(port: Port, user: UserPath, mechanism: _Mechanism = None) -> Response:
     """Sessions that are there stay until they end."""
     kafka = Kafka(port)
-    found = list((await describe_users(kafka)).get(user, {}))
+    found = [name for each in await describe_users(kafka) if each.name == user for name in each.iterations]
     if not found or (mechanism is not None and mechanism not in found):
         raise not_found(f"User {user} with a password of {mechanism or 'SCRAM'}")
-    for each in found if mechanism is None else [mechanism]:  # A request changes a user once.
-        await delete_user(kafka, user, each)
+    taken = found if mechanism is None else [mechanism]
+    await remove_passwords(kafka, user, [MECHANISMS[each] for each in taken])
     return Response(status_code=204)

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft.admin import acls
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show, warn
 from kraft.cli.admin.running import NOT_FOUND, ask
-from kraft.client.admin import acls
 from kraft.security.acls import (
     ANY,
     CLUSTER_NAME,

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft.admin import cluster as admin
+from kraft.admin import members, moves, topics
+from kraft.admin.cluster import BrokerState, LogDirectory
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show, size
 from kraft.cli.admin.running import FAILED, NotFound, ask
-from kraft.client.admin import cluster as admin
-from kraft.client.admin import members, moves, topics
-from kraft.client.admin.cluster import BrokerState, LogDirectory
 from kraft.client.cluster import Cluster
 from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
 from kraft.protocol import api_keys
@@ -126,7 +126,7 @@ def log_dirs(
             each.node_id,
             each.path,
             len(each.replicas),
-            size(_held(each)),
+            size(each.size_bytes),
             size(each.usable_bytes),
             size(each.total_bytes),
             each.error,
@@ -145,16 +145,12 @@ def log_dirs(
         entries = [
             (each.node_id, str(partition), bytes_held, lag)
             for each in found
-            for partition, bytes_held, lag in each.replicas
+            for partition, bytes_held, lag, _ in each.replicas
         ]
         tables.append(Table(("BROKER", "REPLICA", "BYTES", "LAG"), entries, "replicas"))
     show({"log_dirs": [_directory(each) for each in found]}, tables, output)
     if any(each.error for each in found):
         raise typer.Exit(FAILED)
-
-
-def _held(directory: LogDirectory) -> int:
-    return sum(bytes_held for _, bytes_held, _ in directory.replicas)
 
 
 def _directory(directory: LogDirectory) -> dict[str, Any]:
@@ -163,11 +159,11 @@ def _directory(directory: LogDirectory) -> dict[str, Any]:
         "path": directory.path,
         "total_bytes": None if directory.total_bytes < 0 else directory.total_bytes,
         "usable_bytes": None if directory.usable_bytes < 0 else directory.usable_bytes,
-        "size_bytes": _held(directory),
+        "size_bytes": directory.size_bytes,
         "error": directory.error or None,
         "replicas": [
             {"topic": partition.topic, "partition": partition.partition, "size_bytes": bytes_held, "offset_lag": lag}
-            for partition, bytes_held, lag in directory.replicas
+            for partition, bytes_held, lag, _ in directory.replicas
         ],
     }
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kraft.admin import cluster as admin
+from kraft.admin import topics
 from kraft.cli.admin.brokers import broker_document
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
 from kraft.cli.admin.output import Table, show, warn, write
 from kraft.cli.admin.running import FAILED, ask, complain
-from kraft.client.admin import cluster as admin
-from kraft.client.admin import topics
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import DeadlinePassed, NoBroker

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft.admin import configs, topics
+from kraft.admin.configs import Resource, Setting
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, DryRun, Output, Timeout, parse_pairs
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import NotFound, ask
-from kraft.client.admin import configs, topics
-from kraft.client.admin.configs import Resource, Setting
 from kraft.client.cluster import Cluster
 
 app = typer.Typer(

@@ -10,13 +10,13 @@ from typing import Annotated
 import trio
 import typer
 
+from kraft.admin import topics
+from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
 from kraft.cli.admin import record_format
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, OutputFormat, line_format
 from kraft.cli.admin.record_format import Write
 from kraft.cli.admin.running import ask
 from kraft.cli.admin.waiting import Patience
-from kraft.client.admin import topics
-from kraft.client.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
 from kraft.client.cluster import Cluster
 from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
 from kraft.client.group_consumer import GroupConsumer, open_group_consumer

@@ -13,15 +13,15 @@ from typing import Annotated, Final, NamedTuple
 import trio
 import typer
 
+from kraft.admin import cluster as admin
+from kraft.admin import features, topics
+from kraft.admin.metadata import Topic
 from kraft.cli.admin.command_config import security_of_command
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, Bootstrap, Output, parse_bootstrap
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import FAILED, complain
-from kraft.client.admin import cluster as admin
-from kraft.client.admin import features, topics
 from kraft.client.cluster import Cluster
 from kraft.client.connection import ClientConnection, open_connection
-from kraft.client.metadata import Topic
 from kraft.common.errors import ConfigurationError, KraftError
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.world.ports import World

@@ -10,12 +10,12 @@ from urllib.parse import quote
 
 import typer
 
+from kraft.admin import moves, status, topics
 from kraft.cli.admin.http_api import DEFAULT_ADMIN, Admin, ask_admin
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, moment, show, warn
 from kraft.cli.admin.reassignments import read_file, show_outcomes
 from kraft.cli.admin.running import NotFound, ask, complain
-from kraft.client.admin import moves, status, topics
 from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from kraft.admin import features
+from kraft.admin.features import Feature
 from kraft.cli.admin.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT,
@@ -22,8 +24,6 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import NotFound, ask
-from kraft.client.admin import features
-from kraft.client.admin.features import Feature
 from kraft.client.cluster import Cluster
 from kraft.common.features import TRANSACTION_VERSION
 

@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft.admin import groups
+from kraft.admin.groups import Group, Member
+from kraft.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.cli.admin import offset_reset
 from kraft.cli.admin.offset_files import exported, plan_import, read_exported
 from kraft.cli.admin.offset_reset import Move
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show, warn, write
 from kraft.cli.admin.running import Failures, ask, complain, each_of, tell_deleted
-from kraft.client.admin import groups
-from kraft.client.admin.groups import Group, Member
-from kraft.client.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.client.cluster import Cluster
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition

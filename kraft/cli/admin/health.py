@@ -10,12 +10,13 @@ from typing import Final
 from kraft_http.health import ClusterHealth, VoterFacts, judge, voter_facts
 from kraft_http.ports import BrokerFacts, ClusterFacts, PartitionFacts
 
-from kraft.client.admin import cluster as admin
-from kraft.client.admin import configs, status, topics
-from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
+from kraft.admin import cluster as admin
+from kraft.admin import configs, status, topics
+from kraft.admin.errors import UNKNOWN_TOPIC, check
+from kraft.admin.metadata import Topic
+from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
-from kraft.client.errors import DeadlinePassed, NoBroker, check
-from kraft.client.metadata import Topic
+from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.common.errors import ApiError
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 

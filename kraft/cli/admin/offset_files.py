@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kraft.admin.groups import Committed
+from kraft.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.cli.admin.offset_reset import Move
-from kraft.client.admin.groups import Committed
-from kraft.client.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition

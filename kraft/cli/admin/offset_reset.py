@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import typer
 
+from kraft.admin import topics
+from kraft.admin.groups import Committed
+from kraft.admin.offsets import EARLIEST, LATEST, list_offsets, offsets_at
 from kraft.cli.admin.running import NotFound
-from kraft.client.admin import topics
-from kraft.client.admin.groups import Committed
-from kraft.client.admin.offsets import EARLIEST, LATEST, list_offsets, offsets_at
 from kraft.client.cluster import Cluster
 from kraft.common.ids import TopicPartition
 

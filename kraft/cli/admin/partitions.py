@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft.admin import configs, moves, topics
+from kraft.admin.metadata import Partition
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import ask
-from kraft.client.admin import configs, moves, topics
 from kraft.client.cluster import Cluster
-from kraft.client.metadata import Partition
 from kraft.common.ids import TopicPartition
 
 app = typer.Typer(
@@ -113,7 +113,7 @@ def lag(
             for partition in topic.partitions:
                 for node_id in partition.replicas:
                     asked.setdefault(node_id, []).append(TopicPartition(topic.name, partition.index))
-        ends = await moves.replica_ends(cluster, asked)
+        ends = await moves.replica_offsets(cluster, asked)
         return [
             _replica(topic.name, partition, node_id, ends)
             for topic in found

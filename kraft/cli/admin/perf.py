@@ -13,12 +13,12 @@ from typing import Annotated, Any, Final
 import trio
 import typer
 
+from kraft.admin import topics
+from kraft.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Codec, Output, OutputFormat, Timeout
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import ask
 from kraft.client.accumulator import Delivery
-from kraft.client.admin import topics
-from kraft.client.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.client.cluster import Cluster
 from kraft.client.consumer import Consumer
 from kraft.client.producer import ALL, Producer, open_producer

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft.admin import cluster as admin
+from kraft.admin import members
+from kraft.admin.cluster import Quorum, QuorumReplica
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, moment, say, show
 from kraft.cli.admin.running import NotFound, ask
-from kraft.client.admin import cluster as admin
-from kraft.client.admin import members
-from kraft.client.admin.cluster import Quorum, QuorumReplica
 from kraft.client.cluster import Cluster
 from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft.admin import quotas
+from kraft.admin.quotas import Entity, Quotas
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, DryRun, Output, Timeout, parse_pairs
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import ask
-from kraft.client.admin import quotas
-from kraft.client.admin.quotas import Entity, Quotas
 from kraft.metadata.quota_keys import ADDRESS_KEYS, CLIENT_ID, CLIENT_KEYS, IP, USER
 
 app = typer.Typer(

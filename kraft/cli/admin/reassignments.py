@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft.admin import cluster as brokers
+from kraft.admin import moves, topics
+from kraft.admin.moves import Move, Outcome
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
 from kraft.cli.admin.output import Table, show, warn, write
 from kraft.cli.admin.running import FAILED, NOT_FOUND, NotFound, ask, complain
-from kraft.client.admin import cluster as brokers
-from kraft.client.admin import moves, topics
-from kraft.client.admin.moves import Move, Outcome
 from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
@@ -72,7 +72,7 @@ async def _progress(cluster: Cluster, under_way: Sequence[Move]) -> list[dict[st
         for node_id in (leaders[move.partition], *move.adding):
             if node_id >= 0:
                 asked.setdefault(node_id, []).append(move.partition)
-    ends = await moves.replica_ends(cluster, asked)
+    ends = await moves.replica_offsets(cluster, asked)
     found = []
     for move in under_way:
         end = ends.get((leaders[move.partition], move.partition))

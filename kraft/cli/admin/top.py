@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft.admin import groups, offsets, topics
 from kraft.cli.admin.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT,
@@ -21,7 +22,6 @@ from kraft.cli.admin.options import (
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.rates import GroupRate, Look, Rate, broker_rates, group_rates, partition_rates, topic_rates
 from kraft.cli.admin.running import ask
-from kraft.client.admin import groups, offsets, topics
 from kraft.client.cluster import Cluster
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition

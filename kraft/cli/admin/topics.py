@@ -7,6 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft.admin import configs, moves, topics
+from kraft.admin.metadata import Topic
+from kraft.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, OffsetAtTime, list_offsets, offsets_at
 from kraft.cli.admin.offset_reset import parse_datetime
 from kraft.cli.admin.options import (
     DEFAULT_BOOTSTRAP,
@@ -21,11 +24,8 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, moment, say, show
 from kraft.cli.admin.running import Failures, ask, each_of, tell_deleted
-from kraft.client.admin import configs, moves, topics
-from kraft.client.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, OffsetAtTime, list_offsets, offsets_at
 from kraft.client.cluster import Cluster
 from kraft.client.errors import DeadlinePassed
-from kraft.client.metadata import Topic
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.protocol.error_codes import ErrorCode
@@ -39,6 +39,7 @@ Settings = Annotated[
     typer.Option("--config", "-c", metavar="KEY=VALUE", help="A configuration key of the topic; may be given again."),
 ]
 
+FINISHED_LOOK_SECONDS = 0.2
 
 Changes = Sequence[tuple[str, int, str | None]]
 """Key, operation and value, as `configs.alter_configs` takes them."""
@@ -204,7 +205,7 @@ def create(
 
     async def question(cluster: Cluster) -> tuple[bool, int, int]:
         try:
-            counts = await topics.create_topic(
+            made = await topics.create_topic(
                 cluster,
                 name,
                 partitions=partitions or topics.CLUSTER_DEFAULT,
@@ -217,7 +218,7 @@ def create(
                 raise
             [topic] = await topics.describe_topics(cluster, [name])
             return False, len(topic.partitions), _replication(topic)
-        return True, *counts
+        return True, made.partitions, made.replication_factor
 
     created, count, copies = ask(bootstrap, timeout, question)
     document = {
@@ -317,9 +318,24 @@ async def _copy(cluster: Cluster, name: str, count: int, *, wait: bool, dry_run:
             raise KraftError(f"{each.partition}: {each.error}: {each.sentence}")
     if wait:
         try:
-            await moves.finish_moves(cluster, name)
+            await _finish_moves(cluster, name)
         except DeadlinePassed as problem:
             raise KraftError(f"{problem}; the configuration is not changed yet: run this command again") from problem
+
+
+async def _finish_moves(cluster: Cluster, topic: str) -> None:
+    """Wait until no partition of the topic moves. Raises ApiError, and DeadlinePassed if that takes longer than an
+    operation of the cluster may."""
+    clock, moving = cluster.world.clock, -1
+    with clock.move_on_after(cluster.operation_seconds):
+        while moving:
+            moving = sum(move.partition.topic == topic for move in await moves.list_moves(cluster))
+            if moving:
+                await clock.sleep(FINISHED_LOOK_SECONDS)
+    if moving:
+        raise DeadlinePassed(
+            f"{moving} partitions of {topic} are still on their way after {cluster.operation_seconds:g} s"
+        )
 
 
 @app.command()

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from kraft.admin import transactions
+from kraft.admin.transactions import Transaction
 from kraft.cli.admin.elections import parse_partition
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, moment, say, show
 from kraft.cli.admin.running import NotFound, ask
-from kraft.client.admin import transactions
-from kraft.client.admin.transactions import Transaction
 from kraft.client.cluster import Cluster
 from kraft.common.ids import TopicPartition
 from kraft.protocol.messages.describe_producers_response import ProducerState

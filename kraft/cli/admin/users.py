@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from kraft.admin import users
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import ask
-from kraft.client.admin import users
 from kraft.client.cluster import Cluster
 from kraft.security.scram_credentials import ITERATIONS_DEFAULT, MECHANISMS, ScramMechanism
 

@@ -6,11 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from kraft_http.kafka import client
-from kraft_http.kafka.brokers import replica_offsets
-from kraft_http.kafka.client import Kafka, of_each
-from kraft_http.kafka.offsets import LATEST, list_offsets
+from kraft_http.asking import Kafka
 
+from kraft.admin.errors import Refused
+from kraft.admin.moves import replica_offsets
+from kraft.admin.offsets import LATEST, offsets_at_leaders
+from kraft.admin.port import AT_ONCE_MAX
+from kraft.common.ids import TopicPartition
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
@@ -35,7 +37,7 @@ from tests.unit.api.test_edges import CLUSTER
 from tests.unit.api.test_edges import Port as Edges
 from tests.unit.api.test_failures import asked
 
-PLACE = ("t", 0)
+PLACE = TopicPartition("t", 0)
 
 
 class Port:
@@ -146,8 +148,10 @@ def test_leaders_are_asked_side_by_side_and_one_failure_is_the_answer() -> None:
     async def main() -> None:
         port: Any = Port()
         async with asyncio.timeout(30):
-            with pytest.raises(client.KafkaProblem, match="broker 2 cannot be reached"):
-                await list_offsets(Kafka(port), {("t", 0): 1, ("t", 1): 2, ("t", 2): 3}, LATEST)
+            with pytest.raises(Refused, match="broker 2 cannot be reached"):
+                await offsets_at_leaders(
+                    Kafka(port), {TopicPartition("t", each): each + 1 for each in range(3)}, LATEST
+                )
 
     asyncio.run(main())
 
@@ -165,7 +169,8 @@ def test_so_many_are_asked_at_a_time_and_their_answers_keep_the_order() -> None:
             under_way -= 1
             return number
 
-        assert await of_each(ask, range(50)) == list(range(50))
-        assert most == client.AT_ONCE_MAX
+        port: Any = Port()
+        assert await Kafka(port).of_each(ask, range(50)) == list(range(50))
+        assert most == AT_ONCE_MAX
 
     asyncio.run(main())

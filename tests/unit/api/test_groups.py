@@ -69,7 +69,7 @@ def test_epochs_protocols_and_what_is_on_its_way_are_told() -> None:
     told = (group["type"], group["state"], group["group_epoch"], group["assignment_epoch"])
     assert told == ("CONSUMER", "RECONCILING", 5, 5)
     assert group["is_mixed_consumer_group"]
-    old, new = asked(Moving(), f"{HERE}/consumers")[0].json()["data"]
+    new, old = asked(Moving(), f"{HERE}/consumers")[0].json()["data"]
     assert (old["protocol"], old["member_epoch"], old["subscribed_topics"], old["subscribed_pattern"]) == (
         "CLASSIC",
         4,

@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 from kraft_http import consuming
+from kraft_http import partition_records as records
+from kraft_http.asking import Kafka
 from kraft_http.consuming import Consumption, consume
 from kraft_http.deps import ClusterContext
-from kraft_http.kafka import records
-from kraft_http.kafka.client import Kafka, KafkaProblem
-from kraft_http.kafka.records import delete_records, fetch
 from kraft_http.links import Links
+from kraft_http.partition_records import fetch
 from kraft_http.producing import Producer
 from starlette.datastructures import URL
 
+from kraft.admin.errors import Refused
+from kraft.admin.topics import delete_records
+from kraft.common.ids import TopicPartition
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
@@ -25,6 +28,7 @@ from kraft.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kraft.protocol.records.builder import build_batch
@@ -101,7 +105,7 @@ def test_a_batch_that_alone_decompresses_to_too_much_is_refused_by_name(monkeypa
     monkeypatch.setattr(records, "DECODED_BYTES_MAX", 3000)
     small, bomb = batch(0, [b"a"]), batch(1, [bytes(5000)], ZSTD)
     assert read(small + bomb).next_offset == 1
-    with pytest.raises(KafkaProblem, match=r"t-0 at offset 1: .* more than 3000 bytes") as told:
+    with pytest.raises(Refused, match=r"t-0 at offset 1: .* more than 3000 bytes") as told:
         read(bomb, offset=1)
     assert told.value.code == ErrorCode.MESSAGE_TOO_LARGE
 
@@ -109,7 +113,7 @@ def test_a_batch_that_alone_decompresses_to_too_much_is_refused_by_name(monkeypa
 def test_records_that_are_damaged_are_told_with_their_offset_and_those_before_them_are_shown() -> None:
     found = read(batch(0, [b"a"]) + damaged(1))
     assert ([each.record.value for each in found.records], found.next_offset) == ([b"a"], 1)
-    with pytest.raises(KafkaProblem, match="t-0 at offset 1: CRC") as told:
+    with pytest.raises(Refused, match="t-0 at offset 1: CRC") as told:
         read(damaged(1), offset=1)
     assert told.value.code == ErrorCode.CORRUPT_MESSAGE
 
@@ -189,11 +193,11 @@ def test_a_stream_of_records_follows_its_partition_to_a_new_leader() -> None:
 
 
 def test_a_partition_without_a_leader_is_called_that() -> None:
-    port: Any = Port({})
-    with pytest.raises(KafkaProblem) as told:
-        asyncio.run(delete_records(Kafka(port), "t", 0, -1, 5))
+    port: Any = Port({ApiKey.METADATA: lambda request, node_id: metadata(-1)})
+    with pytest.raises(Refused) as told:
+        asyncio.run(delete_records(Kafka(port), {TopicPartition("t", 0): 5}))
     assert told.value.code == ErrorCode.LEADER_NOT_AVAILABLE
-    assert port.asked == []
+    assert port.asked == [(ApiKey.METADATA, None)]
 
 
 def test_why_no_broker_can_be_asked_is_told() -> None:
@@ -203,6 +207,6 @@ def test_why_no_broker_can_be_asked_is_told() -> None:
 
     port: Any = Lonely({})
     for node_id, sentence in ((None, "no live broker is known"), (3, "broker 3 cannot be reached: refused")):
-        with pytest.raises(KafkaProblem) as told:
-            asyncio.run(Kafka(port).ask(ApiKey.METADATA, 12, object(), MetadataResponse, node_id))  # type: ignore[arg-type]
+        with pytest.raises(Refused) as told:
+            asyncio.run(Kafka(port).ask(MetadataRequest(), MetadataResponse, node_id=node_id))
         assert told.value.sentence == sentence

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from kraft_http.deps import cluster_context
-from kraft_http.kafka import cluster
-from kraft_http.routers import operations
+from kraft_http.routers import clusters, operations
 from starlette.requests import Request
 
 from kraft.protocol.api_keys import ApiKey
@@ -53,7 +52,7 @@ def test_a_probe_of_a_node_that_does_not_answer_fails_and_says_so(
 def test_a_cluster_without_an_active_controller_is_described_all_the_same(
     monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(cluster, "QUORUM_SECONDS_MAX", 0.01)
+    monkeypatch.setattr(clusters, "QUORUM_SECONDS_MAX", 0.01)
     answer, _ = asked(Silent(), path)
     assert answer.status_code == 200
     told = answer.json()

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import trio
 
-from kraft.client.admin.cluster import describe_cluster
+from kraft.admin.cluster import describe_cluster
 from kraft.client.cluster import Cluster
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.client.admin.offsets import EARLIEST
+from kraft.admin.offsets import EARLIEST
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.consumer import Consumer
@@ -259,8 +259,8 @@ class Scene:
 
         async def leave(_: Any) -> None: ...
 
-        monkeypatch.setattr("kraft.client.admin.groups.commit_offsets", commit)
-        monkeypatch.setattr("kraft.client.admin.groups.committed_offsets", committed)
+        monkeypatch.setattr("kraft.admin.groups.commit_offsets", commit)
+        monkeypatch.setattr("kraft.admin.groups.committed_offsets", committed)
         monkeypatch.setattr("kraft.client.group_consumer.start_positions", begin)
         if not joins:
             monkeypatch.setattr("kraft.client.group_membership.GroupMembership.join", join)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kraft.client.admin.groups import describe_group
+from kraft.admin.groups import describe_group
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import trio
 
-from kraft.client.admin import groups, topics
-from kraft.client.admin.cluster import describe_cluster
-from kraft.client.admin.offsets import EARLIEST, LATEST, offsets_at
+from kraft.admin import groups, topics
+from kraft.admin.cluster import describe_cluster
+from kraft.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.client.cluster import Cluster
 from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
 from kraft.client.errors import DeadlinePassed, NoBroker

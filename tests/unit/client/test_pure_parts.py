@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 
-from kraft.client.admin.groups import read_assignment
+from kraft.admin.errors import check
+from kraft.admin.groups import read_assignment
+from kraft.admin.metadata import read_metadata
 from kraft.client.backoff import Backoff
-from kraft.client.errors import check
 from kraft.client.fetched import visible_batches
 from kraft.client.group_membership import Subscriber, assign_range
-from kraft.client.metadata import read_metadata
 from kraft.client.partitioner import STICKY_BYTES, DefaultPartitioner, murmur2, partition_for_key
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import trio
 
-from kraft.client.admin import features, groups, topics
-from kraft.client.admin.offsets import EARLIEST, READ_COMMITTED
-from kraft.client.admin.transactions import describe_transaction
+from kraft.admin import features, groups, topics
+from kraft.admin.offsets import EARLIEST, READ_COMMITTED
+from kraft.admin.transactions import describe_transaction
 from kraft.client.cluster import Cluster
 from kraft.client.consumer import Consumer
 from kraft.client.errors import DeadlinePassed

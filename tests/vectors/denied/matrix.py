@@ -10,10 +10,10 @@ from typing import Any, Final
 import trio
 
 from jepsen.java.kafka import ApacheKafka
-from kraft.client.admin import acls, groups, topics
+from kraft.admin import acls, groups, topics
+from kraft.admin.errors import check
 from kraft.client.cluster import Cluster
 from kraft.client.connection import ClientConnection, Disconnected, connect
-from kraft.client.errors import check
 from kraft.common.errors import ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.handlers.all_handlers import broker_registry, controller_registry

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
+from kraft.admin.configs import describe_configs
 from kraft_http.deps import BrokerIdPath, Cluster, ConfigNamePath, Writable, whole
 from kraft_http.errors import documented
-from kraft_http.kafka.client import of_each
-from kraft_http.kafka.cluster import describe_brokers
-from kraft_http.kafka.configs import describe_configs
 from kraft_http.models.configs import AlterConfigsBody, BrokerConfigData, BrokerConfigDataList, UpdateConfigBody
 from kraft_http.routers.clusters import find_broker
 from kraft_http.routers.configs.shapes import (
@@ -25,8 +23,10 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["Configs"])
 
 @router.get("/brokers/-/configs", summary="List the configuration of every live broker", responses=documented(404))
 async def list_all_broker_configs(cluster: Cluster) -> BrokerConfigDataList:
-    live = [broker.broker_id for broker in await describe_brokers(cluster.kafka) if not broker.is_fenced]
-    told = await of_each(lambda broker_id: describe_configs(cluster.kafka, broker_target(broker_id)), live)
+    live = await cluster.kafka.broker_ids()
+    told = await cluster.kafka.of_each(
+        lambda broker_id: describe_configs(cluster.kafka, broker_target(broker_id)), live
+    )
     data = [
         broker_config_data(cluster, broker_id, config)
         for broker_id, configs in zip(live, told, strict=True)

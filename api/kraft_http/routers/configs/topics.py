@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
+from kraft.admin.configs import describe_configs, describe_many
+from kraft.admin.topics import list_topics
 from kraft_http.deps import Cluster, ConfigNamePath, TopicNamePath, Writable, whole
 from kraft_http.errors import documented
-from kraft_http.kafka.configs import describe_configs, describe_many
-from kraft_http.kafka.topics import describe_topics
 from kraft_http.models.configs import AlterConfigsBody, TopicConfigData, TopicConfigDataList, UpdateConfigBody
 from kraft_http.routers.configs.shapes import (
     alter_config,
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["Configs"])
 
 @router.get("/topics/-/configs", summary="List the configuration of every topic", responses=documented(404))
 async def list_all_topic_configs(cluster: Cluster) -> TopicConfigDataList:
-    targets = [topic_target(topic.name or "") for topic in await describe_topics(cluster.kafka)]
+    targets = [topic_target(topic.name) for topic in await list_topics(cluster.kafka)]
     described = await describe_many(cluster.kafka, targets)
     data = [topic_config_data(cluster, target.name, config) for target, configs in described for config in configs]
     return TopicConfigDataList(kind="KafkaTopicConfigList", metadata=whole(cluster.url), data=data)

@@ -11,13 +11,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraft.admin.errors import Refused
 from kraft.cli.admin.app import main
 from kraft.cli.admin.options import OutputFormat
 from kraft.cli.admin.output import Table, moment, render, say, show, size, text
 from kraft.cli.admin.record_format import parse_format
 from kraft.cli.admin.running import NotFound, ask, complain
 from kraft.client.consumer import ConsumedRecord
-from kraft.client.errors import DeadlinePassed, NoBroker, api_error
+from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -129,11 +130,11 @@ def test_an_outcome_is_a_sentence_or_a_document(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("problem", "code", "hint"),
     [
-        (api_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "topic t"), 3, "kraft topics list"),
-        (api_error(ErrorCode.GROUP_ID_NOT_FOUND, "group g"), 3, "kraft groups list"),
+        (Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "topic t"), 3, "kraft topics list"),
+        (Refused(ErrorCode.GROUP_ID_NOT_FOUND, "group g"), 3, "kraft groups list"),
         (NotFound("there is no broker 3", "there are 1, 2"), 3, "there are 1, 2"),
-        (api_error(ErrorCode.TOPIC_ALREADY_EXISTS, "topic t"), 1, "--if-not-exists"),
-        (api_error(ErrorCode.POLICY_VIOLATION, "topic t"), 1, ""),
+        (Refused(ErrorCode.TOPIC_ALREADY_EXISTS, "topic t"), 1, "--if-not-exists"),
+        (Refused(ErrorCode.POLICY_VIOLATION, "topic t"), 1, ""),
         (NoBroker("a:1 cannot be reached"), 1, "kraft-node"),
         (DeadlinePassed("not done within 3 s"), 1, "--timeout"),
         (TimeoutError("no answer"), 1, "--timeout"),

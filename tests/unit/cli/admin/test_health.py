@@ -5,8 +5,8 @@ from __future__ import annotations
 from kraft_http.health import judge, voter_facts
 from kraft_http.ports import BrokerFacts, ClusterFacts
 
+from kraft.admin.metadata import Partition, Topic
 from kraft.cli.admin.health import impaired_partitions
-from kraft.client.metadata import Partition, Topic
 
 
 def topic(*partitions: tuple[int, tuple[int, ...], tuple[int, ...]]) -> Topic:

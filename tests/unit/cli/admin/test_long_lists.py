@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import trio
 
+from kraft.admin.offsets import EARLIEST
 from kraft.cli.admin import groups
-from kraft.client.admin.offsets import EARLIEST
 from kraft.common.ids import TopicPartition
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import trio
 
+from kraft.admin.cluster import BrokerState, ClusterDescription
+from kraft.admin.metadata import Partition, Topic
 from kraft.cli.admin.app import main
-from kraft.client.admin.cluster import BrokerState, ClusterDescription
-from kraft.client.metadata import Partition, Topic
 
 
 def topic(name: str, *replicas: tuple[int, ...]) -> Topic:
@@ -36,8 +36,8 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> dict[str, Topic]:
     def ask(_bootstrap: str, _timeout: float, question: Callable[[object], Awaitable[Any]]) -> Any:
         return trio.run(question, None)
 
-    monkeypatch.setattr("kraft.client.admin.cluster.describe_cluster", describe_cluster)
-    monkeypatch.setattr("kraft.client.admin.topics.describe_topics", describe_topics)
+    monkeypatch.setattr("kraft.admin.cluster.describe_cluster", describe_cluster)
+    monkeypatch.setattr("kraft.admin.topics.describe_topics", describe_topics)
     monkeypatch.setattr("kraft.cli.admin.reassignments.ask", ask)
     return found
 

@@ -9,9 +9,9 @@ import pytest
 import trio
 import trio.testing
 
+from kraft.admin.cluster import Quorum, QuorumReplica
 from kraft.cli.admin.quorum import FETCHES_STILL_MS, _directory_of, _only_directory
 from kraft.cli.admin.running import NotFound
-from kraft.client.admin.cluster import Quorum, QuorumReplica
 
 
 def replica(node_id: int, disk: bytes, last_fetch_ms: int) -> QuorumReplica:
@@ -51,7 +51,7 @@ def directory_of(monkeypatch: pytest.MonkeyPatch, *, is_gone: bool) -> bytes:
         return await _directory_of(cluster, 2, "observer")
 
     started_ms = 0
-    monkeypatch.setattr("kraft.client.admin.cluster.describe_quorum", describe)
+    monkeypatch.setattr("kraft.admin.cluster.describe_quorum", describe)
     return trio.run(ask, clock=trio.testing.MockClock(autojump_threshold=0))
 
 

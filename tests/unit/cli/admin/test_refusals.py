@@ -12,12 +12,13 @@ import pytest
 import trio
 import typer
 
+from kraft.admin.cluster import describe_log_dirs
+from kraft.admin.errors import Refused
+from kraft.admin.moves import Outcome
 from kraft.cli.admin import http_api
 from kraft.cli.admin.app import main
 from kraft.cli.admin.reassignments import read_file, show_outcomes
-from kraft.client.admin.cluster import describe_log_dirs
-from kraft.client.admin.moves import Outcome
-from kraft.client.errors import DeadlinePassed, api_error
+from kraft.client.errors import DeadlinePassed
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -37,10 +38,10 @@ def test_a_file_whose_replicas_are_no_brokers_is_wrong_usage(tmp_path: Path, rep
 
 
 def test_an_election_that_is_not_needed_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    show_outcomes([Outcome(T0, "ELECTION_NOT_NEEDED", "the preferred replica leads")], None)
+    show_outcomes([Outcome(T0, ErrorCode.ELECTION_NOT_NEEDED, "the preferred replica leads")], None)
     assert "ELECTION_NOT_NEEDED" in capsys.readouterr().out
     with pytest.raises(typer.Exit):
-        show_outcomes([Outcome(T0, "PREFERRED_LEADER_NOT_AVAILABLE", "it is not in sync")], None)
+        show_outcomes([Outcome(T0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "it is not in sync")], None)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:x", "http://127.0.0.1:99999", "http://[::1"])
@@ -123,11 +124,11 @@ def test_one_that_cannot_be_deleted_keeps_no_other_and_is_told(
 ) -> None:
     async def delete(_: ScriptedCluster, name: str) -> None:
         if name == "b":
-            raise api_error(ErrorCode.NON_EMPTY_GROUP, f"group {name}")
+            raise Refused(ErrorCode.NON_EMPTY_GROUP, f"group {name}")
         if name == "d":
             raise DeadlinePassed("not done within 30 s")
 
-    monkeypatch.setattr(f"kraft.client.admin.{function}", delete)
+    monkeypatch.setattr(f"kraft.admin.{function}", delete)
     assert main([noun, "delete", "a", "b", "c", "d", "e", "--yes", "-o", "json"]) == 1
     told = capsys.readouterr()
     document = json.loads(told.out)
@@ -142,13 +143,13 @@ def test_a_topic_that_cannot_grow_keeps_its_configuration(monkeypatch: pytest.Mo
     done: list[str] = []
 
     async def grow(_: ScriptedCluster, name: str, partitions: int, *, validate_only: bool) -> None:
-        raise api_error(ErrorCode.INVALID_PARTITIONS, f"topic {name}")
+        raise Refused(ErrorCode.INVALID_PARTITIONS, f"topic {name}")
 
     async def alter(*_: object, **__: object) -> None:
         done.append("configured")
 
-    monkeypatch.setattr("kraft.client.admin.topics.grow_topic", grow)
-    monkeypatch.setattr("kraft.client.admin.configs.alter_configs", alter)
+    monkeypatch.setattr("kraft.admin.topics.grow_topic", grow)
+    monkeypatch.setattr("kraft.admin.configs.alter_configs", alter)
     with pytest.raises(ApiError):
         main(["topics", "alter", "t", "-p", "1", "-c", "retention.ms=1"])
     assert done == []

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from kraft.admin.offsets import EARLIEST
 from kraft.cli.admin.app import main
-from kraft.client.admin.offsets import EARLIEST
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest

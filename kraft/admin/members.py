@@ -4,59 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraft.client.admin import configs
-from kraft.client.cluster import Cluster
-from kraft.client.errors import check
+from kraft.admin import configs
+from kraft.admin.errors import check
+from kraft.admin.port import AskPort
 from kraft.common.broker_state import DESIRED_STATE
 from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
+from kraft.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraft.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraft.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 
 VOTER_TIMEOUT_MS = 30_000
 
 
 async def add_voter(
-    cluster: Cluster, node_id: int, directory_id: bytes, endpoints: Sequence[tuple[str, str, int]]
+    port: AskPort,
+    node_id: int,
+    directory_id: bytes,
+    endpoints: Sequence[tuple[str, str, int]],
+    timeout_ms: int = VOTER_TIMEOUT_MS,
 ) -> None:
-    """Make an observer a voter; `endpoints` are (listener, host, port). Raises ApiError."""
+    """Make an observer a voter; `endpoints` are (listener, host, port). Returns when the change is committed, which the
+    nodes give `timeout_ms`. Raises Refused."""
     listeners = [Listener(name=name, host=host, port=port) for name, host, port in endpoints]
     request = AddRaftVoterRequest(
         cluster_id=None,
-        timeout_ms=VOTER_TIMEOUT_MS,
+        timeout_ms=timeout_ms,
         voter_id=node_id,
         voter_directory_id=directory_id,
         listeners=listeners,
     )
-    response = await cluster.call(request, seconds=VOTER_TIMEOUT_MS / 1000 + 5)
+    response = await port.ask(request, AddRaftVoterResponse, seconds=timeout_ms / 1000 + 5)
     check(response.error_code, f"voter {node_id}", response.error_message)
 
 
-async def remove_voter(cluster: Cluster, node_id: int, directory_id: bytes) -> None:
-    """Take a vote away. Raises ApiError."""
-    response = await cluster.call(
-        RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
-    )
+async def remove_voter(port: AskPort, node_id: int, directory_id: bytes) -> None:
+    """Take a vote away. Raises Refused."""
+    request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
+    response = await port.ask(request, RemoveRaftVoterResponse)
     check(response.error_code, f"voter {node_id}", response.error_message)
 
 
-async def unregister_broker(cluster: Cluster, node_id: int) -> None:
-    """Have the cluster forget a broker. Raises ApiError."""
+async def unregister_broker(port: AskPort, node_id: int) -> None:
+    """Have the cluster forget a broker. Raises Refused."""
 
     async def attempt() -> None:
-        response = await cluster.call(UnregisterBrokerRequest(broker_id=node_id))
+        response = await port.ask(UnregisterBrokerRequest(broker_id=node_id), UnregisterBrokerResponse)
         check(response.error_code, f"broker {node_id}", response.error_message)
 
-    await cluster.retrying(attempt)
+    await port.retrying(attempt)
 
 
-async def want_state(cluster: Cluster, node_id: int, state: str | None) -> None:
+async def want_state(port: AskPort, node_id: int, state: str | None) -> None:
     """Say what is wanted of a broker (`kraft.common.broker_state`), which may be down; None: nothing in particular.
-    Raises ApiError."""
+    Raises Refused."""
     operation = configs.DELETE if state is None else configs.SET
     entry = AlterableConfig(name=DESIRED_STATE, config_operation=operation, value=state)
     request = IncrementalAlterConfigsRequest(
@@ -64,7 +72,7 @@ async def want_state(cluster: Cluster, node_id: int, state: str | None) -> None:
     )
 
     async def attempt() -> None:
-        result = (await cluster.call(request)).responses[0]
+        result = (await port.ask(request, IncrementalAlterConfigsResponse)).responses[0]
         check(result.error_code, f"broker {node_id}", result.error_message)
 
-    await cluster.retrying(attempt)
+    await port.retrying(attempt)

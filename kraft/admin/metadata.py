@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kraft.client.errors import api_error, check
+from kraft.admin.errors import Refused, check
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
@@ -42,7 +42,7 @@ class Topic:
     def partition(self, index: int) -> Partition:
         """Raises ApiError UNKNOWN_TOPIC_OR_PARTITION."""
         if not 0 <= index < len(self.partitions):
-            raise api_error(
+            raise Refused(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"{self.name}-{index}",
                 f"the topic has partitions 0 to {len(self.partitions) - 1}",
@@ -53,8 +53,12 @@ class Topic:
         """Raises ApiError: LEADER_NOT_AVAILABLE while nobody leads it, UNKNOWN_TOPIC_OR_PARTITION."""
         leader = self.partition(index).leader
         if leader < 0:
-            raise api_error(ErrorCode.LEADER_NOT_AVAILABLE, f"{self.name}-{index}")
+            raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"{self.name}-{index}")
         return leader
+
+    def leaders(self) -> dict[TopicPartition, int]:
+        """Who leads each partition; -1: nobody."""
+        return {TopicPartition(self.name, partition.index): partition.leader for partition in self.partitions}
 
     def topic_partitions(self) -> list[TopicPartition]:
         return [TopicPartition(self.name, partition.index) for partition in self.partitions]
@@ -75,7 +79,7 @@ class ClusterMetadata:
         """Raises ApiError with what the node said, UNKNOWN_TOPIC_OR_PARTITION if it said nothing."""
         topic = self.topics.get(name)
         if topic is None:
-            raise api_error(self.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {name}")
+            raise Refused(self.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {name}")
         return topic
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kraft.client.cluster import Cluster
-from kraft.client.errors import check
+from kraft.admin.errors import check
+from kraft.admin.port import AskPort
 from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraft.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
+from kraft.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 
 EXACT, DEFAULT, SPECIFIED = range(3)
 """How `DescribeClientQuotasRequest` finds an entity: by its name, the default of its type, any of its type."""
@@ -25,13 +27,14 @@ class Quotas:
     limits: Mapping[str, float]
 
 
-async def describe_quotas(cluster: Cluster, entity: Entity) -> list[Quotas]:
-    """The quotas of every entity that has the parts of `entity`, or of all entities without any. Raises ApiError."""
+async def describe_quotas(port: AskPort, entity: Entity) -> list[Quotas]:
+    """The quotas of every entity that has the parts of `entity`, or of all entities without any. Raises Refused."""
     components = [
         ComponentData(entity_type=kind, match_type=DEFAULT if name is None else EXACT, match=name)
         for kind, name in entity.items()
     ]
-    response = await cluster.call(DescribeClientQuotasRequest(components=components, strict=False))
+    request = DescribeClientQuotasRequest(components=components, strict=False)
+    response = await port.ask(request, DescribeClientQuotasResponse)
     check(response.error_code, "quotas", response.error_message)
     found = [
         Quotas(
@@ -44,9 +47,9 @@ async def describe_quotas(cluster: Cluster, entity: Entity) -> list[Quotas]:
 
 
 async def alter_quotas(
-    cluster: Cluster, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool = False
+    port: AskPort, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool = False
 ) -> None:
-    """Set the limits of one entity, or remove those that are None: all of them, or none. Raises ApiError."""
+    """Set the limits of one entity, or remove those that are None: all of them, or none. Raises Refused."""
     entry = EntryData(
         entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
         ops=[OpData(key=key, value=limit or 0.0, remove=limit is None) for key, limit in changes.items()],
@@ -54,7 +57,7 @@ async def alter_quotas(
     request = AlterClientQuotasRequest(entries=[entry], validate_only=validate_only)
 
     async def attempt() -> None:
-        result = (await cluster.call(request)).entries[0]
+        result = (await port.ask(request, AlterClientQuotasResponse)).entries[0]
         check(result.error_code, "quotas", result.error_message)
 
-    await cluster.retrying(attempt)
+    await port.retrying(attempt)

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kraft.client.cluster import Cluster
-from kraft.client.errors import check
+from kraft.admin.errors import check
+from kraft.admin.port import AskPort
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
+from kraft.protocol.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
 from kraft.protocol.messages.describe_user_scram_credentials_request import (
     DescribeUserScramCredentialsRequest,
     UserName,
 )
-from kraft.protocol.messages.describe_user_scram_credentials_response import DescribeUserScramCredentialsResult
-from kraft.security.scram_credentials import BY_NUMBER, ITERATIONS_DEFAULT, SALT_BYTES, ScramMechanism, salted_password
+from kraft.protocol.messages.describe_user_scram_credentials_response import (
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from kraft.security.scram_credentials import BY_NUMBER, ITERATIONS_DEFAULT, ScramMechanism
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +34,12 @@ class User:
     """By mechanism."""
 
 
-async def describe_users(cluster: Cluster, names: Sequence[str] = ()) -> list[User]:
-    """Those users who have SCRAM credentials, of `names` or all, sorted by name. Raises ApiError, with
+async def describe_users(port: AskPort, names: Sequence[str] = ()) -> list[User]:
+    """Those users who have SCRAM credentials, of `names` or all, sorted by name. Raises Refused, with
     RESOURCE_NOT_FOUND for a name that has none."""
     wanted = [UserName(name=name) for name in dict.fromkeys(names)]
-    response = await cluster.call(DescribeUserScramCredentialsRequest(users=wanted or None))
+    request = DescribeUserScramCredentialsRequest(users=wanted or None)
+    response = await port.ask(request, DescribeUserScramCredentialsResponse)
     check(response.error_code, "users", response.error_message)
     for result in response.results:
         if result.error_code == ErrorCode.RESOURCE_NOT_FOUND:
@@ -52,37 +57,32 @@ def _user(described: DescribeUserScramCredentialsResult) -> User:
 
 
 async def put_user(
-    cluster: Cluster,
+    port: AskPort,
     name: str,
     password: str,
     mechanisms: Sequence[ScramMechanism],
     iterations: int = ITERATIONS_DEFAULT,
 ) -> None:
     """Give a user a password, also in the place of an earlier one: one mechanism after the other, since a request
-    changes a user once. It is hashed here and does not travel itself; the hash takes milliseconds of the caller's
-    loop. Raises ApiError."""
+    changes a user once. The port hashes it; it does not travel itself. Raises Refused."""
     for mechanism in mechanisms:
-        salt = cluster.world.random.stream("scram-salt").randbytes(SALT_BYTES)
+        salt, salted = await port.salted_password(mechanism, password, iterations)
         change = ScramCredentialUpsertion(
-            name=name,
-            mechanism=mechanism.number,
-            iterations=iterations,
-            salt=salt,
-            salted_password=salted_password(mechanism, password, salt, iterations),
+            name=name, mechanism=mechanism.number, iterations=iterations, salt=salt, salted_password=salted
         )
-        await _alter(cluster, name, AlterUserScramCredentialsRequest(upsertions=[change]))
+        await _alter(port, name, AlterUserScramCredentialsRequest(upsertions=[change]))
 
 
-async def remove_user(cluster: Cluster, name: str, mechanisms: Sequence[ScramMechanism]) -> None:
-    """Take a user's passwords of these mechanisms. Sessions that are there stay until they end. Raises ApiError."""
+async def remove_user(port: AskPort, name: str, mechanisms: Sequence[ScramMechanism]) -> None:
+    """Take a user's passwords of these mechanisms. Sessions that are there stay until they end. Raises Refused."""
     for mechanism in mechanisms:
         change = ScramCredentialDeletion(name=name, mechanism=mechanism.number)
-        await _alter(cluster, name, AlterUserScramCredentialsRequest(deletions=[change]))
+        await _alter(port, name, AlterUserScramCredentialsRequest(deletions=[change]))
 
 
-async def _alter(cluster: Cluster, name: str, request: AlterUserScramCredentialsRequest) -> None:
+async def _alter(port: AskPort, name: str, request: AlterUserScramCredentialsRequest) -> None:
     async def attempt() -> None:
-        for result in (await cluster.call(request)).results:
+        for result in (await port.ask(request, AlterUserScramCredentialsResponse)).results:
             check(result.error_code, f"user {name}", result.error_message)
 
-    await cluster.retrying(attempt)
+    await port.retrying(attempt)

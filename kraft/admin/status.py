@@ -5,59 +5,62 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kraft.client.admin.cluster import describe_cluster
-from kraft.client.admin.configs import BROKER, TOPIC, Resource
-from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
-from kraft.client.errors import check
+from kraft.admin.cluster import describe_cluster
+from kraft.admin.configs import BROKER, TOPIC, Resource
+from kraft.admin.errors import UNKNOWN_TOPIC, check
+from kraft.admin.port import AskPort
 from kraft.common.status_keys import CLUSTER_HEALTH, WAITING_ELECTIONS, document_of
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraft.protocol.messages.describe_configs_response import DescribeConfigsResponse
 
 TOPICS_PER_REQUEST = 10
 
 
-async def cluster_health(cluster: Cluster) -> Any | None:
+async def cluster_health(port: AskPort) -> Any | None:
     """The verdict on the cluster, a JSON document; None if no live broker tells one, as Apache Kafka's do not."""
-    found = await _statuses(cluster, CLUSTER_HEALTH, [Resource(BROKER, "")])
+    found = await _statuses(port, CLUSTER_HEALTH, [Resource(BROKER, "")])
     return None if found is None else found[0]
 
 
-async def waiting_elections(cluster: Cluster, topics: Sequence[str]) -> list[dict[str, Any]] | None:
+async def waiting_elections(port: AskPort, topics: Sequence[str]) -> list[dict[str, Any]] | None:
     """The partitions of these topics that wait for a leader, as `kraft_http.waits.WaitingElection`; None if no live
-    broker tells. Raises ApiError UNKNOWN_TOPIC_OR_PARTITION, REQUEST_TIMED_OUT when no controller answers."""
+    broker tells. Raises Refused UNKNOWN_TOPIC_OR_PARTITION, REQUEST_TIMED_OUT when no controller answers."""
     waiting: list[dict[str, Any]] = []
     for start in range(0, len(topics), TOPICS_PER_REQUEST):
         resources = [Resource(TOPIC, name) for name in topics[start : start + TOPICS_PER_REQUEST]]
-        found = await _statuses(cluster, WAITING_ELECTIONS, resources)
+        found = await _statuses(port, WAITING_ELECTIONS, resources)
         if found is None:
             return None
         waiting += [each for document in found for each in document["partitions"]]
     return waiting
 
 
-async def _statuses(cluster: Cluster, key: str, resources: Sequence[Resource]) -> list[Any] | None:
+async def _statuses(port: AskPort, key: str, resources: Sequence[Resource]) -> list[Any] | None:
     """The document of each resource, from any broker, or else from the first that tells."""
-    found = await _ask(cluster, key, resources, None)
+    found = await _ask(port, key, resources, None)
     if found is not None:
         return found
-    for broker in (await describe_cluster(cluster)).brokers:
+    for broker in (await describe_cluster(port)).brokers:
         if not broker.is_fenced:
-            found = await _ask(cluster, key, resources, broker.node_id)
+            found = await _ask(port, key, resources, broker.node_id)
             if found is not None:
                 return found
     return None
 
 
-async def _ask(cluster: Cluster, key: str, resources: Sequence[Resource], node_id: int | None) -> list[Any] | None:
+async def _ask(port: AskPort, key: str, resources: Sequence[Resource], node_id: int | None) -> list[Any] | None:
     asked = [
         DescribeConfigsResource(resource_type=each.kind, resource_name=each.name, configuration_keys=[key])
         for each in resources
     ]
 
     async def attempt() -> list[Any]:
-        results = (await cluster.call(DescribeConfigsRequest(resources=asked), node_id=node_id)).results
+        results = (
+            await port.ask(DescribeConfigsRequest(resources=asked), DescribeConfigsResponse, node_id=node_id)
+        ).results
         for resource, result in zip(resources, results, strict=False):
             check(result.error_code, str(resource), result.error_message)
         return [document_of(key, [(entry.name, entry.value) for entry in result.configs]) for result in results]
 
-    found = await cluster.retrying(attempt, final=UNKNOWN_TOPIC)
+    found = await port.retrying(attempt, final=UNKNOWN_TOPIC)
     return None if not found or any(document is None for document in found) else found

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from kraft.client.cluster import Cluster
-from kraft.client.errors import check
+from kraft.admin.errors import check
+from kraft.admin.port import AskPort
 from kraft.protocol.messages.create_delegation_token_request import CreatableRenewers, CreateDelegationTokenRequest
+from kraft.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
 from kraft.protocol.messages.describe_delegation_token_request import (
     DescribeDelegationTokenOwner,
     DescribeDelegationTokenRequest,
 )
+from kraft.protocol.messages.describe_delegation_token_response import (
+    DescribedDelegationToken,
+    DescribeDelegationTokenResponse,
+)
 from kraft.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
+from kraft.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from kraft.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
 
 DEFAULT = -1
 """A lifetime or a period: as the cluster is configured."""
@@ -35,9 +41,9 @@ class Token:
 
 
 async def create_token(
-    cluster: Cluster, *, owner: str | None = None, renewers: Sequence[str] = (), lifetime_ms: int = DEFAULT
+    port: AskPort, *, owner: str | None = None, renewers: Sequence[str] = (), lifetime_ms: int = DEFAULT
 ) -> Token:
-    """Principals are `User:name`; without an `owner` the token is the caller's. Raises ApiError."""
+    """Principals are `User:name`; without an `owner` the token is the caller's. Raises Refused."""
     kind, _, name = (owner or "").partition(":")
     request = CreateDelegationTokenRequest(
         owner_principal_type=kind or None,
@@ -45,7 +51,7 @@ async def create_token(
         renewers=[_renewer(each) for each in renewers],
         max_lifetime_ms=lifetime_ms,
     )
-    response = await cluster.call(request)
+    response = await port.ask(request, CreateDelegationTokenResponse)
     check(response.error_code, "a delegation token")
     made_for = f"{response.principal_type}:{response.principal_name}"
     requester = f"{response.token_requester_principal_type}:{response.token_requester_principal_name}"
@@ -66,18 +72,18 @@ def _renewer(principal: str) -> CreatableRenewers:
     return CreatableRenewers(principal_type=kind, principal_name=name)
 
 
-async def describe_tokens(cluster: Cluster, owners: Sequence[str] | None = None) -> list[Token]:
-    """What the caller may see: of `owners`, or all; sorted by id. Raises ApiError."""
+async def describe_tokens(port: AskPort, owners: Sequence[str] | None = None) -> list[Token]:
+    """What the caller may see: of `owners`, or all; sorted by id. Raises Refused."""
     wanted = None
     if owners is not None:
         parts = [owner.partition(":") for owner in owners]
         wanted = [DescribeDelegationTokenOwner(principal_type=kind, principal_name=name) for kind, _, name in parts]
-    response = await cluster.call(DescribeDelegationTokenRequest(owners=wanted))
+    response = await port.ask(DescribeDelegationTokenRequest(owners=wanted), DescribeDelegationTokenResponse)
     check(response.error_code, "delegation tokens")
     return sorted((_token(each) for each in response.tokens), key=lambda token: token.token_id)
 
 
-def _token(described: Any) -> Token:
+def _token(described: DescribedDelegationToken) -> Token:
     return Token(
         described.token_id,
         f"{described.principal_type}:{described.principal_name}",
@@ -90,17 +96,17 @@ def _token(described: Any) -> Token:
     )
 
 
-async def renew_token(cluster: Cluster, hmac: bytes, period_ms: int = DEFAULT) -> int:
-    """When it expires now, in ms since 1970. Raises ApiError."""
+async def renew_token(port: AskPort, hmac: bytes, period_ms: int = DEFAULT) -> int:
+    """When it expires now, in ms since 1970. Raises Refused."""
     request = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
-    response = await cluster.call(request)
+    response = await port.ask(request, RenewDelegationTokenResponse)
     check(response.error_code, "the delegation token")
-    return int(response.expiry_timestamp_ms)
+    return response.expiry_timestamp_ms
 
 
-async def expire_token(cluster: Cluster, hmac: bytes, period_ms: int = DEFAULT) -> int:
-    """When it expires now; with a negative period it is removed. Raises ApiError."""
+async def expire_token(port: AskPort, hmac: bytes, period_ms: int = DEFAULT) -> int:
+    """When it expires now; with a negative period it is removed. Raises Refused."""
     request = ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms)
-    response = await cluster.call(request)
+    response = await port.ask(request, ExpireDelegationTokenResponse)
     check(response.error_code, "the delegation token")
-    return int(response.expiry_timestamp_ms)
+    return response.expiry_timestamp_ms

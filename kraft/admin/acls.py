@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraft.client.cluster import Cluster
-from kraft.client.errors import check
+from kraft.admin.errors import check
+from kraft.admin.port import AskPort
 from kraft.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
+from kraft.protocol.messages.create_acls_response import CreateAclsResponse
 from kraft.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from kraft.protocol.messages.delete_acls_response import DeleteAclsResponse
 from kraft.protocol.messages.describe_acls_request import DescribeAclsRequest
+from kraft.protocol.messages.describe_acls_response import DescribeAclsResponse
 from kraft.security.acls import KIND_NAMES, AccessControlEntry, AclFilter
 
 
-async def describe_acls(cluster: Cluster, wanted: AclFilter) -> list[AccessControlEntry]:
-    """The entries that a filter takes, sorted. Raises ApiError."""
-    response = await cluster.call(
-        DescribeAclsRequest(
-            resource_type_filter=wanted.resource_type,
-            resource_name_filter=wanted.resource_name,
-            pattern_type_filter=wanted.pattern_type,
-            principal_filter=wanted.principal,
-            host_filter=wanted.host,
-            operation=wanted.operation,
-            permission_type=wanted.permission_type,
-        )
+async def describe_acls(port: AskPort, wanted: AclFilter) -> list[AccessControlEntry]:
+    """The entries that a filter takes, sorted. Raises Refused."""
+    request = DescribeAclsRequest(
+        resource_type_filter=wanted.resource_type,
+        resource_name_filter=wanted.resource_name,
+        pattern_type_filter=wanted.pattern_type,
+        principal_filter=wanted.principal,
+        host_filter=wanted.host,
+        operation=wanted.operation,
+        permission_type=wanted.permission_type,
     )
+    response = await port.ask(request, DescribeAclsResponse)
     check(response.error_code, "access control entries", response.error_message)
     return sorted(
         AccessControlEntry(
@@ -41,8 +43,8 @@ async def describe_acls(cluster: Cluster, wanted: AclFilter) -> list[AccessContr
     )
 
 
-async def create_acls(cluster: Cluster, entries: Sequence[AccessControlEntry]) -> None:
-    """Add entries. Those that there are already stay as they are. Raises ApiError for the first that is refused."""
+async def create_acls(port: AskPort, entries: Sequence[AccessControlEntry]) -> None:
+    """Add entries. Those that there are already stay as they are. Raises Refused for the first that is refused."""
     request = CreateAclsRequest(
         creations=[
             AclCreation(
@@ -59,15 +61,15 @@ async def create_acls(cluster: Cluster, entries: Sequence[AccessControlEntry]) -
     )
 
     async def attempt() -> None:
-        response = await cluster.call(request)
+        response = await port.ask(request, CreateAclsResponse)
         for entry, result in zip(entries, response.results, strict=True):
             check(result.error_code, _subject(entry), result.error_message)
 
-    await cluster.retrying(attempt)
+    await port.retrying(attempt)
 
 
-async def delete_acls(cluster: Cluster, filters: Sequence[AclFilter]) -> list[AccessControlEntry]:
-    """Remove the entries that any of the filters takes. Returns them, sorted. Raises ApiError."""
+async def delete_acls(port: AskPort, filters: Sequence[AclFilter]) -> list[AccessControlEntry]:
+    """Remove the entries that any of the filters takes. Returns them, sorted. Raises Refused."""
     request = DeleteAclsRequest(
         filters=[
             DeleteAclsFilter(
@@ -82,26 +84,25 @@ async def delete_acls(cluster: Cluster, filters: Sequence[AclFilter]) -> list[Ac
             for wanted in filters
         ]
     )
-    removed: set[AccessControlEntry] = set()
+    removed: dict[AccessControlEntry, None] = {}
 
     async def attempt() -> None:
-        for result in (await cluster.call(request)).filter_results:
+        for result in (await port.ask(request, DeleteAclsResponse)).filter_results:
             check(result.error_code, "access control entries", result.error_message)
             for match in result.matching_acls:
                 check(match.error_code, "access control entries", match.error_message)
-                removed.add(
-                    AccessControlEntry(
-                        match.resource_type,
-                        match.resource_name,
-                        match.pattern_type,
-                        match.principal,
-                        match.host,
-                        match.operation,
-                        match.permission_type,
-                    )
+                entry = AccessControlEntry(
+                    match.resource_type,
+                    match.resource_name,
+                    match.pattern_type,
+                    match.principal,
+                    match.host,
+                    match.operation,
+                    match.permission_type,
                 )
+                removed[entry] = None
 
-    await cluster.retrying(attempt)
+    await port.retrying(attempt)
     return sorted(removed)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kraft.client.cluster import Cluster
-from kraft.client.errors import check
+from kraft.admin.errors import check
+from kraft.admin.port import AskPort
+from kraft.common.version import VERSION
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 """What an update may do: only raise levels; lower them where no metadata is lost; lower them in any case."""
@@ -29,16 +31,19 @@ class Feature:
     """The levels that every live broker can run. The last is below the first where two have none in common."""
 
 
-async def describe_features(cluster: Cluster) -> list[Feature]:
-    """By name. Every live broker is asked what it can run. Raises as `Cluster.call`."""
-    finalized: dict[str, int] = {}
-    ranges: list[dict[str, tuple[int, int]]] = []
-    for broker in (await cluster.metadata()).brokers.values():
-        request = ApiVersionsRequest(client_software_name="kraft", client_software_version="1")
-        answer: ApiVersionsResponse = await cluster.call(request, node_id=broker.node_id)
-        check(answer.error_code, f"the features of broker {broker.node_id}")
-        ranges.append({each.name: (each.min_version, each.max_version) for each in answer.supported_features})
-        finalized |= {each.name: each.max_version_level for each in answer.finalized_features}
+async def describe_features(port: AskPort) -> list[Feature]:
+    """By name. Every live broker is asked what it can run. Raises Refused, and as `AskPort.ask` for one that does not
+    answer."""
+
+    async def of_broker(node_id: int) -> ApiVersionsResponse:
+        request = ApiVersionsRequest(client_software_name="kraft-admin", client_software_version=VERSION)
+        answer = await port.ask(request, ApiVersionsResponse, node_id=node_id)
+        check(answer.error_code, f"the features of broker {node_id}")
+        return answer
+
+    answers = await port.of_each(of_broker, await port.broker_ids())
+    finalized = {each.name: each.max_version_level for answer in answers for each in answer.finalized_features}
+    ranges = [{each.name: (each.min_version, each.max_version) for each in it.supported_features} for it in answers]
     return [
         Feature(
             name,
@@ -51,9 +56,9 @@ async def describe_features(cluster: Cluster) -> list[Feature]:
 
 
 async def update_features(
-    cluster: Cluster, levels: Mapping[str, int], upgrade_type: int, *, validate_only: bool = False
+    port: AskPort, levels: Mapping[str, int], upgrade_type: int, *, validate_only: bool = False
 ) -> None:
-    """Finalize these levels: all of them, or none. Raises ApiError."""
+    """Finalize these levels: all of them, or none. Raises Refused."""
     request = UpdateFeaturesRequest(
         timeout_ms=OPERATION_TIMEOUT_MS,
         feature_updates=[
@@ -64,9 +69,9 @@ async def update_features(
     )
 
     async def attempt() -> None:
-        answer = await cluster.call(request)
+        answer = await port.ask(request, UpdateFeaturesResponse)
         check(answer.error_code, "features", answer.error_message)
         for result in answer.results or ():
             check(result.error_code, f"feature {result.feature}", result.error_message)
 
-    await cluster.retrying(attempt)
+    await port.retrying(attempt)

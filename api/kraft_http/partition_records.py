@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from kraft.admin.errors import Refused, check
 from kraft.client.fetched import visible_batches
 from kraft.common.errors import ProtocolError
-from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.delete_records_request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from kraft.protocol.messages.delete_records_response import DeleteRecordsResponse
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -26,8 +20,8 @@ from kraft.protocol.records.compression import DecompressedTooLarge
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.protocol.schema import Bytes
-from kraft_http.kafka.client import Kafka, KafkaProblem, raise_for
-from kraft_http.kafka.outcomes import Outcome, TransactionalBatch, Transactions
+from kraft_http.asking import Kafka
+from kraft_http.outcomes import Outcome, TransactionalBatch, Transactions
 
 TIMEOUT_MS = 30_000
 ALL_IN_SYNC = -1
@@ -57,15 +51,15 @@ class Fetched(NamedTuple):
 
 
 async def produce(kafka: Kafka, topic: str, partition: int, leader: int, records: Sequence[Record]) -> Appended:
-    """Append one batch with acks=all. Raises KafkaProblem; a REQUEST_TIMED_OUT leaves open whether the records are
+    """Append one batch with acks=all. Raises Refused; a REQUEST_TIMED_OUT leaves open whether the records are
     there."""
     data = PartitionProduceData(index=partition, records=memoryview(build_batch(records)))
     request = ProduceRequest(
         acks=ALL_IN_SYNC, timeout_ms=TIMEOUT_MS, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
     )
-    response = await kafka.ask(ApiKey.PRODUCE, 9, request, ProduceResponse, leader)
+    response = await kafka.ask(request, ProduceResponse, node_id=leader)
     answer = response.responses[0].partition_responses[0]
-    raise_for(answer.error_code, answer.error_message)
+    check(answer.error_code, "", answer.error_message)
     return Appended(answer.base_offset, answer.log_append_time_ms)
 
 
@@ -81,7 +75,7 @@ async def fetch(
     max_wait_ms: int,
     committed: bool,
 ) -> Fetched:
-    """At most `count` records from `offset` on, one at least if there is any. Raises KafkaProblem, also if the first
+    """At most `count` records from `offset` on, one at least if there is any. Raises Refused, also if the first
     batch is damaged or too large."""
     where = _Place(kafka, topic, partition, leader)
     answer = await where.read(offset, max_bytes, max_wait_ms, committed=committed)
@@ -94,7 +88,7 @@ async def fetch(
             code = (
                 ErrorCode.MESSAGE_TOO_LARGE if isinstance(problem, DecompressedTooLarge) else ErrorCode.CORRUPT_MESSAGE
             )
-            raise KafkaProblem(code, str(problem), f"{topic}-{partition} at offset {offset}") from problem
+            raise Refused(code, f"{topic}-{partition} at offset {offset}", str(problem)) from problem
     transactions = Transactions()
     if committed:
         transactions.settled_end = reading.next_offset
@@ -116,7 +110,7 @@ class _Place(NamedTuple):
     leader: int
 
     async def read(self, offset: int, max_bytes: int, max_wait_ms: int, *, committed: bool) -> PartitionData:
-        """Raises KafkaProblem."""
+        """Raises Refused."""
         asked = FetchPartition(partition=self.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
         request = FetchRequest(
             max_wait_ms=max_wait_ms,
@@ -126,19 +120,19 @@ class _Place(NamedTuple):
             session_epoch=-1,
             topics=[FetchTopic(topic=self.topic, partitions=[asked])],
         )
-        response = await self.kafka.ask(ApiKey.FETCH, 12, request, FetchResponse, self.leader)
-        raise_for(response.error_code)
+        response = await self.kafka.ask(request, FetchResponse, node_id=self.leader)
+        check(response.error_code, "")
         answer = response.responses[0].partitions[0]
-        raise_for(answer.error_code, subject=f"{self.topic}-{self.partition} at offset {offset}")
+        check(answer.error_code, f"{self.topic}-{self.partition} at offset {offset}")
         return answer
 
     async def open_transactions(self) -> dict[int, int]:
-        """The first offset of each producer's open transaction. Raises KafkaProblem."""
+        """The first offset of each producer's open transaction. Raises Refused."""
         asked = TopicRequest(name=self.topic, partition_indexes=[self.partition])
         request = DescribeProducersRequest(topics=[asked])
-        response = await self.kafka.ask(ApiKey.DESCRIBE_PRODUCERS, 0, request, DescribeProducersResponse, self.leader)
+        response = await self.kafka.ask(request, DescribeProducersResponse, node_id=self.leader)
         answer = response.topics[0].partitions[0]
-        raise_for(answer.error_code, answer.error_message, f"{self.topic}-{self.partition}")
+        check(answer.error_code, f"{self.topic}-{self.partition}", answer.error_message)
         return {
             producer.producer_id: producer.current_txn_start_offset
             for producer in answer.active_producers
@@ -155,7 +149,7 @@ async def _learn(
     read: Sequence[TransactionalBatch | None],
 ) -> None:
     """What became of the transactions of the batches in `read`: first from what was read with them, then from
-    questions that cost something. Raises KafkaProblem."""
+    questions that cost something. Raises Refused."""
     transactions.learn_markers(data)
     if transactions.is_told(read):
         return
@@ -208,14 +202,3 @@ def size_of(record: Record) -> int:
         + len(record.value or b"")
         + sum(len(name) + len(value or b"") for name, value in record.headers)
     )
-
-
-async def delete_records(kafka: Kafka, topic: str, partition: int, leader: int, before_offset: int) -> int:
-    """Cut everything before an offset (-1: before the high watermark). Returns the partition's first offset. Raises
-    KafkaProblem."""
-    asked = DeleteRecordsPartition(partition_index=partition, offset=before_offset)
-    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[asked])], timeout_ms=TIMEOUT_MS)
-    response = await kafka.ask(ApiKey.DELETE_RECORDS, 2, request, DeleteRecordsResponse, leader)
-    answer = response.topics[0].partitions[0]
-    raise_for(answer.error_code, subject=f"{topic}-{partition}")
-    return answer.low_watermark

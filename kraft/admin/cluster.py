@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from kraft.client.cluster import Cluster
-from kraft.client.errors import check
+from kraft.admin.errors import check
+from kraft.admin.port import AskPort
 from kraft.common.ids import METADATA_TOPIC, TopicPartition
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from kraft.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse, DescribeLogDirsResult
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
-from kraft.protocol.messages.describe_quorum_response import ReplicaState
+from kraft.protocol.messages.describe_quorum_response import DescribeQuorumResponse, ReplicaState
 
 FENCED_BROKERS_VERSION = 2
 
@@ -58,26 +62,44 @@ class Quorum:
     """Node id, listener, host and port of each voter's listeners."""
 
 
+class HeldReplica(NamedTuple):
+    """`lag` is counted in offsets. `is_future`: it is being moved here from another directory."""
+
+    partition: TopicPartition
+    size_bytes: int
+    lag: int
+    is_future: bool
+
+
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """Bytes are -1 where the node does not tell. `replicas` maps to size and lag (in offsets). `error` names what is
-    wrong with the disk, empty: nothing."""
+    """Bytes are -1 where the node does not tell. `error_code` says what is wrong with the disk."""
 
     node_id: int
     path: str
     total_bytes: int
     usable_bytes: int
-    replicas: tuple[tuple[TopicPartition, int, int], ...]
-    error: str = ""
+    replicas: tuple[HeldReplica, ...]
+    error_code: int = ErrorCode.NONE
+
+    @property
+    def error(self) -> str:
+        """The code's name; empty: nothing is wrong."""
+        return "" if self.error_code == ErrorCode.NONE else name_of(self.error_code)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all replicas."""
+        return sum(replica.size_bytes for replica in self.replicas)
 
 
-async def describe_cluster(cluster: Cluster) -> ClusterDescription:
-    """Raises ApiError."""
+async def describe_cluster(port: AskPort) -> ClusterDescription:
+    """Raises Refused."""
 
     async def attempt() -> ClusterDescription:
-        version = await cluster.version_of(DescribeClusterRequest.API_KEY)
+        version = await port.version_of(DescribeClusterRequest.API_KEY)
         request = DescribeClusterRequest(include_fenced_brokers=version >= FENCED_BROKERS_VERSION)
-        response = await cluster.call(request, version=version)
+        response = await port.ask(request, DescribeClusterResponse, version=version)
         check(response.error_code, "the cluster", response.error_message)
         brokers = tuple(
             BrokerState(each.broker_id, each.host, each.port, each.rack, each.is_fenced) for each in response.brokers
@@ -86,17 +108,17 @@ async def describe_cluster(cluster: Cluster) -> ClusterDescription:
             response.cluster_id, response.controller_id, tuple(sorted(brokers, key=lambda broker: broker.node_id))
         )
 
-    return await cluster.retrying(attempt)
+    return await port.retrying(attempt)
 
 
-async def describe_quorum(cluster: Cluster) -> Quorum:
-    """As the quorum's leader sees it. Raises ApiError."""
+async def describe_quorum(port: AskPort) -> Quorum:
+    """As the quorum's leader sees it. Raises Refused."""
     request = DescribeQuorumRequest(
         topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])]
     )
 
     async def attempt() -> Quorum:
-        response = await cluster.call(request)
+        response = await port.ask(request, DescribeQuorumResponse)
         check(response.error_code, "the quorum", response.error_message)
         partition = response.topics[0].partitions[0]
         check(partition.error_code, "the quorum", partition.error_message)
@@ -115,7 +137,7 @@ async def describe_quorum(cluster: Cluster) -> Quorum:
             ),
         )
 
-    return await cluster.retrying(attempt)
+    return await port.retrying(attempt)
 
 
 def _replicas(states: list[ReplicaState], end: int) -> tuple[QuorumReplica, ...]:
@@ -132,23 +154,30 @@ def _replicas(states: list[ReplicaState], end: int) -> tuple[QuorumReplica, ...]
     )
 
 
-async def describe_log_dirs(cluster: Cluster, node_id: int) -> list[LogDirectory]:
-    """Every log directory of one broker, in order of path, those that failed too. Raises ApiError."""
+async def describe_log_dirs(
+    port: AskPort, node_id: int, topic: tuple[str, Sequence[int]] | None = None
+) -> list[LogDirectory]:
+    """Every log directory of one broker, in order of path, those that failed too. `topic` limits the replicas to those
+    partitions. Raises Refused."""
+    topics = None if topic is None else [DescribableLogDirTopic(topic=topic[0], partitions=list(topic[1]))]
 
     async def attempt() -> list[LogDirectory]:
-        response = await cluster.call(DescribeLogDirsRequest(topics=None), node_id=node_id)
+        response = await port.ask(DescribeLogDirsRequest(topics=topics), DescribeLogDirsResponse, node_id=node_id)
         check(response.error_code, f"broker {node_id}")
-        found = []
-        for result in response.results:
-            error = "" if result.error_code == ErrorCode.NONE else name_of(result.error_code)
-            replicas = sorted(
-                (TopicPartition(topic.name, each.partition_index), each.partition_size, each.offset_lag)
-                for topic in result.topics
-                for each in topic.partitions
-            )
-            found.append(
-                LogDirectory(node_id, result.log_dir, result.total_bytes, result.usable_bytes, tuple(replicas), error)
-            )
+        found = [_log_directory(node_id, result) for result in response.results]
         return sorted(found, key=lambda directory: directory.path)
 
-    return await cluster.retrying(attempt)
+    return await port.retrying(attempt)
+
+
+def _log_directory(node_id: int, result: DescribeLogDirsResult) -> LogDirectory:
+    replicas = sorted(
+        HeldReplica(
+            TopicPartition(topic.name, each.partition_index), each.partition_size, each.offset_lag, each.is_future_key
+        )
+        for topic in result.topics
+        for each in topic.partitions
+    )
+    return LogDirectory(
+        node_id, result.log_dir, result.total_bytes, result.usable_bytes, tuple(replicas), result.error_code
+    )

@@ -1,0 +1,187 @@
+"""Configuration of topics, brokers, the cluster (a broker without a name), groups and client-metrics subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kraft.admin.errors import UNKNOWN_TOPIC, check
+from kraft.admin.port import AskPort
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraft.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from kraft.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
+from kraft.protocol.messages.list_config_resources_response import ListConfigResourcesResponse
+
+TOPIC = 2
+BROKER = 4
+CLIENT_METRICS = 16
+GROUP = 32
+KINDS: Mapping[str, int] = {"topic": TOPIC, "broker": BROKER, "client-metrics": CLIENT_METRICS, "group": GROUP}
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+SOURCES: Mapping[int, str] = {
+    0: "unknown",
+    1: "topic",
+    2: "broker",
+    3: "cluster",
+    4: "static",
+    5: "default",
+    6: "broker-logger",
+    7: "client-metrics",
+    8: "group",
+}
+"""Where a value comes from, as `DescribeConfigsResponse` numbers it."""
+TYPES: Mapping[int, str] = {
+    0: "unknown",
+    1: "boolean",
+    2: "string",
+    3: "int",
+    4: "short",
+    5: "long",
+    6: "double",
+    7: "list",
+    8: "class",
+    9: "password",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """What is configured. A broker's name is its id; the empty name means every broker of the cluster."""
+
+    kind: int
+    name: str
+
+    @property
+    def node_id(self) -> int | None:
+        """The one node that can tell about it; None when any can."""
+        return int(self.name) if self.kind == BROKER and self.name.isdigit() else None
+
+    def __str__(self) -> str:
+        if self.kind == BROKER and not self.name:
+            return "the cluster"
+        return f"{next(word for word, kind in KINDS.items() if kind == self.kind)} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key as it stands. `value` is None for sensitive ones."""
+
+    name: str
+    value: str | None
+    source: str
+    type: str
+    read_only: bool
+    sensitive: bool
+    documentation: str | None
+    synonyms: tuple[tuple[str, str | None, str], ...]
+    """Name, value and source of everything that could give the value, first the one that does."""
+
+    @property
+    def is_default(self) -> bool:
+        return self.source == "default"
+
+
+async def describe_configs(port: AskPort, resource: Resource, keys: Sequence[str] | None = None) -> list[Setting]:
+    """Every setting of the resource, or those named, in order of name. Raises Refused."""
+
+    async def attempt() -> list[Setting]:
+        [result] = await _describe(port, [resource], keys)
+        _check(resource, result.error_code, result.error_message)
+        return _settings(result)
+
+    return await port.retrying(attempt, final=UNKNOWN_TOPIC)
+
+
+async def describe_many(port: AskPort, resources: Sequence[Resource]) -> list[tuple[Resource, list[Setting]]]:
+    """Several resources that one node can tell about, in one request. Those that have gone meanwhile are left out."""
+    if not resources:
+        return []
+
+    async def attempt() -> list[tuple[Resource, list[Setting]]]:
+        told = {
+            (result.resource_type, result.resource_name): result
+            for result in await _describe(port, resources, None)
+            if result.error_code == ErrorCode.NONE
+        }
+        found = [(resource, told.get((resource.kind, resource.name))) for resource in resources]
+        return [(resource, _settings(result)) for resource, result in found if result is not None]
+
+    return await port.retrying(attempt)
+
+
+async def _describe(
+    port: AskPort, resources: Sequence[Resource], keys: Sequence[str] | None
+) -> list[DescribeConfigsResult]:
+    """One attempt, at the node that can tell about the first."""
+    wanted = [
+        DescribeConfigsResource(
+            resource_type=each.kind, resource_name=each.name, configuration_keys=None if keys is None else list(keys)
+        )
+        for each in resources
+    ]
+    request = DescribeConfigsRequest(resources=wanted, include_synonyms=True, include_documentation=True)
+    return (await port.ask(request, DescribeConfigsResponse, node_id=resources[0].node_id)).results
+
+
+def _settings(result: DescribeConfigsResult) -> list[Setting]:
+    return [_setting(each) for each in sorted(result.configs, key=lambda each: each.name)]
+
+
+def _setting(each: DescribeConfigsResourceResult) -> Setting:
+    return Setting(
+        each.name,
+        each.value,
+        SOURCES.get(each.config_source, str(each.config_source)),
+        TYPES.get(each.config_type, str(each.config_type)),
+        each.read_only,
+        each.is_sensitive,
+        each.documentation,
+        tuple(
+            (synonym.name, synonym.value, SOURCES.get(synonym.source, str(synonym.source))) for synonym in each.synonyms
+        ),
+    )
+
+
+def _check(resource: Resource, code: int, message: str | None) -> None:
+    """Raise Refused unless `code` is NONE. Nodes say of a topic that is missing what the code says already."""
+    check(code, str(resource), None if code in UNKNOWN_TOPIC else message)
+
+
+async def alter_configs(
+    port: AskPort, resource: Resource, changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool = False
+) -> None:
+    """`changes` are key, operation (SET, DELETE, APPEND, SUBTRACT) and value; all happen, or none. Raises Refused."""
+    entries = [AlterableConfig(name=key, config_operation=operation, value=value) for key, operation, value in changes]
+    wanted = AlterConfigsResource(resource_type=resource.kind, resource_name=resource.name, configs=entries)
+    request = IncrementalAlterConfigsRequest(resources=[wanted], validate_only=validate_only)
+
+    async def attempt() -> None:
+        response = await port.ask(request, IncrementalAlterConfigsResponse, node_id=resource.node_id)
+        _check(resource, response.responses[0].error_code, response.responses[0].error_message)
+
+    await port.retrying(attempt, final=UNKNOWN_TOPIC)
+
+
+async def list_resources(port: AskPort, kinds: Sequence[int]) -> list[Resource]:
+    """Everything of those kinds that is or can be configured, in order of kind and name (KIP-1142)."""
+
+    async def attempt() -> list[Resource]:
+        response = await port.ask(ListConfigResourcesRequest(resource_types=list(kinds)), ListConfigResourcesResponse)
+        check(response.error_code, "configured resources")
+        found = [Resource(each.resource_type, each.resource_name) for each in response.config_resources]
+        return sorted(found, key=lambda resource: (resource.kind, resource.name))
+
+    return await port.retrying(attempt)

@@ -1,0 +1,37 @@
+"""How a refusal is told: about what, why, and with which of Kafka's error codes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode, message_of, name_of
+
+_MISSING: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.GROUP_ID_NOT_FOUND)
+"""Codes whose sentence in Kafka speaks of the broker that was asked. `Refused.sentence` names what is missing."""
+
+UNKNOWN_TOPIC: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
+"""Kafka calls them retriable, for a topic may be on its way. Whoever asks about a topic by name mostly wants to hear
+at once that there is none."""
+
+
+class Refused(ApiError):
+    """A node said no. The text is for a terminal and ends with the code's name; `sentence` is for those who tell that
+    name apart."""
+
+    def __init__(self, code: int, what: str = "", message: str | None = None) -> None:
+        """`what` begins the text; `message` is the node's own, if it sent one."""
+        own = None if message == message_of(code) else message
+        reason = own or message_of(code)
+        if not own and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            reason = "there is no such topic or partition"  # The protocol's own sentence speaks of one broker.
+        about = f"{what}: {reason}" if what else reason
+        super().__init__(code, f"{about} ({name_of(code)})")
+        self.name = name_of(code)
+        self.sentence = f"{what} does not exist" if what and not own and code in _MISSING else about
+
+
+def check(code: int, what: str, message: str | None = None) -> None:
+    """Raise Refused unless `code` is NONE."""
+    if code != ErrorCode.NONE:
+        raise Refused(code, what, message)

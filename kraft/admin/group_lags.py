@@ -1,0 +1,136 @@
+"""The lags of many groups in a few requests: one of each kind for every broker, however many groups it coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kraft.admin.errors import UNKNOWN_TOPIC, Refused
+from kraft.admin.groups import Committed, Group, Member, committed_offsets_of, describe_groups
+from kraft.admin.offsets import LATEST, offsets_at_leaders
+from kraft.admin.port import AskPort
+from kraft.admin.topics import describe_topic
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
+
+_UNTOLD = (*sorted(UNKNOWN_TOPIC), ErrorCode.LEADER_NOT_AVAILABLE)
+COMMITS_A_STEP: Final = 5_000
+"""Commits that are summed up before other requests get a turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """How far a group is behind in one partition."""
+
+    partition: TopicPartition
+    offset: int
+    log_end_offset: int
+    owner: Member | None
+
+    @property
+    def lag(self) -> int:
+        return max(0, self.log_end_offset - self.offset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLag:
+    """A group and how far behind it is. Without a commit whose lag can be told, `total` is None."""
+
+    group: Group
+    topics: tuple[str, ...]
+    total: int | None
+    worst: tuple[TopicPartition, int] | None
+
+
+async def lags_of(port: AskPort, group: Group, committed: Mapping[TopicPartition, Committed]) -> list[Lag]:
+    """How far a group is behind in each partition that it has committed. Partitions of deleted topics, and those
+    without a leader, are left out. Raises Refused."""
+    leaders: dict[TopicPartition, int] = {}
+    for topic in dict.fromkeys(partition.topic for partition in committed):
+        of_topic = await _leaders(port, topic)
+        leaders |= {each: leader for each, leader in of_topic.items() if leader >= 0 and each in committed}
+    ends = await offsets_at_leaders(port, leaders, LATEST)
+    return [
+        Lag(partition=each, offset=at.offset, log_end_offset=ends[each], owner=group.owner_of(each))
+        for each, at in committed.items()
+        if each in ends
+    ]
+
+
+async def _leaders(port: AskPort, topic: str) -> dict[TopicPartition, int]:
+    """None of a topic that has gone. Raises Refused."""
+    try:
+        return (await describe_topic(port, topic)).leaders()
+    except Refused as problem:
+        if problem.code in UNKNOWN_TOPIC:
+            return {}
+        raise
+
+
+async def group_lags(port: AskPort, coordinators: Mapping[str, int]) -> list[GroupLag]:
+    """Groups by id, each with the coordinator that lists it. Groups that have gone, and those of a broker that does
+    not answer, are left out. Partitions whose leader does not answer count for nothing. Raises Refused."""
+
+    async def ask(coordinator: int) -> list[tuple[Group, Mapping[TopicPartition, Committed]]]:
+        ids = [group_id for group_id, at in coordinators.items() if at == coordinator]
+        try:
+            groups = await describe_groups(port, ids, coordinator)
+            committed = await committed_offsets_of(port, [group.group_id for group in groups], coordinator)
+        except Refused as problem:
+            if problem.code in _UNTOLD:
+                return []
+            raise
+        return [(group, committed.get(group.group_id, {})) for group in groups]
+
+    told = await port.ask_brokers(ask, sorted(set(coordinators.values())))
+    found = sorted((each for of_one in told for each in of_one), key=lambda each: each[0].group_id)
+    ends = await _ends(port, [committed for _, committed in found])
+    lags = []
+    since_step = 0
+    for group, committed in found:
+        since_step += len(committed)
+        if since_step > COMMITS_A_STEP:
+            since_step = 0
+            await port.give_way()
+        lags.append(_group_lag(group, committed, ends))
+    return lags
+
+
+def _group_lag(
+    group: Group, committed: Mapping[TopicPartition, Committed], ends: Mapping[TopicPartition, int]
+) -> GroupLag:
+    behind = [(each, max(0, ends[each] - at.offset)) for each, at in committed.items() if each in ends]
+    return GroupLag(
+        group=group,
+        topics=tuple(dict.fromkeys(each.topic for each in committed)),
+        total=sum(lag for _, lag in behind) if behind else None,
+        worst=max(behind, key=lambda each: each[1]) if behind else None,
+    )
+
+
+async def _ends(port: AskPort, committed: Sequence[Mapping[TopicPartition, Committed]]) -> dict[TopicPartition, int]:
+    """The end of every partition that has a commit and can be told of, each leader asked once."""
+    wanted = dict.fromkeys(each for of_group in committed for each in of_group)
+    leaders: dict[int, dict[TopicPartition, int]] = {}
+
+    async def describe(topic: str) -> dict[TopicPartition, int]:
+        return await _leaders(port, topic)
+
+    for of_topic in await port.of_each(describe, sorted({topic for topic, _ in wanted})):
+        for partition, leader in of_topic.items():
+            if leader >= 0 and partition in wanted:
+                leaders.setdefault(leader, {})[partition] = leader
+
+    async def ask(leader: int) -> dict[TopicPartition, int]:
+        try:
+            return await offsets_at_leaders(port, leaders[leader], LATEST)
+        except Refused as problem:
+            if problem.code in _UNTOLD or problem.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                return {}
+            raise
+
+    ends: dict[TopicPartition, int] = {}
+    for of_leader in await port.ask_brokers(ask, sorted(leaders)):
+        ends.update(of_leader)
+    return ends

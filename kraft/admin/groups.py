@@ -1,0 +1,435 @@
+"""Groups: who is in them, what they have committed, and changing that while nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
+from kraft.admin.port import AskPort
+from kraft.common.errors import ApiError, ProtocolError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraft.protocol.messages.consumer_group_describe_response import Assignment as ConsumerGroupAssignment
+from kraft.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from kraft.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
+from kraft.protocol.messages.consumer_group_describe_response import Member as ConsumerGroupMember
+from kraft.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from kraft.protocol.messages.delete_groups_response import DeleteGroupsResponse
+from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kraft.protocol.messages.describe_groups_response import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+from kraft.protocol.messages.list_groups_request import ListGroupsRequest
+from kraft.protocol.messages.list_groups_response import ListGroupsResponse
+from kraft.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
+from kraft.protocol.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kraft.protocol.messages.offset_delete_response import OffsetDeleteResponse
+from kraft.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseGroup
+
+NAMED_TOPICS_VERSION = 9
+"""The last version of OffsetCommit and OffsetFetch that names topics; later ones need ids, which a deleted topic has
+no more."""
+CLASSIC_MEMBER_TYPE = 0
+"""Of ConsumerGroupDescribe (KIP-1099)."""
+
+CLASSIC, CONSUMER = "classic", "consumer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedGroup:
+    group_id: str
+    protocol_type: str
+    state: str
+    """In Kafka's words: Stable, Empty, PreparingRebalance ..."""
+    type: str
+    coordinator: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """`assignment` is empty where it cannot be read (other protocols than consumers')."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    is_classic: bool
+    """Whether it speaks the classic protocol: also in a consumer group that is on its way from one to the other."""
+    epoch: int | None
+    """The assignment epoch that it has reached; None in classic groups."""
+    subscribed_topics: tuple[str, ...] = ()
+    """None are told of a member of a classic group."""
+    subscribed_pattern: str | None = None
+    assignment: tuple[TopicPartition, ...]
+    target: tuple[TopicPartition, ...]
+    """What it is to have in the end: without what it has yet to give up, and with what others have yet to. As
+    `assignment` in classic groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """`assignor` is what the members agreed on, as `range`. `type` is `classic` or `consumer` (KIP-848)."""
+
+    group_id: str
+    type: str
+    state: str
+    protocol_type: str
+    assignor: str
+    coordinator: int
+    epoch: int | None
+    """Rises with each change of members, subscriptions or partitions; None for classic groups."""
+    assignment_epoch: int | None
+    """The group epoch that the target was computed for."""
+    members: tuple[Member, ...]
+    """In order of id."""
+
+    def owner_of(self, partition: TopicPartition) -> Member | None:
+        return next((member for member in self.members if partition in member.assignment), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+async def list_groups(port: AskPort, *, partial: bool = False) -> list[ListedGroup]:
+    """Of every live broker, in order of id: each lists those that it coordinates. With `partial`, without those of
+    brokers that do not answer. Raises Refused."""
+
+    async def ask(broker: int) -> list[ListedGroup]:
+        return await _listed(port, broker)
+
+    async def attempt() -> list[ListedGroup]:
+        brokers = await port.broker_ids()
+        told = await (port.ask_brokers(ask, brokers) if partial else port.of_each(ask, brokers))
+        found = {each.group_id: each for of_one in told for each in of_one}
+        return [found[group_id] for group_id in sorted(found)]
+
+    return await port.retrying(attempt)
+
+
+async def _listed(port: AskPort, broker: int) -> list[ListedGroup]:
+    response = await port.ask(ListGroupsRequest(), ListGroupsResponse, node_id=broker)
+    check(response.error_code, f"groups of broker {broker}")
+    return [
+        ListedGroup(
+            group_id=each.group_id,
+            protocol_type=each.protocol_type,
+            state=each.group_state,
+            type=each.group_type,
+            coordinator=broker,
+        )
+        for each in response.groups
+    ]
+
+
+async def describe_group(port: AskPort, group_id: str) -> Group:
+    """A classic or a consumer group. Raises Refused, with GROUP_ID_NOT_FOUND when there is none (nodes before Kafka 4
+    describe such a group as Dead)."""
+
+    async def attempt() -> Group:
+        coordinator = await port.coordinator(group_id)
+        found = await _classic_groups(port, [group_id], coordinator)
+        if not found:
+            found, not_served = await _consumer_groups(port, [group_id], coordinator)
+            if not_served and await _lists_consumer_group(port, group_id, coordinator):
+                raise ApiError(
+                    ErrorCode.UNSUPPORTED_VERSION,
+                    f"group {group_id} is of the type consumer (KIP-848), which its coordinator does not serve: the "
+                    "feature group.version is 0 (`kraft features upgrade group.version=1`), or "
+                    "group.coordinator.rebalance.protocols has no consumer",
+                )
+        if not found:
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}")
+        return found[group_id]
+
+    return await port.retrying(attempt)
+
+
+async def describe_groups(port: AskPort, group_ids: Sequence[str], coordinator: int) -> list[Group]:
+    """Groups of one coordinator, in the order asked for, in at most two requests, once. Those that do not exist are
+    left out. Raises Refused."""
+    found = await _classic_groups(port, group_ids, coordinator)
+    rest = [group_id for group_id in group_ids if group_id not in found]
+    if rest:
+        consumer_groups, _ = await _consumer_groups(port, rest, coordinator)
+        found |= consumer_groups
+    return [found[group_id] for group_id in group_ids if group_id in found]
+
+
+async def _classic_groups(port: AskPort, group_ids: Sequence[str], coordinator: int) -> dict[str, Group]:
+    """One attempt. Raises Refused."""
+    request = DescribeGroupsRequest(groups=list(group_ids))
+    response = await port.ask(request, DescribeGroupsResponse, node_id=coordinator)
+    found = {}
+    for described in response.groups:
+        if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (
+            described.error_code == ErrorCode.NONE and described.group_state == "Dead"
+        ):
+            continue
+        check(described.error_code, f"group {described.group_id}", described.error_message)
+        found[described.group_id] = _classic_group(described, coordinator)
+    return found
+
+
+def _classic_group(described: DescribedGroup, coordinator: int) -> Group:
+    members = (_classic_member(member, described.protocol_type) for member in described.members)
+    return Group(
+        group_id=described.group_id,
+        type=CLASSIC,
+        state=described.group_state,
+        protocol_type=described.protocol_type,
+        assignor=described.protocol_data,
+        coordinator=coordinator,
+        epoch=None,
+        assignment_epoch=None,
+        members=tuple(sorted(members, key=lambda member: member.member_id)),
+    )
+
+
+def _classic_member(member: DescribedGroupMember, protocol_type: str) -> Member:
+    assignment = read_assignment(member.member_assignment) if protocol_type == "consumer" else ()
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        host=member.client_host,
+        is_classic=True,
+        epoch=None,
+        assignment=assignment,
+        target=assignment,
+    )
+
+
+async def _consumer_groups(port: AskPort, group_ids: Sequence[str], coordinator: int) -> tuple[dict[str, Group], bool]:
+    """One attempt. Those that exist, and whether the node knows of the kind, but does not serve it. Raises Refused."""
+    if ConsumerGroupDescribeRequest.API_KEY not in await port.versions(coordinator):
+        return {}, False
+    request = ConsumerGroupDescribeRequest(group_ids=list(group_ids))
+    try:
+        response = await port.ask(request, ConsumerGroupDescribeResponse, node_id=coordinator)
+    except ApiError as problem:
+        if problem.code == ErrorCode.UNSUPPORTED_VERSION:
+            return {}, False
+        raise
+    found, not_served = {}, False
+    for described in response.groups:
+        if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+            not_served |= described.error_code == ErrorCode.UNSUPPORTED_VERSION
+            continue
+        check(described.error_code, f"group {described.group_id}", described.error_message)
+        found[described.group_id] = _consumer_group(described, coordinator)
+    return found, not_served
+
+
+def _consumer_group(described: DescribedConsumerGroup, coordinator: int) -> Group:
+    members = (_consumer_member(member) for member in described.members)
+    return Group(
+        group_id=described.group_id,
+        type=CONSUMER,
+        state=described.group_state,
+        protocol_type="consumer",
+        assignor=described.assignor_name,
+        coordinator=coordinator,
+        epoch=described.group_epoch,
+        assignment_epoch=described.assignment_epoch,
+        members=tuple(sorted(members, key=lambda member: member.member_id)),
+    )
+
+
+def _consumer_member(member: ConsumerGroupMember) -> Member:
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        host=member.client_host,
+        is_classic=member.member_type == CLASSIC_MEMBER_TYPE,
+        epoch=member.member_epoch,
+        subscribed_topics=tuple(member.subscribed_topic_names),
+        subscribed_pattern=member.subscribed_topic_regex or None,
+        assignment=_partitions(member.assignment),
+        target=_partitions(member.target_assignment),
+    )
+
+
+async def _lists_consumer_group(port: AskPort, group_id: str, coordinator: int) -> bool:
+    """Tell whether the coordinator lists the group as one of KIP-848. Raises Refused."""
+    listed = await _listed(port, coordinator)
+    return any(each.group_id == group_id and each.type.lower() == CONSUMER for each in listed)
+
+
+def _partitions(assignment: ConsumerGroupAssignment) -> tuple[TopicPartition, ...]:
+    return tuple(
+        sorted(
+            TopicPartition(topic.topic_name, index)
+            for topic in assignment.topic_partitions
+            for index in topic.partitions
+        )
+    )
+
+
+def read_assignment(data: bytes | memoryview) -> tuple[TopicPartition, ...]:
+    """Which partitions a consumer was given, in order; none where the bytes are something else."""
+    if len(data) < 2:
+        return ()
+    version = min(int.from_bytes(data[:2], "big"), ConsumerProtocolAssignment.VALID_VERSIONS[1])
+    try:
+        assignment, _ = ConsumerProtocolAssignment.decode_from(data, 2, version)
+    except ProtocolError:  # Whatever a client put there is its own affair.
+        return ()
+    return tuple(
+        sorted(
+            TopicPartition(topic.topic, index) for topic in assignment.assigned_partitions for index in topic.partitions
+        )
+    )
+
+
+async def committed_offsets(
+    port: AskPort,
+    group_id: str,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    require_stable: bool = False,
+) -> dict[TopicPartition, Committed]:
+    """What the group has committed of `partitions`, or all of it, in order of partition; nothing for a group that does
+    not exist. Raises Refused.
+
+    `require_stable` waits for offsets that an open transaction is about to commit (KIP-447), but only of partitions
+    that are named: in an answer to all, those that have nothing committed yet are left out.
+    """
+    topics: list[OffsetFetchRequestTopics] | None = None
+    if partitions is not None:
+        indexes: dict[str, list[int]] = {}
+        for topic, index in sorted(partitions):
+            indexes.setdefault(topic, []).append(index)
+        topics = [OffsetFetchRequestTopics(name=name, partition_indexes=each) for name, each in indexes.items()]
+    request = OffsetFetchRequest(
+        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=topics)], require_stable=require_stable
+    )
+
+    async def attempt() -> dict[TopicPartition, Committed]:
+        coordinator = await port.coordinator(group_id)
+        version = min(NAMED_TOPICS_VERSION, await port.version_of(request.API_KEY, node_id=coordinator))
+        response = await port.ask(request, OffsetFetchResponse, node_id=coordinator, version=version)
+        return _committed(response.groups[0])
+
+    return await port.retrying(attempt)
+
+
+async def committed_offsets_of(
+    port: AskPort, group_ids: Sequence[str], coordinator: int
+) -> dict[str, dict[TopicPartition, Committed]]:
+    """What several groups of one coordinator have committed, in one request, once. Groups that fail are left out."""
+    request = OffsetFetchRequest(
+        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids]
+    )
+    version = min(NAMED_TOPICS_VERSION, await port.version_of(request.API_KEY, node_id=coordinator))
+    response = await port.ask(request, OffsetFetchResponse, node_id=coordinator, version=version)
+    return {group.group_id: _committed(group) for group in response.groups if group.error_code == ErrorCode.NONE}
+
+
+def _committed(group: OffsetFetchResponseGroup) -> dict[TopicPartition, Committed]:
+    """In order of partition. Raises Refused."""
+    check(group.error_code, f"offsets of group {group.group_id}")
+    found = {}
+    for topic in group.topics:
+        for each in topic.partitions:
+            check(each.error_code, f"group {group.group_id}, {topic.name}-{each.partition_index}")
+            if each.committed_offset >= 0:
+                found[TopicPartition(topic.name, each.partition_index)] = Committed(
+                    each.committed_offset, each.committed_leader_epoch, each.metadata or ""
+                )
+    return dict(sorted(found.items()))
+
+
+async def commit_offsets(
+    port: AskPort,
+    group_id: str,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    epochs: Mapping[TopicPartition, int] | None = None,
+    generation: int = -1,
+    member_id: str = "",
+    instance_id: str | None = None,
+) -> None:
+    """Without a generation: from outside, which only an empty group allows (else UNKNOWN_MEMBER_ID). Raises Refused
+    for the first partition refused.
+
+    `epochs` are the leader epochs of the records before the offsets, as far as they are known.
+    """
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for partition, offset in sorted(offsets.items()):
+        entry = OffsetCommitRequestPartition(
+            partition_index=partition.partition, committed_offset=offset, committed_metadata=""
+        )
+        entry.committed_leader_epoch = (epochs or {}).get(partition, -1)
+        topics.setdefault(partition.topic, []).append(entry)
+    entries = [OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        topics=entries,
+    )
+
+    async def attempt() -> None:
+        coordinator = await port.coordinator(group_id)
+        version = min(NAMED_TOPICS_VERSION, await port.version_of(request.API_KEY, node_id=coordinator))
+        response = await port.ask(request, OffsetCommitResponse, node_id=coordinator, version=version)
+        for topic in response.topics:
+            for each in topic.partitions:
+                check(each.error_code, f"group {group_id}, {topic.name}-{each.partition_index}")
+
+    await port.retrying(attempt, final=UNKNOWN_TOPIC)
+
+
+async def delete_offsets(port: AskPort, group_id: str, partitions: Sequence[TopicPartition]) -> None:
+    """Forget what the group committed for these. Raises Refused: GROUP_SUBSCRIBED_TO_TOPIC while it reads them,
+    GROUP_ID_NOT_FOUND."""
+    topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
+    for topic, index in sorted(partitions):
+        topics.setdefault(topic, []).append(OffsetDeleteRequestPartition(partition_index=index))
+    entries = [OffsetDeleteRequestTopic(name=name, partitions=indexes) for name, indexes in topics.items()]
+    request = OffsetDeleteRequest(group_id=group_id, topics=entries)
+
+    async def attempt() -> None:
+        response = await port.ask(request, OffsetDeleteResponse, node_id=await port.coordinator(group_id))
+        check(response.error_code, f"group {group_id}")
+        for topic in response.topics:
+            for each in topic.partitions:
+                check(each.error_code, f"group {group_id}, {topic.name}-{each.partition_index}")
+
+    await port.retrying(attempt, final=UNKNOWN_TOPIC)
+
+
+async def delete_group(port: AskPort, group_id: str) -> None:
+    """Raises Refused: NON_EMPTY_GROUP while it has members, GROUP_ID_NOT_FOUND."""
+
+    async def attempt() -> None:
+        request = DeleteGroupsRequest(groups_names=[group_id])
+        response = await port.ask(request, DeleteGroupsResponse, node_id=await port.coordinator(group_id))
+        check(response.results[0].error_code, f"group {group_id}")
+
+    await port.retrying(attempt)

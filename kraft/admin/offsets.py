@@ -1,0 +1,94 @@
+"""Where partitions begin and end, and where a moment in time lies in them (ListOffsets)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
+from kraft.admin.port import AskPort
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+"""Instead of a time: the end of the log, its begin, the record with the greatest timestamp (KIP-734)."""
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+TIMEOUT_MS = 30_000
+
+
+class OffsetAtTime(NamedTuple):
+    """`offset` is -1 when no record is as late as was asked; `timestamp` is the record's, -1 for begin and end."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+async def list_offsets(
+    port: AskPort, times: Mapping[TopicPartition, int], *, isolation: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, OffsetAtTime]:
+    """For each partition the first record at or after a time (ms since 1970), or one of the constants above. Raises
+    ApiError."""
+
+    async def attempt() -> dict[TopicPartition, OffsetAtTime]:
+        return await _ask(port, await port.by_leader(times), times, isolation)
+
+    return await port.retrying(attempt, final=UNKNOWN_TOPIC)
+
+
+async def _ask(
+    port: AskPort,
+    by_leader: Mapping[int, Sequence[TopicPartition]],
+    times: Mapping[TopicPartition, int],
+    isolation: int,
+) -> dict[TopicPartition, OffsetAtTime]:
+    """One attempt. Raises Refused for the first partition that fails."""
+
+    async def ask(leader: int) -> ListOffsetsResponse:
+        request = _request({each: times[each] for each in by_leader[leader]}, isolation)
+        return await port.ask(request, ListOffsetsResponse, node_id=leader)
+
+    found: dict[TopicPartition, OffsetAtTime] = {}
+    for response in await port.of_each(ask, by_leader):
+        for topic in response.topics:
+            for each in topic.partitions:
+                partition = TopicPartition(topic.name, each.partition_index)
+                check(each.error_code, str(partition))
+                found[partition] = OffsetAtTime(each.offset, each.timestamp, each.leader_epoch)
+    return {partition: found[partition] for partition in times}
+
+
+async def offsets_at(
+    port: AskPort, partitions: Iterable[TopicPartition], time: int, *, isolation: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, int]:
+    """The same time for all, and offsets only."""
+    found = await list_offsets(port, dict.fromkeys(partitions, time), isolation=isolation)
+    return {partition: at.offset for partition, at in found.items()}
+
+
+async def offsets_at_leaders(
+    port: AskPort, leaders: Mapping[TopicPartition, int], time: int, *, isolation: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, int]:
+    """As `offsets_at`, once, of partitions whose leaders are known. Raises Refused for the first that nobody leads (-1)
+    or that fails."""
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for partition, leader in leaders.items():
+        if leader < 0:
+            raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, str(partition))
+        by_leader.setdefault(leader, []).append(partition)
+    found = await _ask(port, dict(sorted(by_leader.items())), dict.fromkeys(leaders, time), isolation)
+    return {partition: at.offset for partition, at in found.items()}
+
+
+def _request(times: Mapping[TopicPartition, int], isolation: int) -> ListOffsetsRequest:
+    topics: dict[str, list[ListOffsetsPartition]] = {}
+    for (topic, index), time in times.items():
+        topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=index, timestamp=time))
+    entries = [ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+    return ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=entries, timeout_ms=TIMEOUT_MS)

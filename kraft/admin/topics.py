@@ -1,0 +1,163 @@
+"""Topics: create, list, grow, delete, and cut records off at the front."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kraft.admin.errors import UNKNOWN_TOPIC, check
+from kraft.admin.metadata import Topic
+from kraft.admin.port import AskPort
+from kraft.common.ids import TopicPartition
+from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
+from kraft.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kraft.protocol.messages.delete_records_response import DeleteRecordsResponse
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
+
+TIMEOUT_MS = 30_000
+CLUSTER_DEFAULT = -1
+"""Number of partitions or replication factor: the cluster's own default."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """-1 and zeros from nodes that do not tell."""
+
+    topic_id: bytes
+    partitions: int
+    replication_factor: int
+
+
+async def list_topics(port: AskPort) -> list[Topic]:
+    """All topics, in order of name, internal ones too."""
+
+    async def attempt() -> list[Topic]:
+        return list((await port.metadata(None)).topics.values())
+
+    return await port.retrying(attempt)
+
+
+async def describe_topics(port: AskPort, names: Sequence[str]) -> list[Topic]:
+    """In the order asked. Raises Refused UNKNOWN_TOPIC_OR_PARTITION for the first that there is not."""
+
+    async def attempt() -> list[Topic]:
+        found = await port.metadata(names)
+        return [found.topic(name) for name in names]
+
+    return await port.retrying(attempt, final=UNKNOWN_TOPIC)
+
+
+async def describe_topic(port: AskPort, name: str) -> Topic:
+    """Raises Refused UNKNOWN_TOPIC_OR_PARTITION."""
+    [topic] = await describe_topics(port, [name])
+    return topic
+
+
+async def create_topic(
+    port: AskPort,
+    name: str,
+    *,
+    partitions: int = CLUSTER_DEFAULT,
+    replication_factor: int = CLUSTER_DEFAULT,
+    assignments: Mapping[int, Sequence[int]] | None = None,
+    configs: Mapping[str, str | None] | None = None,
+    validate_only: bool = False,
+) -> CreatedTopic:
+    """`assignments` are the brokers of each partition, which leave nothing to say of the other two. Raises Refused
+    TOPIC_ALREADY_EXISTS and others."""
+    settings = [CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
+    wanted = CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
+            for index, brokers in sorted((assignments or {}).items())
+        ],
+        configs=settings,
+    )
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS, validate_only=validate_only)
+
+    async def attempt() -> CreatedTopic:
+        result = (await port.ask(request, CreateTopicsResponse)).topics[0]
+        check(result.error_code, f"topic {name}", result.error_message)
+        return CreatedTopic(bytes(result.topic_id), result.num_partitions, result.replication_factor)
+
+    created = await port.retrying(attempt)
+    port.forget()
+    return created
+
+
+async def grow_topic(port: AskPort, name: str, partitions: int, *, validate_only: bool = False) -> None:
+    """Raise the number of partitions to `partitions`. Raises Refused INVALID_PARTITIONS unless that is more than
+    there are."""
+    wanted = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
+    request = CreatePartitionsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS, validate_only=validate_only)
+
+    async def attempt() -> None:
+        result = (await port.ask(request, CreatePartitionsResponse)).results[0]
+        message = None if result.error_code in UNKNOWN_TOPIC else result.error_message  # It says no more than the code.
+        check(result.error_code, f"topic {name}", message)
+
+    await port.retrying(attempt, final=UNKNOWN_TOPIC)
+    port.forget()
+
+
+async def delete_topic(port: AskPort, name: str) -> None:
+    """Raises Refused UNKNOWN_TOPIC_OR_PARTITION."""
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], topic_names=[name], timeout_ms=TIMEOUT_MS)
+
+    async def attempt() -> None:
+        version = await port.version_of(request.API_KEY)
+        asked = _for_version(request, version)
+        result = (await port.ask(asked, DeleteTopicsResponse, version=version)).responses[0]
+        check(result.error_code, f"topic {name}", result.error_message)
+
+    await port.retrying(attempt, final=UNKNOWN_TOPIC)
+    port.forget()
+
+
+def _for_version(request: DeleteTopicsRequest, version: int) -> DeleteTopicsRequest:
+    """Names moved from one field to another with version 6 (KIP-516)."""
+    if version >= 6:
+        return DeleteTopicsRequest(topics=request.topics, timeout_ms=request.timeout_ms)
+    return DeleteTopicsRequest(topic_names=request.topic_names, timeout_ms=request.timeout_ms)
+
+
+async def delete_records(port: AskPort, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Cut off what lies before an offset (-1: all that is there); the new first offset of each partition."""
+
+    async def attempt() -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        for leader, partitions in (await port.by_leader(before)).items():
+            request = _deletion({each: before[each] for each in partitions})
+            response = await port.ask(request, DeleteRecordsResponse, node_id=leader)
+            for topic in response.topics:
+                for each in topic.partitions:
+                    partition = TopicPartition(topic.name, each.partition_index)
+                    check(each.error_code, str(partition))
+                    found[partition] = each.low_watermark
+        return {partition: found[partition] for partition in before}
+
+    return await port.retrying(attempt, final=UNKNOWN_TOPIC)
+
+
+def _deletion(before: Mapping[TopicPartition, int]) -> DeleteRecordsRequest:
+    topics: dict[str, list[DeleteRecordsPartition]] = {}
+    for (topic, index), offset in before.items():
+        topics.setdefault(topic, []).append(DeleteRecordsPartition(partition_index=index, offset=offset))
+    entries = [DeleteRecordsTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+    return DeleteRecordsRequest(topics=entries, timeout_ms=TIMEOUT_MS)

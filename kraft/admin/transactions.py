@@ -1,0 +1,151 @@
+"""Transactions: who has one open, and ending one that hangs (KIP-664)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kraft.admin.errors import check
+from kraft.admin.port import COORDINATOR_OF_TRANSACTION, AskPort
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse, ProducerState
+from kraft.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from kraft.protocol.messages.describe_transactions_response import DescribeTransactionsResponse, TransactionState
+from kraft.protocol.messages.list_transactions_request import ListTransactionsRequest
+from kraft.protocol.messages.list_transactions_response import ListTransactionsResponse
+from kraft.protocol.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from kraft.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTransaction:
+    transactional_id: str
+    coordinator: int
+    producer_id: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """`started_ms` is None where none is open."""
+
+    transactional_id: str
+    coordinator: int
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_ms: int | None
+    partitions: tuple[TopicPartition, ...]
+
+
+async def list_transactions(
+    port: AskPort,
+    states: Sequence[str] = (),
+    open_for_ms: int = -1,
+    pattern: str | None = None,
+    *,
+    partial: bool = False,
+) -> list[ListedTransaction]:
+    """Of every live broker, in order of id: those in one of the states (none named: any) that have been open for
+    longer (-1: any) and whose id `pattern` describes, a regular expression as of RE2. With `partial`, without those of
+    brokers that do not answer. Raises Refused, and UnsupportedApi for a pattern where brokers do not know of it."""
+    request = ListTransactionsRequest(
+        state_filters=list(states), duration_filter=open_for_ms, transactional_id_pattern=pattern
+    )
+
+    async def ask(broker: int) -> list[ListedTransaction]:
+        response = await port.ask(request, ListTransactionsResponse, node_id=broker)
+        check(response.error_code, f"transactions of broker {broker}")
+        return [
+            ListedTransaction(each.transactional_id, broker, each.producer_id, each.transaction_state)
+            for each in response.transaction_states
+        ]
+
+    async def attempt() -> list[ListedTransaction]:
+        brokers = await port.broker_ids()
+        told = await (port.ask_brokers(ask, brokers) if partial else port.of_each(ask, brokers))
+        return sorted((each for of_one in told for each in of_one), key=lambda each: each.transactional_id)
+
+    return await port.retrying(attempt)
+
+
+async def describe_transaction(port: AskPort, transactional_id: str) -> Transaction:
+    """Raises Refused, with TRANSACTIONAL_ID_NOT_FOUND when there is none."""
+
+    async def attempt() -> Transaction:
+        coordinator = await port.coordinator(transactional_id, COORDINATOR_OF_TRANSACTION)
+        [described] = await _described(port, [transactional_id], coordinator)
+        check(described.error_code, f"transactional id {transactional_id}")
+        return _transaction(described, coordinator)
+
+    return await port.retrying(attempt)
+
+
+async def describe_transactions(port: AskPort, transactional_ids: Sequence[str], coordinator: int) -> list[Transaction]:
+    """Those of one coordinator, asked once. Ids that it does not know any more are left out."""
+    described = await _described(port, transactional_ids, coordinator)
+    return [_transaction(each, coordinator) for each in described if each.error_code == ErrorCode.NONE]
+
+
+async def _described(port: AskPort, transactional_ids: Sequence[str], coordinator: int) -> list[TransactionState]:
+    request = DescribeTransactionsRequest(transactional_ids=list(transactional_ids))
+    return (await port.ask(request, DescribeTransactionsResponse, node_id=coordinator)).transaction_states
+
+
+def _transaction(described: TransactionState, coordinator: int) -> Transaction:
+    return Transaction(
+        described.transactional_id,
+        coordinator,
+        described.transaction_state,
+        described.producer_id,
+        described.producer_epoch,
+        described.transaction_timeout_ms,
+        described.transaction_start_time_ms if described.transaction_start_time_ms >= 0 else None,
+        tuple(TopicPartition(topic.topic, index) for topic in described.topics for index in topic.partitions),
+    )
+
+
+async def active_producers(port: AskPort, place: TopicPartition) -> list[ProducerState]:
+    """Producers that the partition's leader knows. Raises Refused."""
+
+    async def attempt() -> list[ProducerState]:
+        leader = await _leader(port, place)
+        request = DescribeProducersRequest(topics=[TopicRequest(name=place.topic, partition_indexes=[place.partition])])
+        response = await port.ask(request, DescribeProducersResponse, node_id=leader)
+        described = response.topics[0].partitions[0]
+        check(described.error_code, str(place), described.error_message)
+        found: list[ProducerState] = described.active_producers
+        return found
+
+    return await port.retrying(attempt)
+
+
+async def abort_in_partition(port: AskPort, place: TopicPartition, producer: ProducerState) -> None:
+    """Have the leader write that the producer's transaction is aborted, in this partition alone, whatever its
+    coordinator says. Raises Refused."""
+    marker = WritableTxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        coordinator_epoch=max(0, producer.coordinator_epoch),
+        transaction_result=False,
+        topics=[WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
+    )
+
+    async def attempt() -> None:
+        request = WriteTxnMarkersRequest(markers=[marker])
+        response = await port.ask(request, WriteTxnMarkersResponse, node_id=await _leader(port, place))
+        check(response.markers[0].topics[0].partitions[0].error_code, str(place))
+
+    await port.retrying(attempt)
+
+
+async def _leader(port: AskPort, place: TopicPartition) -> int:
+    (leader,) = await port.by_leader([place])
+    return leader

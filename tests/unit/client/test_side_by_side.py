@@ -1,0 +1,79 @@
+"""Several nodes of a cluster that are asked at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+
+from kraft.admin.errors import Refused
+from kraft.admin.port import AT_ONCE_MAX
+from kraft.client.cluster import Cluster
+from kraft.client.connection import Disconnected
+from kraft.protocol.error_codes import ErrorCode
+from kraft.world.simulated import Universe
+from tests.unit.client.scripted_cluster import ScriptedCluster
+
+
+async def nothing(*_: object) -> Any:
+    raise AssertionError("nobody is asked")
+
+
+def cluster_of(universe: Universe) -> Cluster:
+    return ScriptedCluster(universe, {}, nothing)
+
+
+def test_so_many_are_asked_at_a_time_and_their_answers_keep_the_order() -> None:
+    async def main(universe: Universe) -> None:
+        under_way, most = 0, 0
+
+        async def ask(number: int) -> int:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            for _ in range(50 - number):
+                await trio.lowlevel.checkpoint()
+            under_way -= 1
+            return number
+
+        assert await cluster_of(universe).of_each(ask, range(50)) == list(range(50))
+        assert most == AT_ONCE_MAX
+
+    Universe(1).run(main)
+
+
+def test_the_first_failure_ends_the_others_and_is_raised_alone() -> None:
+    async def main(universe: Universe) -> None:
+        started, ended = [], []
+
+        async def ask(number: int) -> int:
+            started.append(number)
+            if number == 1:
+                while len(started) < 3:
+                    await trio.lowlevel.checkpoint()
+                raise Refused(ErrorCode.POLICY_VIOLATION, "it")
+            try:
+                await trio.sleep_forever()
+            finally:
+                ended.append(number)
+
+        with pytest.raises(Refused, match="it: "):
+            await cluster_of(universe).of_each(ask, range(3))
+        assert sorted(ended) == [0, 2]
+
+    Universe(1).run(main)
+
+
+def test_brokers_that_do_not_answer_are_left_out_where_that_is_wanted() -> None:
+    async def main(universe: Universe) -> None:
+        async def ask(broker_id: int) -> int:
+            if broker_id == 2:
+                raise Disconnected("broker 2 has gone")
+            return 10 * broker_id
+
+        assert await cluster_of(universe).ask_brokers(ask, [1, 2, 3]) == [10, 30]
+        with pytest.raises(Disconnected):
+            await cluster_of(universe).of_each(ask, [1, 2, 3])
+
+    Universe(1).run(main)
