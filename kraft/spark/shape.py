@@ -18,6 +18,8 @@ from kraft.spark.rows import arrow_schema
 if TYPE_CHECKING:
     from kraft.spark.avro_decoder import AvroDecoder
     from kraft.spark.avro_schema import AvroSchemas
+    from kraft.spark.protobuf_decoder import ProtobufDecoder
+    from kraft.spark.protobuf_schema import ProtobufSchema
 
 BAD = "_bad"
 BAD_TYPE = pa.struct([pa.field("key", pa.binary()), pa.field("value", pa.binary()), pa.field("reason", pa.string())])
@@ -30,15 +32,21 @@ class Side:
 
     name: str
     kind: pa.StructType
-    avro: AvroSchemas | None = None
+    schema: AvroSchemas | ProtobufSchema | None = None
     """None: it is JSON."""
 
-    def decoder(self) -> JsonDecoder | AvroDecoder:
-        if self.avro is None:
+    def decoder(self) -> JsonDecoder | AvroDecoder | ProtobufDecoder:
+        from kraft.spark.protobuf_schema import ProtobufSchema
+
+        if self.schema is None:
             return JsonDecoder(self.kind)
+        if isinstance(self.schema, ProtobufSchema):
+            from kraft.spark.protobuf_decoder import ProtobufDecoder
+
+            return ProtobufDecoder(self.kind, self.schema)
         from kraft.spark.avro_decoder import AvroDecoder
 
-        return AvroDecoder(self.kind, self.avro)
+        return AvroDecoder(self.kind, self.schema)
 
 
 @dataclass(frozen=True, slots=True)

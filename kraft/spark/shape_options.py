@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 SHAPE_NAMES = ("valueFormat", "valueSchema", "keyFormat", "keySchema", "columns", "badRecords")
 SHAPE_KEYS = tuple(name.lower() for name in SHAPE_NAMES)
-FORMATS = ("json", "avro")
+FORMATS = ("json", "avro", "protobuf")
+WANTED = {
+    "json": "DDL, or a JSON schema",
+    "avro": "an .avsc schema, its path, or a registry's URL",
+    "protobuf": "the path of a descriptor file and a message, as flights.desc#shop.Flight",
+}
 BAD_RECORDS = ("fail", "null", "column")
 """The first is the default: nothing is passed over that nobody was told of."""
 ALIKE = 0.85
@@ -51,9 +56,10 @@ def side_of(given: Mapping[str, str], side: str) -> Side | None:
         return None
     form = choice(given, format_name, FORMATS, FORMATS[0])
     if text is None or not text.strip():
-        wanted = "DDL, or a JSON schema" if form == "json" else "an .avsc schema, its path, or a registry's URL"
-        raise ValueError(f"Option '{format_name}' needs '{schema_name}': {wanted}")
+        raise ValueError(f"Option '{format_name}' needs '{schema_name}': {WANTED[form]}")
     try:
+        if form == "protobuf":
+            return protobuf_side(side, text)
         return json_side(side, text) if form == "json" else avro_side(side, text, given)
     except ValueError as wrong:
         raise ValueError(f"Option '{schema_name}': {wrong}") from None
@@ -82,7 +88,15 @@ def avro_side(side: str, text: str, given: Mapping[str, str]) -> Side:
         schemas = schemas_of(text, f"{topic}-{side}" if topic and "," not in topic else None)
     else:
         schemas = AvroSchemas(reader=read_avsc(text))
-    return Side(name=side, kind=arrow_types(schemas.reader)[0], avro=schemas)
+    return Side(name=side, kind=arrow_types(schemas.reader)[0], schema=schemas)
+
+
+def protobuf_side(side: str, text: str) -> Side:
+    from kraft.spark.protobuf_schema import arrow_type, message_of, read_descriptors
+    from kraft.spark.shape import Side
+
+    schema = read_descriptors(text)
+    return Side(name=side, kind=arrow_type(message_of(schema).DESCRIPTOR), schema=schema)
 
 
 def bad_records(given: Mapping[str, str]) -> str:

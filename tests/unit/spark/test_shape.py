@@ -149,7 +149,7 @@ def test_the_first_bad_record_ends_a_read_by_its_place(records: list[Any]) -> No
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"valueFormat": "xml", "valueSchema": "a INT"}, "valueFormat must be one of json, avro, got 'xml'"),
+        ({"valueFormat": "xml", "valueSchema": "a INT"}, "valueFormat must be one of json, avro, protobuf, got 'xml'"),
         ({"valueFormat": "json"}, "Option 'valueFormat' needs 'valueSchema'"),
         ({"keySchema": "a INT"}, "Option 'keySchema' needs 'keyFormat'"),
         ({"valueFormat": "json", "valueSchema": "a INTT"}, "Option 'valueSchema': 'INTT' is no type"),
