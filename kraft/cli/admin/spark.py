@@ -233,6 +233,27 @@ def archive(
     show_summary(run(master, conf, quiet, do), output)
 
 
+@app.command()
+def compact(
+    directory: Annotated[str, typer.Argument(metavar="DIRECTORY", help="Of an archive.", show_default=False)],
+    bytes_max: Annotated[
+        int, typer.Option("--bytes-max", metavar="N", min=1, help="About the most that becomes one directory.")
+    ] = 1 << 30,
+    master: Master = LOCAL,
+    conf: Conf = [],  # noqa: B006
+    quiet: Quiet = False,
+    output: Output = None,
+) -> None:
+    """Make few large files of the many small ones that `kraft spark archive` wrote. Stopped at any point, the next run
+    of either goes on."""
+    from kraft.spark.jobs.compact import Compact
+    from kraft.spark.jobs.compact import compact as job
+
+    require_there(directory)
+    wanted = Compact(directory=directory, bytes_max=bytes_max)
+    show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
+
+
 def check_pattern(*patterns: str | None) -> None:
     """Leaves with 2 for what is no regular expression."""
     from kraft.spark.java_pattern import java_pattern

@@ -18,6 +18,7 @@ from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.delta import BatchCommits, is_table, require_library
 from kraft.spark.jobs.files import literal
 from kraft.spark.jobs.memory import NAME, Memory, check_same
+from kraft.spark.jobs.pending_renames import carry_out
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
 from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say, run_to_the_end
 from kraft.spark.jobs.selection import Selection
@@ -26,6 +27,7 @@ from kraft.spark.jobs.topics import SeenTopic, identity_of, log_starts, require_
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+BATCH = "batch="
 CHECKPOINT = "_checkpoint"
 DELTA = "delta"
 TOPIC = "topic="
@@ -80,6 +82,7 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
         raise JobFailed(f"{place} holds archives of several topics: that of one is in {place}/{TOPIC}{wanted.topic}")
     memory = Memory(session, str(place / CHECKPOINT))
     with memory.alone(say):
+        carry_out(place)
         wanted = replace(wanted, reading=wanted.reading.settled(memory.recall(), is_begun=memory.is_begun()))
         starts = begun(wanted, found, place, memory)
         options = wanted.reading.stream_options(wanted.at, wanted.topic, wanted.records_per_batch, starts)
@@ -107,7 +110,7 @@ def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Sta
     if known is not None:
         check_same(known, wish, str(place))
         return starts_of(known, found.partitions or 0)
-    if not memory.is_begun() and (is_table(place) or any(place.glob("batch=*"))):
+    if not memory.is_begun() and (is_table(place) or any(place.glob(f"{BATCH}*"))):
         raise JobFailed(
             f"{place} holds an archive whose {CHECKPOINT} is gone: what has been archived is not known; give "
             "another directory"
@@ -126,7 +129,7 @@ class BatchFiles:
     def __call__(self, frame: DataFrame, number: int) -> None:
         from pyspark.sql import functions as f
 
-        directory = self.place / f"batch={number:08d}"
+        directory = self.place / f"{BATCH}{number:08d}"
         if (directory / WHOLE).is_file():
             # By a run that was cut off before it was noted. Overwriting deletes first, and the log may not hold all of
             # it any more.
@@ -139,12 +142,12 @@ class BatchFiles:
 
 def is_archive(directory: Path) -> bool:
     """Whether a run has written here, or has begun to: what it found may have been nothing."""
-    return any(directory.glob("batch=*")) or (directory / CHECKPOINT / NAME).is_file()
+    return any(directory.glob(f"{BATCH}*")) or (directory / CHECKPOINT / NAME).is_file()
 
 
 def files_of(directory: Path) -> list[Path]:
     """Those of an archive, in order; the directory of each names the partition."""
-    return sorted(directory.glob(f"batch=*/day=*/**/{PARTITION}*/*.parquet"))
+    return sorted(directory.glob(f"{BATCH}*/day=*/**/{PARTITION}*/*.parquet"))
 
 
 def read_archive(session: SparkSession, directory: Path) -> DataFrame:
@@ -155,6 +158,6 @@ def read_archive(session: SparkSession, directory: Path) -> DataFrame:
         return session.createDataFrame([], spark_schema(include_headers=True))
     return (
         session.read.option("basePath", str(directory))
-        .parquet(f"{literal(directory)}/batch=*")
+        .parquet(f"{literal(directory)}/{BATCH}*")
         .drop("batch", "day", "hour")
     )

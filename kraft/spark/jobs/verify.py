@@ -34,7 +34,8 @@ from kraft.spark.jobs.digesting import (
 )
 from kraft.spark.jobs.digests import Explained, compared
 from kraft.spark.jobs.log_side import LogSide, log_side
-from kraft.spark.jobs.running import JobNotFound, spark_errors
+from kraft.spark.jobs.pending_renames import is_pending
+from kraft.spark.jobs.running import JobFailed, JobNotFound, spark_errors
 from kraft.spark.jobs.tally import Tally, best_shifts, differing, partitions_of, verdict
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ def verify(session: SparkSession, wanted: Verify) -> dict[str, Any]:
 def with_archive(session: SparkSession, wanted: Verify, topic: LogSide, place: Path) -> dict[str, Any]:
     if not is_archive(place):
         raise JobNotFound(f"{wanted.archive} holds no archive (`kraft spark archive` makes one)")
+    if is_pending(place):
+        raise JobFailed(f"{place} is being compacted, or was when `kraft spark compact` was cut off: run that again")
     as_frames = topic.compacted or is_table(place)
     tallies = (archive_frames if as_frames else archived)(session, wanted, topic, place)
     return verdict(tallies, "partition and offset", aligned=False)
