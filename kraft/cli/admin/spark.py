@@ -40,6 +40,7 @@ app = typer.Typer(
 
 
 class FileFormat(StrEnum):
+    AVRO = "avro"
     CSV = "csv"
     JSON = "json"
     ORC = "orc"

@@ -1,8 +1,8 @@
 """Files as rows: what is read, which columns it has, and whether all of it fits, before a run writes anything.
 
-Lines of text and of JSON become records as they are. CSV, ORC and Parquet have columns, those of the first run; a file
-that has others, or values of other types, is refused by name: nothing is guessed, moved to another column or left
-out. Spark's own ways to lose rows are closed: files that are older than others, names that read as patterns,
+Lines of text and of JSON become records as they are. CSV, ORC, Parquet and Avro have columns, those of the first run;
+a file that has others, or values of other types, is refused by name: nothing is guessed, moved to another column or
+left out. Spark's own ways to lose rows are closed: files that are older than others, names that read as patterns,
 sub-directories.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-FORMATS = ("csv", "json", "orc", "parquet", "text")
+AVRO = "avro"
 TYPED = ("csv", "orc", "parquet")
 NAMED = ("orc", "parquet")
 """Files that name their columns themselves."""
@@ -47,7 +47,7 @@ class SourceFiles:
 
     @property
     def spark_format(self) -> str:
-        return "text" if self.format == "json" else self.format
+        return {"json": "text", AVRO: "binaryFile"}.get(self.format, self.format)
 
     def options(self) -> dict[str, str]:
         """Files are found recursively: otherwise Spark skips sub-directories, and reads files again whose names look
@@ -57,7 +57,30 @@ class SourceFiles:
 
     def now(self, session: SparkSession, shape: StructType) -> DataFrame:
         """The rows that are there."""
-        return session.read.format(self.spark_format).options(**self.options()).schema(shape).load(literal(self.place))
+        reader = session.read.format(self.spark_format).options(**self.options())
+        return self.rows(reader.schema(self.read_as(shape)).load(literal(self.place)), shape)
+
+    def read_as(self, shape: StructType) -> StructType | str:
+        """What Spark itself is to read."""
+        from kraft.spark.jobs.avro_files import LISTED
+
+        return LISTED if self.format == AVRO else shape
+
+    def rows(self, found: DataFrame, shape: StructType) -> DataFrame:
+        """Of what Spark itself has read."""
+        from kraft.spark.jobs.avro_files import rows_of
+
+        return rows_of(found, shape) if self.format == AVRO else found
+
+    def paths(self) -> list[Path]:
+        """Of all files there, as Spark sees them."""
+        if not self.place.is_dir():
+            return [self.place]
+        found = []
+        for directory, directories, names in os.walk(self.place):
+            directories[:] = sorted(each for each in directories if is_seen(each))
+            found += [Path(directory) / each for each in sorted(names) if is_seen(each)]
+        return found
 
     def stream(self, session: SparkSession, shape: StructType, files_per_batch: int) -> DataFrame:
         """The rows as they come. A single file must be a pattern: Spark's stream reads directories and patterns."""
@@ -67,13 +90,18 @@ class SourceFiles:
             if place.is_dir()
             else f"{literal(place.parent)}/{{{PATTERN_OR_COMMA.sub(_QUOTED, place.name)}}}"
         )
-        reader = session.readStream.format(self.spark_format).options(**self.options()).schema(shape)
-        return reader.option("maxFileAge", AGE_MAX).option("maxFilesPerTrigger", files_per_batch).load(path)
+        reader = session.readStream.format(self.spark_format).options(**self.options()).schema(self.read_as(shape))
+        reader = reader.option("maxFileAge", AGE_MAX).option("maxFilesPerTrigger", files_per_batch)
+        return self.rows(reader.load(path), shape)
 
     def shape(self, session: SparkSession) -> StructType:
         """Columns and types that all files there now agree on. Raises PySparkException."""
         from pyspark.sql.types import StringType, StructField, StructType
 
+        if self.format == AVRO:
+            from kraft.spark.jobs.avro_files import shape_of_files
+
+            return shape_of_files(self.paths())
         if self.format not in TYPED:
             return StructType([StructField("value", StringType())])
         wanted = {"header": "true", "inferSchema": "true"} if self.format == "csv" else {"mergeSchema": "true"}
@@ -140,7 +168,9 @@ def records(
         if file_format == "text"
         else f.to_json(f.struct(*[f.col(quoted(name)) for name in rows.columns]))
     )
-    return rows.select(keyed.alias("key"), value.alias("value"))
+    written = rows.select(keyed.alias("key"), value.alias("value"))
+    # Spark counts files here, and not what is in them.
+    return written.observe(WRITTEN, f.count(f.lit(1)).alias("records")) if file_format == AVRO else written
 
 
 def quoted(name: str) -> str:
@@ -200,12 +230,16 @@ def check_files(
     """Read all that is there, and write nothing. Raises JobFailed or Spark's errors, which name the file."""
     from pyspark.sql import functions as f
 
+    from kraft.spark.jobs.avro_files import check_fit
+
     rows = files.now(session, shape)
     if files.format == "json":
         check_lines(rows, key, may_be_wrong=lines_may_be_wrong)
-    elif files.format in TYPED:
+    elif files.format in (*TYPED, AVRO):
         if files.format in NAMED:
             check_columns(files, files.shape(session), shape)
+        elif files.format == AVRO:
+            check_fit(files.paths(), shape)
         records(rows, files.format, key).agg(f.max(f.length("value"))).collect()
     else:
         records(rows, files.format, key)

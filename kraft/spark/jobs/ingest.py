@@ -1,5 +1,5 @@
-"""Files into a topic: each line of text or JSON, each row of CSV, ORC or Parquet (as JSON) a record. Files that a run
-before has taken are left alone."""
+"""Files into a topic: each line of text or JSON, each row of CSV, ORC, Parquet or Avro (as JSON) a record. Files that a
+run before has taken are left alone."""
 
 from __future__ import annotations
 

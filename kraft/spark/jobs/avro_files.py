@@ -1,0 +1,165 @@
+"""Avro's container files as rows, without the jar that Spark would need: Spark lists the files, and its tasks read
+each with fastavro, block by block.
+
+Columns are those of the first run. A file may lack some of them; one that has another, or another type, is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kraft.spark.jobs.running import JobFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+LISTED = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
+"""The columns of Spark's `binaryFile`. Nothing is read of a file whose content nobody wants."""
+SCHEME = re.compile("^file:(?://)?(?=/)")
+ROWS_MAX = 10_000
+"""In one Arrow batch."""
+UNREADABLE = (EOFError, ValueError, LookupError, TypeError, ArithmeticError, AttributeError)
+"""What fastavro raises for a file that is none, or is damaged."""
+
+
+def shape_of_files(paths: Iterable[Path]) -> StructType:
+    """The columns of all of them together. Raises JobFailed for a file that does not fit those before it."""
+    from pyspark.sql.types import StructField, StructType
+
+    from kraft.spark.typed_schema import spark_type
+
+    require_library()
+    kinds: dict[str, pa.DataType] = {}
+    for path in paths:
+        with told(path), path.open("rb") as file:
+            for field in AvroFile(file).shown:
+                check_kind(path, field, kinds.setdefault(field.name, field.type))
+    if not kinds:
+        raise JobFailed("no Avro file is there, and so no columns are known: run it again when there is one")
+    return StructType([StructField(name, spark_type(kind)) for name, kind in kinds.items()])
+
+
+def check_fit(paths: Iterable[Path], shape: StructType) -> None:
+    """Raises JobFailed for a file with a column that `shape` does not have."""
+    require_library()
+    kind = kind_of(shape)
+    for path in paths:
+        with told(path), path.open("rb") as file:
+            check_fields(path, AvroFile(file).shown, kind)
+
+
+def rows_of(files: DataFrame, shape: StructType) -> DataFrame:
+    """The rows of listed files."""
+    return files.select("path").mapInArrow(ReadFiles(kind_of(shape)), shape)
+
+
+def kind_of(shape: StructType) -> pa.StructType:
+    from kraft.spark.typed_schema import of_spark_json
+
+    return of_spark_json(shape.jsonValue(), 0)
+
+
+def check_fields(path: object, found: pa.StructType, kind: pa.StructType) -> None:
+    for field in found:
+        index = kind.get_field_index(field.name)
+        check_kind(path, field, kind[index].type if index >= 0 else None)
+
+
+def check_kind(path: object, field: pa.Field, known: pa.DataType | None) -> None:
+    if known is None:
+        what = "not among those of the first run"
+    elif known != field.type:
+        what = f"of type {field.type} (it was {known})"
+    else:
+        return
+    raise JobFailed(f"{path}: column {field.name} is {what}; give such files a directory and a run of their own")
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """What goes wrong within it becomes JobFailed that names the file."""
+    try:
+        yield
+    except UNREADABLE as problem:
+        raise JobFailed(f"{path} is no Avro file that can be read: {problem}") from problem
+
+
+def require_library() -> None:
+    """Raises JobFailed."""
+    try:
+        import fastavro  # noqa: F401
+    except ImportError as problem:
+        raise JobFailed("Avro files need fastavro: pip install 'kraft-node[spark,avro]'") from problem
+
+
+class ReadFiles:
+    """Runs in Spark's workers."""
+
+    def __init__(self, kind: pa.StructType) -> None:
+        self.kind = kind
+
+    def __call__(self, listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in listed:
+            for path in batch.column("path").to_pylist():
+                place = Path(SCHEME.sub("", path))
+                with told(place), place.open("rb") as file:
+                    found = AvroFile(file)
+                    check_fields(place, found.shown, self.kind)
+                    yield from (self.fitted(rows) for rows in found.batches())
+
+    def fitted(self, rows: pa.StructArray) -> pa.RecordBatch:
+        """All columns; those that the file lacks are null."""
+        columns = []
+        for field in self.kind:
+            index = rows.type.get_field_index(field.name)
+            columns.append(rows.field(index) if index >= 0 else pa.nulls(len(rows), field.type))
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(self.kind)))
+
+
+class AvroFile:
+    """Raises one of UNREADABLE, here and while it is read."""
+
+    def __init__(self, file: Any) -> None:
+        import fastavro
+
+        from kraft.spark.avro_bounds import AvroBounds
+        from kraft.spark.avro_schema import arrow_types, parsed
+
+        self.blocks = fastavro.block_reader(file)
+        text = self.blocks.metadata["avro.schema"]
+        self.shown, self.built = arrow_types(text)
+        self.writer = parsed(text)
+        self.bounds = AvroBounds(self.writer, skips=False)
+
+    def batches(self) -> Iterator[pa.StructArray]:
+        rows: list[Any] = []
+        for block in self.blocks:
+            rows += self.records(block)
+            if len(rows) >= ROWS_MAX:
+                yield self.array(rows)
+                rows = []
+        if rows:
+            yield self.array(rows)
+
+    def records(self, block: Any) -> Iterator[Any]:
+        import fastavro
+
+        data = block.bytes_.read()
+        stream = io.BytesIO(data)
+        for _ in range(block.num_records):
+            if self.bounds.is_needed:
+                self.bounds.check(data, stream.tell())
+            yield fastavro.schemaless_reader(stream, self.writer, None)
+        if stream.tell() != len(data):
+            raise ValueError(f"a block of {block.num_records} records has {len(data) - stream.tell()} bytes more")
+
+    def array(self, rows: list[Any]) -> pa.StructArray:
+        return pa.array(rows, self.built).cast(self.shown)
