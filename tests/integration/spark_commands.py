@@ -1,18 +1,101 @@
-"""`kraft spark` as a test runs it: in this process, in a session that is there already, because starting one costs
-more than a job."""
+"""`kraft spark` as tests run it: in this process, in a session that is there already, because starting one costs
+more than a job; and in processes of its own that are killed. Beside it, the records that it moves."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from jepsen.spark.spark_logs import read_to_the_end
 from kraft.cli.admin.app import main
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft, Outcome
+
+BASE_MS = 1_700_000_000_000
+HOUR_MS = 3_600_000
+
+
+class Sent(NamedTuple):
+    """A record. Partition -1: wherever the client puts it; time 0: now."""
+
+    value: bytes | None
+    key: bytes | None = None
+    partition: int = -1
+    time_ms: int = 0
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def send(
+    cluster: Cluster, topic: str, records: Iterable[Sent], settings: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, **settings})
+    for each in records:
+        producer.produce(
+            topic, each.value, each.key, each.partition, timestamp=each.time_ms, headers=list(each.headers)
+        )
+    assert producer.flush(30) == 0
+
+
+def values(cluster: Cluster, topic: str) -> list[bytes]:
+    """Of all records, sorted."""
+    return sorted(message.value() or b"" for message in read_to_the_end(cluster.bootstrap, topic))
+
+
+def as_sent(cluster: Cluster, topic: str) -> list[Any]:
+    """(partition, key, value, headers, timestamp) of each record, in order within partitions."""
+    rows = [
+        (each.partition(), each.key(), each.value(), each.headers(), each.timestamp())
+        for each in read_to_the_end(cluster.bootstrap, topic)
+    ]
+    return sorted(rows, key=lambda row: int(row[0] or 0))
+
+
+def until(seen: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 90) -> None:
+    """Wait for what the process brings about."""
+    deadline = time.monotonic() + seconds
+    while not seen():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.2)
+
+
+def where(cluster: Cluster) -> tuple[str, ...]:
+    return "--bootstrap-server", cluster.bootstrap, "--master", "local[2]"
+
+
+@contextlib.contextmanager
+def running(cluster: Cluster, *arguments: str, is_read: bool = False) -> Iterator[subprocess.Popen[str]]:
+    """The command in a process of its own. It and its JVM are killed with SIGKILL at the end, if they are there.
+    `is_read`: somebody reads what it says."""
+    command = [sys.executable, "-m", "kraft.cli.admin.app", "spark", *arguments, *where(cluster)]
+    pipe = subprocess.PIPE if is_read else None
+    with subprocess.Popen(command, start_new_session=True, text=True, stdout=pipe, stderr=pipe) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def kill_after_a_batch(cluster: Cluster, *arguments: str) -> None:
+    """Run the command, and kill it with SIGKILL when it has told of a batch, before it is done."""
+    with running(cluster, *arguments, is_read=True) as process:
+        assert process.stderr is not None
+        told = next((line for line in process.stderr if line.startswith("batch ")), None)
+    assert told is not None, "it ended before it told of a batch"
+    assert process.returncode == -signal.SIGKILL
 
 
 def kraft_in(

@@ -6,10 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,35 +14,16 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from jepsen.spark.spark_logs import read_to_the_end
-from tests.integration.clusters import Cluster, running_cluster
+from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
-from tests.integration.spark_commands import kraft_in
+from tests.integration.spark_commands import BASE_MS, Sent, as_sent, kill_after_a_batch, send
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.java,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-BASE_MS = 1_700_000_000_000
 ROWS = None if os.environ.get("KRAFT_SOAK") == "1" else 2_000
-
-
-@pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Another cluster, which knows nothing of the first."""
-    with running_cluster(tmp_path_factory.mktemp("elsewhere")) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def kraft(
-    cluster: Cluster,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Kraft:
-    return kraft_in(cluster, spark, monkeypatch, capfd, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -138,51 +115,11 @@ def test_a_difference_is_told_by_partition_and_offset(cluster: Cluster, kraft: K
 
 def numbered_records(cluster: Cluster, topic: str, numbers: range) -> None:
     """Over three partitions: keys, some null; values, some null; headers; timestamps; compressed by the client."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 5, "compression.type": "zstd"})
+    rows = []
     for number in numbers:
         key, value = (None if number % 7 == 0 else b"key-%d" % number), (None if number % 11 == 0 else b"%d" % number)
-        producer.produce(
-            topic, value, key, number % 3, timestamp=BASE_MS + number, headers=[("n", b"%d" % number), ("n", None)]
-        )
-    assert producer.flush(30) == 0
-
-
-def as_sent(cluster: Cluster, topic: str) -> list[Any]:
-    """(partition, key, value, headers, timestamp) of each record, in order within partitions."""
-    rows = [
-        (each.partition(), each.key(), each.value(), each.headers(), each.timestamp())
-        for each in read_to_the_end(cluster.bootstrap, topic)
-    ]
-    return sorted(rows, key=lambda row: int(row[0] or 0))
-
-
-def cut_off_mirror(cluster: Cluster, elsewhere: Cluster, checkpoint: Path) -> None:
-    """The command in a process of its own, killed with SIGKILL when it has told of a batch and before it is done."""
-    arguments = (
-        "mirror",
-        "orders",
-        "--to",
-        elsewhere.bootstrap,
-        "--records-per-batch",
-        "60",
-        "--checkpoint",
-        str(checkpoint),
-    )
-    command = [
-        sys.executable,
-        "-m",
-        "kraft.cli.admin.app",
-        "spark",
-        *arguments,
-        "--bootstrap-server",
-        cluster.bootstrap,
-    ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        assert process.stderr is not None
-        told = next((line for line in process.stderr if line.startswith("batch ")), None)
-        os.killpg(process.pid, signal.SIGKILL)
-    assert told is not None, "the mirror ended before it told of a batch"
-    assert process.returncode == -signal.SIGKILL
+        rows.append(Sent(value, key, number % 3, BASE_MS + number, (("n", b"%d" % number), ("n", None))))
+    send(cluster, topic, rows, {"linger.ms": 5, "compression.type": "zstd"})
 
 
 @pytest.mark.timeout(240)
@@ -191,8 +128,8 @@ def test_a_mirror_that_was_killed_goes_on_and_two_clusters_agree(
 ) -> None:
     cluster.create("orders", 3)
     numbered_records(cluster, "orders", range(3000))
-    cut_off_mirror(cluster, elsewhere, tmp_path / "state")
     mirror = ("mirror", "orders", "--to", elsewhere.bootstrap, "--checkpoint", str(tmp_path / "state"), "-o", "json")
+    kill_after_a_batch(cluster, *mirror, "--records-per-batch", "60")
     verify = ("verify", "orders", "--at", elsewhere.bootstrap, "-o", "json")
 
     rest = kraft(*mirror)

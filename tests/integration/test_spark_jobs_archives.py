@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from kraft.spark.jobs.pending_renames import JOURNAL
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
-from tests.integration.spark_commands import kraft_in
+from tests.integration.spark_commands import BASE_MS, HOUR_MS, Sent, kill_after_a_batch, send
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.java,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-BASE_MS = 1_700_000_000_000
-HOUR_MS = 3_600_000
-
-
-@pytest.fixture
-def kraft(
-    cluster: Cluster,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Kraft:
-    return kraft_in(cluster, spark, monkeypatch, capfd, tmp_path)
 
 
 def produce(cluster: Cluster, topic: str, numbers: range) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap})
-    for number in numbers:
-        producer.produce(topic, b"%d" % number, b"k", number % 2, timestamp=BASE_MS + number * HOUR_MS // 100)
-    assert producer.flush(30) == 0
-
-
-def cut_off(cluster: Cluster, arguments: list[str]) -> None:
-    """The command in a process of its own, killed with SIGKILL when it has told of a batch."""
-    command = [sys.executable, "-m", "kraft.cli.admin.app", "spark", *arguments, "--records-per-batch", "100"]
-    command += ["--bootstrap-server", cluster.bootstrap, "--master", "local[2]"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        assert process.stderr is not None
-        told = next((line for line in process.stderr if line.startswith("batch ")), None)
-        os.killpg(process.pid, signal.SIGKILL)
-    assert told is not None, "it ended before it told of a batch"
+    send(cluster, topic, [Sent(b"%d" % each, b"k", each % 2, BASE_MS + each * HOUR_MS // 100) for each in numbers])
 
 
 @pytest.mark.timeout(240)
@@ -63,7 +32,7 @@ def test_topics_are_archived_by_hour_each_record_once_across_a_kill(
         cluster.create(topic, 2)
         produce(cluster, topic, range(1000))
     arguments = ["archive", "--topics-pattern", r"farm\..*", str(place), "--by-hour"]
-    cut_off(cluster, arguments)
+    kill_after_a_batch(cluster, *arguments, "--records-per-batch", "100")
     produce(cluster, "farm.milk", range(1000, 1100))
     rest = kraft(*arguments, "-o", "json")
     assert (rest.code, rest.document["topics"]) == (0, 2), rest.err
@@ -87,3 +56,44 @@ def test_topics_are_archived_by_hour_each_record_once_across_a_kill(
     ):
         found = kraft("archive", *wrong)
         assert (found.code, words in found.err) == (code, True), (wrong, found)
+
+
+def archived_files(place: Path) -> int:
+    return sum(1 for _ in place.glob("topic=*/batch=*/**/*.parquet"))
+
+
+def test_small_files_become_large_ones_and_hold_the_same(
+    cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path
+) -> None:
+    place = tmp_path / "of {a,b} [x]"
+    for topic in ("many", "few"):
+        cluster.create(topic, 2)
+        produce(cluster, topic, range(300))
+    archive = ("archive", "many", "few", str(place), "--records-per-batch", "50", "-o", "json")
+    assert kraft(*archive).document["records"] == 600
+
+    def rows() -> list[tuple[object, ...]]:
+        """All columns but the number of the batch, which is that of the first that it is made of."""
+        found = spark.read.parquet(str(place).replace("{", "\\{").replace("[", "\\[").replace("]", "\\]"))
+        return sorted(tuple(map(str, row)) for row in found.drop("batch").collect())
+
+    before, count = rows(), archived_files(place)
+    compacted = kraft("compact", str(place), "-o", "json")
+    assert (compacted.code, compacted.document["archives"], compacted.document["files_before"]) == (0, 2, count)
+    assert compacted.document["files_after"] == archived_files(place) < count / 2
+    assert rows() == before
+    assert len(list(place.glob("topic=many/batch=*"))) == 2, "the newest stays as it is"
+    for topic in ("many", "few"):
+        same = kraft("verify", topic, "--with-archive", str(place / f"topic={topic}"), "-o", "json")
+        assert (same.code, same.document["agree"], same.document["records"]) == (0, True, 300), same
+    produce(cluster, "many", range(300, 310))
+    assert kraft(*archive).document["records"] == 10
+    again = kraft("compact", str(place), "--bytes-max", "1", "-o", "json")
+    assert again.document["files_after"] == again.document["files_before"]
+
+    (place / "topic=few" / JOURNAL).write_text('{"merged": "_merged-none", "replaced": ["batch=none"]}')
+    pending = kraft("verify", "few", "--with-archive", str(place / "topic=few"))
+    assert (pending.code, "cut off" in pending.err) == (1, True), pending
+    assert kraft("compact", str(place)).code == 0
+    assert kraft("verify", "few", "--with-archive", str(place / "topic=few")).code == 0
+    assert kraft("compact", str(tmp_path)).code == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,21 +11,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
-from tests.integration.spark_commands import kraft_in
+from tests.integration.spark_commands import BASE_MS, HOUR_MS, Sent, kill_after_a_batch, send, where
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.java,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-BASE_MS = 1_700_000_000_000
-HOUR_MS = 3_600_000
 STEPS = (
     ("write_files", "after", 1),
     ("commit", "after", 1),
@@ -34,55 +29,21 @@ STEPS = (
 """Function, when, and the call of it: what cuts one run after the other off. They leave one batch committed."""
 
 
-@pytest.fixture
-def kraft(
-    cluster: Cluster,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Kraft:
-    return kraft_in(cluster, spark, monkeypatch, capfd, tmp_path)
-
-
 def produce(cluster: Cluster, topic: str, numbers: range) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    rows = []
     for number in numbers:
-        producer.produce(
-            topic,
-            b"%d" % number,
-            None if number % 3 == 0 else b"k",
-            number % 2,
-            timestamp=BASE_MS + number * HOUR_MS // 100,
-            headers=[("n", b"%d" % number)],
-        )
-    assert producer.flush(30) == 0
+        key, time_ms = None if number % 3 == 0 else b"k", BASE_MS + number * HOUR_MS // 100
+        rows.append(Sent(b"%d" % number, key, number % 2, time_ms, (("n", b"%d" % number),)))
+    send(cluster, topic, rows)
 
 
-def command(cluster: Cluster, directory: Path) -> list[str]:
-    return [
-        *("archive", "farm", str(directory), "--format", "delta", "--records-per-batch", "200"),
-        *("--bootstrap-server", cluster.bootstrap, "--master", "local[2]"),
-    ]
-
-
-def cut_off(step: tuple[str, str, int], arguments: list[str], home: Path) -> None:
+def cut_off(cluster: Cluster, step: tuple[str, str, int], arguments: list[str], home: Path) -> None:
     """What it says goes to a file: Spark's workers outlive a group that is killed, and would hold a pipe open."""
-    planted = [sys.executable, "-m", "tests.integration.delta_cut_off", *map(str, step), *arguments]
+    planted = [sys.executable, "-m", "tests.integration.delta_cut_off", *map(str, step), *arguments, *where(cluster)]
     said = home / "said"
     with said.open("w") as file:
         code = subprocess.run(planted, stdout=file, stderr=file, start_new_session=True, timeout=120).returncode
     assert code == -signal.SIGKILL, (step, said.read_text())
-
-
-def killed(arguments: list[str]) -> None:
-    """The command, killed when it has told of a batch, while the next ones are written."""
-    whole = [sys.executable, "-m", "kraft.cli.admin.app", "spark", *arguments]
-    with subprocess.Popen(whole, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        assert process.stderr is not None
-        told = next((line for line in process.stderr if line.startswith("batch ")), None)
-        os.killpg(process.pid, signal.SIGKILL)
-    assert told is not None, "it ended before it told of a batch"
 
 
 def rows_of(place: Path) -> list[dict[str, Any]]:
@@ -102,11 +63,11 @@ def test_each_record_is_once_in_the_table_wherever_runs_are_killed(
     place = tmp_path / "of {a,b} [x]"
     cluster.create("farm", 2)
     produce(cluster, "farm", range(1000))
-    arguments = command(cluster, place)
+    arguments = ["archive", "farm", str(place), "--format", "delta", "--records-per-batch", "200"]
     for step in STEPS:
-        cut_off(step, arguments, tmp_path)
+        cut_off(cluster, step, arguments, tmp_path)
     assert transactions(place) == [0]
-    killed(arguments)
+    kill_after_a_batch(cluster, *arguments)
     rest = kraft(*arguments, "-o", "json")
     assert rest.code == 0, rest.err
 
@@ -141,6 +102,10 @@ def test_a_table_by_hour_goes_on_and_refuses_what_it_is_not(cluster: Cluster, kr
     for words, wrong in (("files by hour", arguments), ("format delta", (*arguments[:3], "--by-hour"))):
         found = kraft(*wrong)
         assert (found.code, words in found.err) == (1, True), (wrong, found)
+    compacted = kraft("compact", str(place), "-o", "json")
+    assert compacted.code == 0, compacted.err
+    assert compacted.document["files_after"] < compacted.document["files_before"]
+    assert sorted(int(each["value"]) for each in rows_of(place)) == list(range(600))
     DeltaTable(str(place)).delete("offset = 7")
     differs = kraft("verify", "farm-by-hour", "--with-archive", str(place), "-o", "json")
     assert (differs.code, differs.document["only_in_topic"]) == (1, 2), differs

@@ -2,92 +2,33 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from pyspark.sql import SparkSession
 
-from jepsen.spark.spark_logs import read_to_the_end
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.topic_configs import describe
 from kraft.spark.jobs.topics import add_partitions, look_up
-from tests.integration.clusters import Cluster, running_cluster
+from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
-from tests.integration.spark_commands import kraft_in
+from tests.integration.spark_commands import BASE_MS, Sent, as_sent, running, send, until
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.java,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-BASE_MS = 1_700_000_000_000
 PATTERN = r"shop\..*"
 
 
-@pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Another cluster, which knows nothing of the first."""
-    with running_cluster(tmp_path_factory.mktemp("elsewhere")) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def kraft(
-    cluster: Cluster,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Kraft:
-    return kraft_in(cluster, spark, monkeypatch, capfd, tmp_path)
-
-
 def produce(cluster: Cluster, topic: str, partition: int, numbers: range) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    rows = []
     for number in numbers:
-        headers: list[tuple[str, str | bytes | None]] = [("n", b"%d" % number)]
         value = None if number % 7 == 0 else b"%d" % number
-        producer.produce(topic, value, b"k", partition, timestamp=BASE_MS + number, headers=headers)
-    assert producer.flush(30) == 0
-
-
-def records(cluster: Cluster, topic: str) -> list[Any]:
-    found = [
-        (each.partition(), each.key(), each.value(), each.headers(), each.timestamp())
-        for each in read_to_the_end(cluster.bootstrap, topic)
-    ]
-    return sorted(found, key=lambda row: int(row[0] or 0))
-
-
-def until(seen: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not seen():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
-@contextmanager
-def mirroring(cluster: Cluster, elsewhere: Cluster, home: Path) -> Iterator[subprocess.Popen[str]]:
-    """The command without end in a process of its own, killed with SIGKILL at the end."""
-    command = [sys.executable, "-m", "kraft.cli.admin.app", "spark", "mirror", "--to", elsewhere.bootstrap]
-    command += ["--topics-pattern", PATTERN, "--groups-pattern", "buyers", "--continuous", "1"]
-    command += ["--records-per-batch", "100", "--checkpoint", str(home / "state")]
-    command += ["--bootstrap-server", cluster.bootstrap, "--master", "local[2]"]
-    with subprocess.Popen(command, start_new_session=True, text=True) as process:
-        try:
-            yield process
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
+        rows.append(Sent(value, b"k", partition, BASE_MS + number, (("n", b"%d" % number),)))
+    send(cluster, topic, rows)
 
 
 def group_at(cluster: Cluster, topic: str, partition: int) -> Consumer:
@@ -123,29 +64,35 @@ def test_what_comes_while_topics_are_mirrored_is_mirrored_across_a_kill_and_grou
     cluster.create("kept-out", 1)
     for partition in (0, 1):
         produce(cluster, "shop.orders", partition, range(1, 400))
-    with mirroring(cluster, elsewhere, tmp_path):
-        until(lambda: len(topics_of(elsewhere, "shop.orders")) == 1 and len(records(elsewhere, "shop.orders")) > 100)
+    mirror = ["mirror", "--topics-pattern", PATTERN, "--to", elsewhere.bootstrap, "--groups-pattern", "buyers"]
+    mirror += ["--checkpoint", str(tmp_path / "state")]
+    with running(cluster, *mirror, "--continuous", "1", "--records-per-batch", "100") as process:
+        until(
+            lambda: len(topics_of(elsewhere, "shop.orders")) == 1 and len(as_sent(elsewhere, "shop.orders")) > 100,
+            process,
+        )
         cluster.create("shop.late", 1)
         add_partitions(Access(cluster.bootstrap), "shop.orders", 3)
         produce(cluster, "shop.late", 0, range(1, 50))
         produce(cluster, "shop.orders", 2, range(1, 50))
-        until(lambda: len(topics_of(elsewhere, "shop.late")) == 1 and len(records(elsewhere, "shop.late")) == 49)
+        until(
+            lambda: len(topics_of(elsewhere, "shop.late")) == 1 and len(as_sent(elsewhere, "shop.late")) == 49, process
+        )
         produce(cluster, "shop.orders", 0, range(400, 800))
     read_up_to(cluster, "shop.orders", 0, 600)
     read_up_to(cluster, "shop.orders", 1, 399)
 
-    mirror = ("mirror", "--topics-pattern", PATTERN, "--to", elsewhere.bootstrap, "--groups-pattern", "buyers")
-    rest = kraft(*mirror, "--checkpoint", str(tmp_path / "state"), "-o", "json")
+    rest = kraft(*mirror, "-o", "json")
     assert (rest.code, rest.document["topics"], rest.document["partitions"]) == (0, 2, 4), rest.err
     for topic in ("shop.orders", "shop.late"):
-        assert records(elsewhere, topic) == records(cluster, topic)
+        assert as_sent(elsewhere, topic) == as_sent(cluster, topic)
     assert topics_of(elsewhere, "kept-out") == []
     configs = describe(Access(elsewhere.bootstrap), "shop.orders")
     assert configs["max.message.bytes"].value == "2000000"
     assert look_up(Access(elsewhere.bootstrap), "shop.orders").partitions == 3
 
     produce(cluster, "shop.orders", 1, range(1000, 1001))
-    more = kraft(*mirror, "--checkpoint", str(tmp_path / "state"), "-o", "json")
+    more = kraft(*mirror, "-o", "json")
     assert (more.code, more.document["records"]) == (0, 1), more.err
     assert next_value(elsewhere, "shop.orders", 1) == b"1000"
     assert 400 <= int(next_value(elsewhere, "shop.orders", 0) or 0) <= 601

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from jepsen.spark.spark_logs import read_to_the_end
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft, Outcome
-from tests.integration.spark_commands import kraft_in
+from tests.integration.spark_commands import Sent, send, values
 
 pytestmark = [
     pytest.mark.spark,
@@ -26,21 +25,6 @@ pytestmark = [
 ]
 DAY_SECONDS = 86_400
 PARALLELISM = "spark.sql.leafNodeDefaultParallelism"
-
-
-@pytest.fixture
-def kraft(
-    cluster: Cluster,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Kraft:
-    return kraft_in(cluster, spark, monkeypatch, capfd, tmp_path)
-
-
-def values(cluster: Cluster, topic: str) -> list[bytes]:
-    return sorted(message.value() or b"" for message in read_to_the_end(cluster.bootstrap, topic))
 
 
 def written(outcome: Outcome) -> int:
@@ -240,10 +224,7 @@ def delete(cluster: Cluster, topic: str) -> None:
 
 
 def produce(cluster: Cluster, topic: str, count: int) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap})
-    for number in range(count):
-        producer.produce(topic, b"%d" % number)
-    assert producer.flush(30) == 0
+    send(cluster, topic, [Sent(b"%d" % number) for number in range(count)])
 
 
 def test_topics_that_were_made_anew_are_told_apart(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:

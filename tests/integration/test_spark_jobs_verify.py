@@ -8,38 +8,23 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from pyspark.sql import SparkSession
 
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.topic_configs import describe
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
-from tests.integration.spark_commands import kraft_in
+from tests.integration.spark_commands import BASE_MS, Sent, send
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.java,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-BASE_MS = 1_700_000_000_000
-
-
-@pytest.fixture
-def kraft(
-    cluster: Cluster,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Kraft:
-    return kraft_in(cluster, spark, monkeypatch, capfd, tmp_path)
 
 
 def produce(cluster: Cluster, topic: str, numbers: range, partitions: int = 1) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap})
-    for number in numbers:
-        producer.produce(topic, b"%d" % number, b"key-%d" % number, number % partitions, timestamp=BASE_MS + number)
-    assert producer.flush(30) == 0
+    rows = [Sent(b"%d" % each, b"key-%d" % each, each % partitions, BASE_MS + each) for each in numbers]
+    send(cluster, topic, rows)
 
 
 def let_begin(cluster: Cluster, topic: str, *offsets: int) -> None:

@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-import os
+import json
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
+from typing import Any
 
+import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
 from jepsen.spark.spark_logs import read_to_the_end
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
-from tests.integration.spark_commands import kraft_in
+from tests.integration.spark_commands import running, until, values
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.java,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-
-
-@pytest.fixture
-def kraft(
-    cluster: Cluster,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Kraft:
-    return kraft_in(cluster, spark, monkeypatch, capfd, tmp_path)
-
-
-def values(cluster: Cluster, topic: str) -> list[bytes]:
-    return sorted(message.value() or b"" for message in read_to_the_end(cluster.bootstrap, topic))
 
 
 def add(files: Path, name: str, text: str) -> None:
@@ -56,21 +40,12 @@ def test_files_that_come_are_taken_once_across_a_kill_and_what_is_no_json_goes_t
     arguments = ["ingest", str(files), "--topic", "watched", "--format", "json", "--key", "id"]
     arguments += ["--dead-letter", "watched-dead", "--checkpoint", str(tmp_path / "state")]
     add(files, "1.json", '{"id": 1}\n')
-    command = [sys.executable, "-m", "kraft.cli.admin.app", "spark", *arguments, "--continuous", "1"]
-    command += ["--files-per-batch", "1", "--bootstrap-server", cluster.bootstrap, "--master", "local[2]"]
     expected = [b'{"id": 1}']
-    with subprocess.Popen(command, start_new_session=True) as process:
-        try:
-            for number in range(2, 6):
-                deadline = time.monotonic() + 90
-                while values(cluster, "watched") != sorted(expected):
-                    assert time.monotonic() < deadline, values(cluster, "watched")
-                    assert process.poll() is None
-                    time.sleep(0.2)
-                add(files, f"{number}.json", f'{{"id": {number}}}\nbroken {number}\n\n')
-                expected.append(b'{"id": %d}' % number)
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
+    with running(cluster, *arguments, "--continuous", "1", "--files-per-batch", "1") as process:
+        for number in range(2, 6):
+            until(lambda: values(cluster, "watched") == sorted(expected), process)
+            add(files, f"{number}.json", f'{{"id": {number}}}\nbroken {number}\n\n')
+            expected.append(b'{"id": %d}' % number)
     add(files, "late.json", '{"id": 9}\n')
     rest = kraft(*arguments)
     assert rest.code == 0, rest.err
@@ -83,6 +58,28 @@ def test_files_that_come_are_taken_once_across_a_kill_and_what_is_no_json_goes_t
     ]
     other = kraft(*arguments[:-4], "--checkpoint", str(tmp_path / "state"))
     assert (other.code, "dead letter" in other.err) == (1, True), other
+
+
+@pytest.mark.timeout(240)
+def test_a_job_that_goes_on_ends_in_order_when_it_is_told_to_and_is_gone_on_with(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    cluster.create("ended", 1)
+    arguments = ["ingest", str(files), "--topic", "ended", "--checkpoint", str(tmp_path / "state"), "-o", "json"]
+    add(files, "1", "one\n")
+    with running(cluster, *arguments, "--continuous", "1", is_read=True) as process:
+        until(lambda: values(cluster, "ended") == [b"one"], process)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert json.loads(out)["records"] == 1
+    assert "stopped: run it again to go on" in err
+    add(files, "2", "two\n")
+    rest = kraft(*arguments)
+    assert (rest.code, rest.document["records"]) == (0, 1), rest
+    assert values(cluster, "ended") == [b"one", b"two"]
 
 
 def test_orc_has_columns_and_other_columns_are_refused_by_name(
@@ -102,6 +99,45 @@ def test_orc_has_columns_and_other_columns_are_refused_by_name(
     put("SELECT 3 AS id, 'c' AS name, 1 AS more")
     refused = kraft(*arguments)
     assert (refused.code, "column more is not among" in refused.err, ".orc" in refused.err) == (1, True, True), refused
+
+
+def put_avro(path: Path, fields: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
+    with path.open("wb") as file:
+        fastavro.writer(file, {"type": "record", "name": "Row", "fields": fields}, rows, codec="deflate")
+
+
+def test_avro_has_columns_each_row_is_taken_once_and_what_does_not_fit_is_refused_by_name(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
+    files = tmp_path / "of {a,b} [x]"
+    files.mkdir()
+    number, name = {"name": "id", "type": "int"}, {"name": "name", "type": ["null", "string"]}
+    time = {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}
+    put_avro(
+        files / "1.avro", [number, name, time], [{"id": 1, "name": "a", "at": 0}, {"id": 2, "name": None, "at": 1}]
+    )
+    arguments = ("ingest", str(files), "--topic", "avro", "--format", "avro", "--key", "id", "-o", "json")
+    first = kraft(*arguments)
+    assert (first.code, first.document["records"]) == (0, 2), first
+    put_avro(files / "2.avro", [number], [{"id": each} for each in range(3, 6)])
+    second = kraft(*arguments)
+    assert (second.code, second.document["records"]) == (0, 3), second
+    assert values(cluster, "avro") == [
+        b'{"id":1,"name":"a","at":"1970-01-01T00:00:00.000Z"}',
+        b'{"id":2,"at":"1970-01-01T00:00:00.001Z"}',
+        *(b'{"id":%d}' % each for each in range(3, 6)),
+    ]
+    for words, fields in (
+        ("column more is not among", [number, {"name": "more", "type": "int"}]),
+        ("column id is of type string (it was int32)", [{"name": "id", "type": "string"}]),
+    ):
+        put_avro(files / "3.avro", fields, [])
+        refused = kraft(*arguments)
+        assert (refused.code, words in refused.err, "3.avro" in refused.err) == (1, True, True), refused
+    (files / "3.avro").write_bytes((files / "1.avro").read_bytes()[:-20])
+    refused = kraft(*arguments)
+    assert (refused.code, "3.avro" in refused.err) == (1, True), refused
+    assert len(values(cluster, "avro")) == 5
 
 
 def test_a_dead_letter_topic_is_for_json_and_not_the_topic_itself(kraft: Kraft, tmp_path: Path) -> None:

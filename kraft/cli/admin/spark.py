@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kraft.spark.jobs.access import Access
+    from kraft.spark.jobs.reading import Reading
     from kraft.spark.jobs.running import Notice, Progress, Say
 
     Job = Callable[[SparkSession, Say], dict[str, Any]]
@@ -119,6 +120,13 @@ def _isolation(committed: bool, uncommitted: bool) -> bool | None:
     return False if uncommitted else True if committed else None
 
 
+def _reading(committed: bool, uncommitted: bool, *, skip_lost: bool, replace_names: bool) -> Reading:
+    """Leaves with 2 where both kinds of records are asked for."""
+    from kraft.spark.jobs.reading import Reading
+
+    return Reading(committed=_isolation(committed, uncommitted), skip_lost=skip_lost, replace_names=replace_names)
+
+
 @app.command()
 def ingest(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a directory of files.", show_default=False)],
@@ -202,7 +210,6 @@ def archive(
     since; stopped at any point, it goes on. Several topics have a directory each, topic=NAME."""
     from kraft.spark.jobs.archive import Archive, archive_many
     from kraft.spark.jobs.archive import archive as job
-    from kraft.spark.jobs.reading import Reading
     from kraft.spark.jobs.selection import Selection
 
     parse_bootstrap(bootstrap)
@@ -212,9 +219,7 @@ def archive(
     check_pattern(pattern)
     if Path(directory).exists() and not Path(directory).is_dir():
         raise typer.BadParameter(f"{directory} is a file", param_hint="DIRECTORY")
-    reading = Reading(
-        committed=_isolation(read_committed, read_uncommitted), skip_lost=skip_lost, replace_names=replace_names
-    )
+    reading = _reading(read_committed, read_uncommitted, skip_lost=skip_lost, replace_names=replace_names)
     at = access(bootstrap, command_config)
     wanted = Archive(
         topic=topics[0] if topics else "",
@@ -304,12 +309,8 @@ def mirror(
 ) -> None:
     """Copy topics to another cluster: same partitions, keys, headers and timestamps, each record once. Run it again
     to copy what has come since."""
-    from kraft.spark.jobs.reading import Reading
-
     parse_bootstrap(bootstrap), parse_bootstrap(target)
-    reading = Reading(
-        committed=_isolation(read_committed, read_uncommitted), skip_lost=skip_lost, replace_names=replace_names
-    )
+    reading = _reading(read_committed, read_uncommitted, skip_lost=skip_lost, replace_names=replace_names)
     names = tuple(dict.fromkeys(topics or ()))
     if bool(names) == (pattern is not None):
         raise typer.BadParameter("give topics, or --topics-pattern")

@@ -73,15 +73,16 @@ def run_to_the_end(
     (SIGINT, SIGTERM), looking for new records so often. `beside` is called now and then, and at the end. Answers what
     this run has moved. Raises JobFailed."""
     when: Any = {"availableNow": True} if every_seconds is None else {"processingTime": f"{every_seconds} seconds"}
-    with spark_errors(), terminable(is_endless=every_seconds is not None):
+    with spark_errors(), terminable(is_endless=every_seconds is not None) as is_asked_to_end:
         query = writer.option("checkpointLocation", checkpoint).trigger(**when).start()
         counted = Counted()
         try:
             while not query.awaitTermination(POLL_SECONDS):
                 say(counted.take(query))
                 beside()
-        except Interrupted:
-            say(Notice("stopped: run it again to go on"))
+                if is_asked_to_end():
+                    say(Notice("stopped: run it again to go on"))
+                    break
         finally:
             query.stop()
     whole = counted.take(query)
@@ -90,23 +91,18 @@ def run_to_the_end(
     return whole
 
 
-class Interrupted(Exception):
-    """Somebody has ended a job that does not end by itself."""
-
-
 @contextmanager
-def terminable(*, is_endless: bool) -> Iterator[None]:
-    """Within it, SIGINT and SIGTERM raise Interrupted, if a job is endless. Others end as any command does."""
-
-    def interrupt(_number: int, _frame: Any) -> None:
-        raise Interrupted
-
+def terminable(*, is_endless: bool) -> Iterator[Callable[[], bool]]:
+    """Answers what tells whether SIGINT or SIGTERM has come within it, if a job is endless. Others end as any command
+    does. An exception out of a signal would come in the midst of a question to the JVM, and break the connection."""
+    received: list[int] = []
     if not is_endless:
-        yield
+        yield lambda: False
         return
-    before = [(each, signal.signal(each, interrupt)) for each in (signal.SIGINT, signal.SIGTERM)]
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [(each, signal.signal(each, lambda number, _: received.append(number))) for each in numbers]
     try:
-        yield
+        yield lambda: bool(received)
     finally:
         for number, handler in before:
             signal.signal(number, handler)
