@@ -1,0 +1,117 @@
+"""Reading records back from the remote tier: the index says about where, a range of the object is fetched, and headers
+lead to the batch."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from struct import Struct
+from typing import Final
+
+from kraft.common.errors import KraftError
+from kraft.common.ids import Uuid
+from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD
+from kraft.remote.object_names import object_name
+from kraft.remote.segment_metadata import RemoteLogSegmentMetadata
+from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
+from kraft.storage.offset_index import OffsetIndex
+from kraft.world.ports import ObjectStore
+
+INDEX_BYTES_MAX: Final = 64 << 20
+"""A larger index is not one: it has 8 bytes for every index.interval.bytes of a segment."""
+WALK_BYTES: Final = 8192
+"""What is fetched beside what is wanted, for the batches between the index's entry and the one that is looked for."""
+
+_SPAN = Struct(">qi11xi")  # base offset, length, (leader epoch, magic, CRC, attributes), last offset delta
+
+
+class RemoteDataDamaged(KraftError):
+    """What lies in the remote tier is not what was copied: names the object."""
+
+
+class RemoteSegmentReader:
+    """Reads segments of any partition. Keeps the indexes that were used last, `index_bytes_max` of them in all."""
+
+    __slots__ = ("_index_bytes_max", "_indexes", "_store", "index_bytes")
+
+    def __init__(self, store: ObjectStore, index_bytes_max: int) -> None:
+        self._store = store
+        self._index_bytes_max = index_bytes_max
+        self._indexes: OrderedDict[Uuid, bytes] = OrderedDict()
+        self.index_bytes = 0
+        """Of the indexes that are kept."""
+
+    async def read(
+        self, segment: RemoteLogSegmentMetadata, offset: int, max_bytes: int, *, min_one_message: bool = False
+    ) -> bytes:
+        """Batches from the one that contains `offset` on, cut off after `max_bytes`; with `min_one_message` at least
+        the whole of the first. Empty where the first is too large, or nothing is behind `offset`.
+
+        Raises ObjectError, RemoteDataDamaged.
+        """
+        name = object_name(segment, LOG_SUFFIX)
+        position = await self._position_of(segment, offset)
+        data, at, size = b"", 0, 0
+        while True:  # Each turn goes on by one batch, to the end of the segment at most.
+            if at + HEADER_SIZE > len(data):
+                position, at = position + at, 0
+                if position == segment.size:
+                    return b""
+                data = await self._store.get_range(name, position, min(max_bytes + WALK_BYTES, segment.size - position))
+            size, last_offset = _span(name, data, at)
+            if position + at + size > segment.size:
+                raise RemoteDataDamaged(f"{name}: the batch at {position + at} goes beyond the segment")
+            if last_offset >= offset:
+                break
+            at += size
+        room = max(max_bytes, size) if min_one_message else max_bytes
+        if size > room:
+            return b""
+        end = min(at + room, segment.size - position)
+        if end > len(data):
+            data += await self._store.get_range(name, position + len(data), end - len(data))
+        if end > len(data):
+            raise RemoteDataDamaged(
+                f"{name}: it ends at {position + len(data)}, before the segment's {segment.size} bytes"
+            )
+        return data[at:end]
+
+    async def _position_of(self, segment: RemoteLogSegmentMetadata, offset: int) -> int:
+        """Where a batch begins that is the one with `offset`, or before it."""
+        index, entry = await self._offset_index(segment), OffsetIndex.ENTRY
+        relative = offset - segment.start_offset
+        count = len(index) // entry.size
+        point = bisect_right(range(count), relative, key=lambda each: entry.unpack_from(index, each * entry.size)[0])
+        position: int = entry.unpack_from(index, (point - 1) * entry.size)[1] if point else 0
+        if not 0 <= position < segment.size:
+            raise RemoteDataDamaged(f"{object_name(segment, OFFSET_INDEX_SUFFIX)}: an entry names position {position}")
+        return position
+
+    async def _offset_index(self, segment: RemoteLogSegmentMetadata) -> bytes:
+        found = self._indexes.get(segment.segment_id)
+        if found is not None:
+            self._indexes.move_to_end(segment.segment_id)
+            return found
+        name = object_name(segment, OFFSET_INDEX_SUFFIX)
+        index = await self._store.get_range(name, 0, INDEX_BYTES_MAX)
+        if len(index) % OffsetIndex.ENTRY.size:
+            raise RemoteDataDamaged(f"{name}: {len(index)} bytes are no whole number of entries")
+        self._keep(segment.segment_id, index)
+        return index
+
+    def _keep(self, segment_id: Uuid, index: bytes) -> None:
+        self.index_bytes += len(index) - len(self._indexes.pop(segment_id, b""))
+        self._indexes[segment_id] = index
+        while self.index_bytes > self._index_bytes_max:
+            _, dropped = self._indexes.popitem(last=False)
+            self.index_bytes -= len(dropped)
+
+
+def _span(name: str, data: bytes, at: int) -> tuple[int, int]:
+    """(size, last offset) of the batch at `at`."""
+    if at + HEADER_SIZE > len(data):
+        raise RemoteDataDamaged(f"{name}: {len(data) - at} bytes where a batch should begin")
+    base_offset, length, last_offset_delta = _SPAN.unpack_from(data, at)
+    if length + LOG_OVERHEAD < HEADER_SIZE:
+        raise RemoteDataDamaged(f"{name}: a batch of {length} bytes")
+    return length + LOG_OVERHEAD, base_offset + last_offset_delta
