@@ -82,7 +82,7 @@ async def minima_of(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
 
         async def attempt(resources: list[DescribeConfigsResource] = resources) -> None:
             for result in (await cluster.call(DescribeConfigsRequest(resources=resources))).results:
-                if result.error_code != UNKNOWN_TOPIC:
+                if result.error_code not in UNKNOWN_TOPIC:
                     check(result.error_code, f"topic {result.resource_name}", result.error_message)
                 for found in result.configs:
                     if found.value:

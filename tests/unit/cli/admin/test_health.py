@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kraft_http.health import judge, voter_facts
 from kraft_http.ports import BrokerFacts, ClusterFacts
 
 from kraft.admin.metadata import Partition, Topic
-from kraft.cli.admin.health import impaired_partitions
+from kraft.cli.admin.health import impaired_partitions, minima_of
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from kraft.world.simulated import Universe
+from tests.unit.client.scripted_cluster import ScriptedCluster
 
 
 def topic(*partitions: tuple[int, tuple[int, ...], tuple[int, ...]]) -> Topic:
@@ -48,3 +58,19 @@ def test_a_voter_that_lags_is_found_by_the_clock_of_the_leader() -> None:
         (30, 10_000, False),
         (50, -1, False),
     ]
+
+
+def test_a_topic_that_has_gone_meanwhile_holds_up_no_verdict() -> None:
+    asked = []
+
+    async def answer(request: Any, _: int | None) -> DescribeConfigsResponse:
+        asked.append([each.resource_name for each in request.resources])
+        told = [DescribeConfigsResourceResult(name="min.insync.replicas", value="2")]
+        gone = DescribeConfigsResult(resource_name="gone", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return DescribeConfigsResponse(results=[gone, DescribeConfigsResult(resource_name="t", configs=told)])
+
+    async def main(universe: Universe) -> None:
+        assert await minima_of(ScriptedCluster(universe, {}, answer), ["gone", "t"]) == {"t": 2}
+
+    Universe(1).run(main)
+    assert asked == [["gone", "t"]]
