@@ -4,6 +4,6 @@ What enters: facts of a log (`log_facts`), records of `__remote_log_metadata`. W
 copied, which may leave the disk (`copy_decisions`), which are to be deleted from the store (`remote_retention`), the
 deeds themselves through the world's object store (`remote_partition`, in rounds by `remote_log_task`), and records read
 back from there (`segment_reader`). What the metadata say of one partition is a `RemoteLogMetadataCache`, made by
-replaying its records (`metadata_serde`). docs/adr/0016 tells why nothing is lost on the way. Deliberately absent: when
-to do it, and how records get into the topic and out of it.
+replaying its records (`metadata_serde`); `metadata_manager` has those of a broker's partitions. docs/adr/0016 tells why
+nothing is lost on the way. Deliberately absent: when to do it, and how the topic is read and written.
 """

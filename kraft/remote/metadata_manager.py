@@ -1,0 +1,135 @@
+"""The metadata of the partitions that a broker has, out of the topic `__remote_log_metadata` and into it.
+
+Whoever needs what is new reads on, so there is nothing to wait for but the topic. Several may read at once: what one
+has replayed already, another leaves out. A partition that is added later is read from the beginning, for itself alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from kraft.common.ids import Uuid
+from kraft.protocol.messages.remote_log_segment_metadata_record import RemoteLogSegmentMetadataRecord
+from kraft.protocol.messages.remote_log_segment_metadata_update_record import RemoteLogSegmentMetadataUpdateRecord
+from kraft.protocol.messages.remote_partition_delete_metadata_record import RemotePartitionDeleteMetadataRecord
+from kraft.remote.metadata_cache import RemoteLogMetadataCache
+from kraft.remote.metadata_partition import metadata_partition
+from kraft.remote.metadata_serde import RemoteLogMetadataRecord, decode_metadata, encode_metadata
+from kraft.remote.remote_partition import MetadataNotWritten
+from kraft.remote.segment_metadata import TopicIdPartition
+
+
+class ReadRecords(NamedTuple):
+    """Records in order, with their offsets, and the offset behind what was read."""
+
+    records: Sequence[tuple[int, bytes]]
+    next_offset: int
+
+
+class MetadataTopic(Protocol):
+    """The topic `__remote_log_metadata`. Every call raises MetadataNotWritten where its partition cannot be asked."""
+
+    @property
+    def partition_count(self) -> int: ...
+    async def append(self, partition: int, value: bytes) -> int:
+        """The offset of the record, once it is committed. Where MetadataNotWritten is raised it may get in yet."""
+
+    async def read(self, partition: int, offset: int) -> ReadRecords:
+        """Some hundred committed records from `offset` on; none where there are none."""
+
+    async def end_offset(self, partition: int) -> int:
+        """Where the committed records end. Never before one of which `append` has told."""
+
+
+class Followed:
+    """One partition's cache, and how far it is read: records below `position` are in it."""
+
+    __slots__ = ("cache", "position", "topic_id_partition")
+
+    def __init__(self, topic_id_partition: TopicIdPartition) -> None:
+        self.topic_id_partition = topic_id_partition
+        self.cache = RemoteLogMetadataCache()
+        self.position = 0
+
+
+class RemoteLogMetadataManager:
+    """Follows partitions. A cache is to be used once `PartitionMetadata.catch_up` has returned."""
+
+    __slots__ = ("_followed", "_topic")
+
+    def __init__(self, topic: MetadataTopic) -> None:
+        self._topic = topic
+        self._followed: dict[int, dict[tuple[Uuid, int], Followed]] = {}
+        """By partition of the metadata's topic, then by topic id and partition."""
+
+    def follow(self, topic_id_partition: TopicIdPartition) -> PartitionMetadata:
+        """Begin to follow a partition, or go on. Nothing is read yet."""
+        at = metadata_partition(topic_id_partition, self._topic.partition_count)
+        key = topic_id_partition.topic_id, topic_id_partition.partition
+        followed = self._followed.setdefault(at, {}).setdefault(key, Followed(topic_id_partition))
+        return PartitionMetadata(self._topic, self, at, followed)
+
+    def forget(self, topic_id_partition: TopicIdPartition) -> None:
+        at = metadata_partition(topic_id_partition, self._topic.partition_count)
+        self._followed.get(at, {}).pop((topic_id_partition.topic_id, topic_id_partition.partition), None)
+
+    async def read_up_to(self, partition: int, followed: Followed, end_offset: int) -> None:
+        """Read on until `followed` has what is below `end_offset`, for all that have their metadata there and are at
+        the same place.
+
+        Raises MetadataNotWritten, and ProtocolError for a record that cannot be read: nobody decides without it.
+        """
+        while followed.position < end_offset:
+            start = followed.position
+            read = await self._topic.read(partition, start)
+            if read.next_offset <= start:
+                raise MetadataNotWritten(f"partition {partition} of the metadata ends at {start}, before {end_offset}")
+            self._replay(partition, followed, start, read)
+
+    def _replay(self, partition: int, followed: Followed, start: int, read: ReadRecords) -> None:
+        by_key = dict(self._followed.get(partition, {}))
+        by_key.setdefault((followed.topic_id_partition.topic_id, followed.topic_id_partition.partition), followed)
+        # One that is behind has to be read from its own position first.
+        due = {key: each for key, each in by_key.items() if start <= each.position < read.next_offset}
+        for offset, value in read.records:
+            record = decode_metadata(value)
+            key = _key_of(record)
+            found = None if key is None else due.get(key)
+            if found is not None and offset >= found.position:
+                found.cache.replay(record)
+        for each in due.values():
+            each.position = read.next_offset
+
+
+class PartitionMetadata:
+    """Implements `kraft.remote.remote_partition.MetadataLog` for one partition. `cache` is what is known of it."""
+
+    __slots__ = ("_followed", "_manager", "_partition", "_topic", "cache")
+
+    def __init__(
+        self, topic: MetadataTopic, manager: RemoteLogMetadataManager, partition: int, followed: Followed
+    ) -> None:
+        self._topic = topic
+        self._manager = manager
+        self._partition = partition
+        self._followed = followed
+        self.cache = followed.cache
+
+    async def append(self, record: RemoteLogMetadataRecord) -> None:
+        offset = await self._topic.append(self._partition, encode_metadata(record))
+        await self._manager.read_up_to(self._partition, self._followed, offset + 1)
+
+    async def catch_up(self) -> None:
+        end_offset = await self._topic.end_offset(self._partition)
+        await self._manager.read_up_to(self._partition, self._followed, end_offset)
+
+
+def _key_of(record: RemoteLogMetadataRecord) -> tuple[Uuid, int] | None:
+    """Whose record it is; None for a snapshot, which does not say."""
+    if isinstance(record, RemoteLogSegmentMetadataRecord | RemoteLogSegmentMetadataUpdateRecord):
+        segment = record.remote_log_segment_id.topic_id_partition
+        return Uuid(bytes(segment.id)), segment.partition
+    if isinstance(record, RemotePartitionDeleteMetadataRecord):
+        return Uuid(bytes(record.topic_id_partition.id)), record.topic_id_partition.partition
+    return None

@@ -1,0 +1,217 @@
+"""Every partition's cache has what the topic says of it, whoever reads when."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+import trio
+
+from kraft.common.errors import ProtocolError
+from kraft.protocol.messages.remote_partition_delete_metadata_record import (
+    RemotePartitionDeleteMetadataRecord,
+    TopicIdPartitionEntry,
+)
+from kraft.remote.metadata_cache import RemoteLogMetadataCache
+from kraft.remote.metadata_manager import PartitionMetadata, ReadRecords, RemoteLogMetadataManager
+from kraft.remote.metadata_partition import metadata_partition
+from kraft.remote.metadata_serde import RemoteLogMetadataRecord, decode_metadata, encode_metadata
+from kraft.remote.remote_partition import MetadataNotWritten
+from kraft.remote.segment_metadata import TopicIdPartition
+from tests.unit.remote.support import FINISHED, PARTITION, segment, uuid
+from tests.unit.remote.test_metadata_serde import SNAPSHOT
+
+PARTITIONS = [TopicIdPartition("t", uuid(7), number) for number in range(5)]
+
+
+class MemoryTopic:
+    """Implements `MetadataTopic`. Reads give a few records, and take a few turns of the loop."""
+
+    partition_count = 2
+
+    def __init__(self, seed: int = 0) -> None:
+        self.records: dict[int, list[bytes]] = {0: [], 1: []}
+        self.chance = random.Random(seed)
+        self.reads: list[tuple[int, int]] = []
+
+    async def append(self, partition: int, value: bytes) -> int:
+        await self.pause()
+        self.records[partition].append(value)
+        await self.pause()
+        return self.records[partition].index(value)
+
+    async def read(self, partition: int, offset: int) -> ReadRecords:
+        self.reads.append((partition, offset))
+        await self.pause()
+        found = list(enumerate(self.records[partition]))[offset : offset + self.chance.randint(1, 3)]
+        await self.pause()
+        return ReadRecords(found, offset + len(found))
+
+    async def end_offset(self, partition: int) -> int:
+        await self.pause()
+        return len(self.records[partition])
+
+    async def pause(self) -> None:
+        for _ in range(self.chance.randrange(3)):
+            await trio.lowlevel.checkpoint()
+
+    def expected(self, partition: TopicIdPartition) -> list[int]:
+        cache = RemoteLogMetadataCache()
+        for value in self.records[metadata_partition(partition, 2)]:
+            record = decode_metadata(value)
+            if record.remote_log_segment_id.topic_id_partition.partition == partition.partition:  # type: ignore[union-attr]
+                cache.replay(record)
+        return numbers(cache)
+
+
+def numbers(cache: RemoteLogMetadataCache) -> list[int]:
+    return [each.segment_id[-1] for each in cache.segments() if each.is_finished]
+
+
+async def copy(metadata: PartitionMetadata, partition: TopicIdPartition, number: int) -> None:
+    new = replace(segment(number, number * 10, number * 10 + 9), topic_id_partition=partition)
+    await metadata.append(new.to_record())
+    assert metadata.cache.get(new.segment_id) is not None
+    await metadata.append(new.state_update(FINISHED, broker_id=1, now_ms=0))
+    assert metadata.cache.get(new.segment_id).is_finished  # type: ignore[union-attr]
+
+
+@pytest.fixture(autouse=True)
+def _no_record_is_replayed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    replay = RemoteLogMetadataCache.replay
+    replayed: list[tuple[RemoteLogMetadataCache, bytes]] = []
+
+    def replay_once(cache: RemoteLogMetadataCache, record: RemoteLogMetadataRecord) -> bool:
+        value = encode_metadata(record)
+        assert not any(each is cache and seen == value for each, seen in replayed)
+        replayed.append((cache, value))
+        return replay(cache, record)
+
+    monkeypatch.setattr(RemoteLogMetadataCache, "replay", replay_once)
+
+
+def run(body: Callable[[MemoryTopic], Awaitable[None]], seed: int = 0) -> MemoryTopic:
+    topic = MemoryTopic(seed)
+    trio.run(body, topic)
+    return topic
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_written_is_replayed_by_its_writer_and_by_those_who_come_later(seed: int) -> None:
+    async def write(manager: RemoteLogMetadataManager, partition: TopicIdPartition, first: int) -> None:
+        for number in range(first, first + 5):
+            await copy(manager.follow(partition), partition, number)
+
+    async def body(topic: MemoryTopic) -> None:
+        one, other = RemoteLogMetadataManager(topic), RemoteLogMetadataManager(topic)
+        async with trio.open_nursery() as nursery:
+            for index, partition in enumerate(PARTITIONS):
+                nursery.start_soon(write, (one, other)[index % 2], partition, 10 * index)
+        for manager in (one, other, RemoteLogMetadataManager(topic)):
+            for partition in PARTITIONS:
+                followed = manager.follow(partition)
+                await followed.catch_up()
+                assert numbers(followed.cache) == topic.expected(partition)
+                assert len(numbers(followed.cache)) == 5
+
+    run(body, seed)
+
+
+def test_a_partition_that_is_added_later_is_read_from_the_beginning_and_no_other_again() -> None:
+    async def body(topic: MemoryTopic) -> None:
+        manager = RemoteLogMetadataManager(topic)
+        first, later = PARTITIONS[:2]
+        topic.partition_count = 1
+        for number in range(4):
+            await copy(manager.follow(first), first, number)
+            await copy(RemoteLogMetadataManager(topic).follow(later), later, 10 + number)
+        await manager.follow(first).catch_up()
+        before = manager.follow(first).cache.segments()
+        added = manager.follow(later)
+        assert numbers(added.cache) == []
+        await added.catch_up()
+        assert numbers(added.cache) == [10, 11, 12, 13]
+        assert manager.follow(first).cache.segments() == before
+        reads = len(topic.reads)
+        await manager.follow(first).catch_up()
+        assert len(topic.reads) == reads
+
+    run(body)
+
+
+def test_a_partition_that_is_added_while_others_are_read_misses_nothing() -> None:
+    async def body(topic: MemoryTopic) -> None:
+        topic.partition_count = 1
+        first, later = PARTITIONS[:2]
+        for number in range(4):
+            await copy(RemoteLogMetadataManager(topic).follow(later), later, number)
+            await copy(RemoteLogMetadataManager(topic).follow(first), first, 10 + number)
+        manager = RemoteLogMetadataManager(topic)
+        read = topic.read
+
+        async def read_and_add(partition: int, offset: int) -> ReadRecords:
+            if offset > 3:
+                manager.follow(later)
+            return await read(partition, offset)
+
+        topic.read = read_and_add  # type: ignore[method-assign]
+        await manager.follow(first).catch_up()
+        await manager.follow(later).catch_up()
+        assert numbers(manager.follow(first).cache) == [10, 11, 12, 13]
+        assert numbers(manager.follow(later).cache) == [0, 1, 2, 3]
+
+    run(body)
+
+
+def test_a_partition_that_was_forgotten_begins_anew() -> None:
+    async def body(topic: MemoryTopic) -> None:
+        manager = RemoteLogMetadataManager(topic)
+        await copy(manager.follow(PARTITION), PARTITION, 1)
+        manager.forget(PARTITION)
+        manager.forget(PARTITION)
+        again = manager.follow(PARTITION)
+        assert numbers(again.cache) == []
+        await again.catch_up()
+        assert numbers(again.cache) == [1]
+
+    run(body)
+
+
+def test_records_of_others_and_snapshots_change_nothing() -> None:
+    async def body(topic: MemoryTopic) -> None:
+        topic.partition_count = 1
+        await topic.append(0, encode_metadata(SNAPSHOT))
+        entry = TopicIdPartitionEntry(name="t", id=uuid(7), partition=1)
+        await topic.append(0, encode_metadata(RemotePartitionDeleteMetadataRecord(topic_id_partition=entry)))
+        manager = RemoteLogMetadataManager(topic)
+        for partition in PARTITIONS[:2]:
+            await manager.follow(partition).catch_up()
+        states = [manager.follow(partition).cache.delete_state for partition in PARTITIONS[:2]]
+        assert states == [None, 0]
+
+    run(body)
+
+
+def test_a_record_that_cannot_be_read_lets_nobody_decide() -> None:
+    async def body(topic: MemoryTopic) -> None:
+        topic.partition_count = 1
+        await topic.append(0, b"junk")
+        for _ in range(2):
+            with pytest.raises(ProtocolError):
+                await RemoteLogMetadataManager(topic).follow(PARTITION).catch_up()
+
+    run(body)
+
+
+def test_a_topic_that_lost_its_end_lets_nobody_decide() -> None:
+    async def body(topic: MemoryTopic) -> None:
+        async def too_far(partition: int) -> int:
+            return 10
+
+        topic.end_offset = too_far  # type: ignore[method-assign]
+        with pytest.raises(MetadataNotWritten, match="ends at 0, before 10"):
+            await RemoteLogMetadataManager(topic).follow(PARTITION).catch_up()
+
+    run(body)
