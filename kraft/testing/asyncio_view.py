@@ -49,8 +49,16 @@ class AsyncioView:
         """What `nodes` (none: all) receive comes so much later; 0 ends it."""
         await asyncio.to_thread(partial(self._cluster.delay, seconds, *nodes))
 
+    async def lose(self, share: float, *nodes: int) -> None:
+        """A share of what `nodes` (none: all) receive is lost and sent again; 0 ends it."""
+        await asyncio.to_thread(partial(self._cluster.lose, share, *nodes))
+
+    async def fail(self, api: str, error: str, *nodes: int, times: int | None = 1, carried_out: bool = False) -> None:
+        """`nodes` (none: all) answer the next requests of an API with an error."""
+        await asyncio.to_thread(partial(self._cluster.fail, api, error, *nodes, times=times, carried_out=carried_out))
+
     async def heal(self) -> None:
-        """The network is whole and fast again."""
+        """The network is whole and fast again, and answers are true."""
         await asyncio.to_thread(self._cluster.heal)
 
     async def full_disk(self, node_id: int) -> None:
@@ -60,6 +68,14 @@ class AsyncioView:
     async def failing_disk(self, node_id: int) -> None:
         """The node can write and sync nothing, until `mend_disk`; it may end of that."""
         await asyncio.to_thread(partial(self._cluster.failing_disk, node_id))
+
+    async def slow_disk(self, node_id: int, seconds: float) -> None:
+        """Each sync and each large write takes so much longer, until `mend_disk`."""
+        await asyncio.to_thread(partial(self._cluster.slow_disk, node_id, seconds))
+
+    async def move_clock(self, node_id: int, seconds: float) -> None:
+        """The node's time of day jumps, forward or back."""
+        await asyncio.to_thread(partial(self._cluster.move_clock, node_id, seconds))
 
     async def mend_disk(self, node_id: int) -> None:
         """The disk is well again, with what is on it."""

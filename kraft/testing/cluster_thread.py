@@ -125,8 +125,17 @@ class ClusterThread:
         """What `nodes` (none: all) receive comes so much later; 0 ends it."""
         self._switch(partial(self._cluster.delay, seconds, *nodes))
 
+    def lose(self, share: float, *nodes: int) -> None:
+        """A share of what `nodes` (none: all) receive is lost and sent again; 0 ends it."""
+        self._switch(partial(self._cluster.lose, share, *nodes))
+
+    def fail(self, api: str, error: str, *nodes: int, times: int | None = 1, carried_out: bool = False) -> None:
+        """`nodes` (none: all) answer the next requests of an API with an error, as `fail("Produce",
+        "NOT_ENOUGH_REPLICAS")`. With `carried_out` they do what was asked all the same."""
+        self._switch(partial(self._cluster.fail, api, error, *nodes, times=times, carried_out=carried_out))
+
     def heal(self) -> None:
-        """The network is whole and fast again."""
+        """The network is whole and fast again, and answers are true."""
         self._switch(self._cluster.heal)
 
     def full_disk(self, node_id: int) -> None:
@@ -136,6 +145,14 @@ class ClusterThread:
     def failing_disk(self, node_id: int) -> None:
         """The node can write and sync nothing, until `mend_disk`; it may end of that."""
         self._switch(partial(self._cluster.failing_disk, node_id))
+
+    def slow_disk(self, node_id: int, seconds: float) -> None:
+        """Each sync and each large write takes so much longer, until `mend_disk`."""
+        self._switch(partial(self._cluster.slow_disk, node_id, seconds))
+
+    def move_clock(self, node_id: int, seconds: float) -> None:
+        """The node's time of day jumps, forward or back."""
+        self._switch(partial(self._cluster.move_clock, node_id, seconds))
 
     def mend_disk(self, node_id: int) -> None:
         """The disk is well again, with what is on it."""

@@ -2,10 +2,12 @@
 
 What leaves is a bootstrap address for any Kafka client, and ways to break the cluster: `kill` ends a node between
 two instructions of its own, without any farewell, `stop` lets it hand over its leaderships, `start` serves the same
-directory on the same ports again. `pause` freezes one, `partition` and `delay` are for the network, `full_disk` and
-`failing_disk` for disks. The nodes are what `kraft-node` runs; only what belongs to a process - signals and the ready
-line - is absent. One loop means that a client which blocks has to live in another thread: `ClusterThread` keeps the
-loop there and is for tests that are not trio's.
+directory on the same ports again. `pause` freezes one, `partition`, `delay` and `lose` are for the network,
+`full_disk`, `failing_disk` and `slow_disk` for disks, `move_clock` for the time of day, `fail` for answers.
+
+The nodes are what `kraft-node` runs; only what belongs to a process - signals and the ready line - is absent. One loop
+means that a client which blocks has to live in another thread: `ClusterThread` keeps the loop there and is for tests
+that are not trio's.
 """
 
 from __future__ import annotations
@@ -21,17 +23,17 @@ from typing import Any, Literal, Self, overload
 
 import trio
 
-from kraft.common.config.internal_topics import internal_topic_settings
 from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import load_node_config
 from kraft.server.node import Node, run_node
 from kraft.testing.admin_server import AdminServer
 from kraft.testing.cluster_client import ClusterClient
 from kraft.testing.cluster_security import Client, ClusterSecurity, Security
 from kraft.testing.cluster_view import ClusterView
-from kraft.testing.faults.switchboard import CLIENTS, Party, Switchboard
+from kraft.testing.configurations import configurations
+from kraft.testing.faults.answers import FailingAnswers, code_of, key_of
+from kraft.testing.faults.switchboard import Party, Switchboard
 from kraft.testing.faults.world import FaultyWorld
-from kraft.testing.ports import HOST, free_ports
+from kraft.testing.ports import HOST
 from kraft.testing.records import Record, Stored, as_property, as_setting
 
 EVENTS_KEPT = 10_000
@@ -148,6 +150,7 @@ class LocalCluster:
         return life.node
 
     async def __aenter__(self) -> Self:
+        self._board.enter_loop()
         async with AsyncExitStack() as stack:
             if self._directory is None:
                 self._directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kraft-cluster-"))
@@ -243,26 +246,11 @@ class LocalCluster:
         what the first group sends is lost. Cuts add up.
         """
         self._open_nursery()
-        members = [tuple(group) for group in groups]
-        if len(members) < 2:
-            raise ValueError("a cut is between two groups at least")
-        if not all(members):
-            raise ValueError("a group of a cut is empty")
-        seen: dict[Party, None] = {}
-        for party in (party for group in members for party in group):
+        kept = [tuple(group) for group in groups]
+        for party in (party for group in kept for party in group):
             if isinstance(party, int):
                 self._require_known(party)
-            elif party != CLIENTS:
-                raise LookupError(f'{party!r} is neither a node nor "{CLIENTS}"')
-            if party in seen:
-                raise ValueError(f"{party} is in two groups")
-            seen[party] = None
-        for index, group in enumerate(members):
-            for other in members[index + 1 :]:
-                if not one_way:
-                    self._board.cut(other, group)
-                if index == 0 or not one_way:
-                    self._board.cut(group, other)
+        self._board.cut_apart(kept, self.node_ids, one_way=one_way)
 
     def delay(self, seconds: float, *nodes: int) -> None:
         """What `nodes` (none: all) receive, from nodes and clients, comes `seconds` later: at least, where a connection
@@ -274,8 +262,29 @@ class LocalCluster:
             self._require_known(node_id)
             self._board.delay(node_id, seconds)
 
+    def lose(self, share: float, *nodes: int) -> None:
+        """Of what `nodes` (none: all) receive a `share` is lost, and sent again 0.2 s later, as by TCP. 0 ends it."""
+        self._open_nursery()
+        if not 0 <= share < 1:
+            raise ValueError(f"{share:g} is no share of packets: it is 0, or more and less than 1")
+        for node_id in nodes or self.node_ids:
+            self._require_known(node_id)
+            self._board.lose(node_id, share)
+
+    def fail(self, api: str, error: str, *nodes: int, times: int | None = 1, carried_out: bool = False) -> None:
+        """Each of `nodes` (none: all) answers clients' next `times` requests of an API (None: all until `heal`) with an
+        error, by Kafka's names: "Produce", "NOT_LEADER_OR_FOLLOWER". With `carried_out` it does what was asked, and
+        then says that. Raises LookupError for unknown names."""
+        self._open_nursery()
+        if times is not None and times < 1:
+            raise ValueError(f"{times} times is never")
+        wanted = (code_of(error), carried_out, times)
+        for node_id in nodes or self.node_ids:
+            self._require_known(node_id)
+            self._board.answers[node_id, key_of(api)] = wanted
+
     def heal(self) -> None:
-        """The network is whole and fast again. Nodes that are paused, and disks, stay as they are."""
+        """The network is whole and fast again, and answers are true. Nodes that are paused, disks and clocks stay."""
         self._open_nursery()
         self._board.heal()
 
@@ -289,6 +298,19 @@ class LocalCluster:
         no failure of the cluster; `start` it again once the disk is mended."""
         self._require_known(node_id)
         self._board.break_disk(node_id, "failing")
+
+    def slow_disk(self, node_id: int, seconds: float) -> None:
+        """Each sync of the node, and each large write, takes so much longer, until `mend_disk`."""
+        self._require_known(node_id)
+        if seconds < 0:
+            raise ValueError(f"no disk is {-seconds:g} s faster")
+        self._board.slow_disk(node_id, seconds)
+
+    def move_clock(self, node_id: int, seconds: float) -> None:
+        """The node's time of day jumps forward, or back where `seconds` are negative; jumps add up, also over
+        restarts. What the node waits for is not touched: that goes by another clock."""
+        self._require_known(node_id)
+        self._board.set_wall_clock(node_id, round(seconds * 1000))
 
     def mend_disk(self, node_id: int) -> None:
         """The disk is well again, with what is on it."""
@@ -377,6 +399,7 @@ class LocalCluster:
             with life.scope:
                 async with trio.open_nursery() as nursery:
                     life.node = await nursery.start(partial(run_node, self._configs[node_id], life.world))
+                    self._may_answer_otherwise(node_id, life.node)
                     if self._has_admin:
                         port = self._admin_ports.get(node_id, 0)
                         admin = AdminServer(life.node.admin_service, port, self.events.append)
@@ -392,6 +415,12 @@ class LocalCluster:
             del self._lives[node_id]
             self._board.resume(node_id)
             life.ended.set()
+
+    def _may_answer_otherwise(self, node_id: int, node: Node) -> None:
+        if node.broker is not None:
+            refuse = node.broker.dispatcher.refuse
+            for server in node.broker.socket_servers.values():
+                server.dispatcher = FailingAnswers(server.dispatcher, refuse, self._board, node_id)
 
     def _open_nursery(self) -> trio.Nursery:
         if self._nursery is None:
@@ -442,34 +471,3 @@ def _innermost(problem: BaseException) -> str:
     while isinstance(problem, BaseExceptionGroup):
         problem = problem.exceptions[0]
     return str(problem) or repr(problem)
-
-
-def configurations(
-    nodes: Iterable[int], directory: Path, settings: Mapping[str, str], security: ClusterSecurity
-) -> dict[int, NodeConfig]:
-    """One configuration a node: static voters on free ports of the loopback. Keys lie in `directory`/keys. Raises
-    ConfigurationError when `settings` do not fit, OSError."""
-    security.place(directory / "keys")
-    nodes = tuple(nodes)
-    ports = iter(free_ports(2 * len(nodes)))
-    addresses = {node: (next(ports), next(ports)) for node in nodes}
-    voters = ",".join(f"{node}@{HOST}:{controller}" for node, (_, controller) in addresses.items())
-    return {
-        node: load_node_config(
-            sets=[
-                f"{key}={value}"
-                for key, value in {
-                    "node.id": str(node),
-                    "log.dirs": str(directory / str(node)),
-                    "controller.quorum.voters": voters,
-                    **security.listeners(broker, controller),
-                    "kraft.format": "true",
-                    "kraft.cluster.id": "bG9jYWwta3JhZnQtdGVzdA",
-                    "group.initial.rebalance.delay.ms": "0",
-                    **internal_topic_settings(len(nodes)),
-                    **settings,
-                }.items()
-            ]
-        )
-        for node, (broker, controller) in addresses.items()
-    }

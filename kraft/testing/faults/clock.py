@@ -1,5 +1,6 @@
 """A node's clock that strikes nothing while the node is paused. Time goes on meanwhile, as for a process that is
-stopped (SIGSTOP): what was due then is due at once when it goes on."""
+stopped (SIGSTOP): what was due then is due at once when it goes on. The time of day may be another than the machine's.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +23,9 @@ class FaultyClock(RealClock):
         self._board = board
         self._node = node
         self._open: dict[DeadlineScope, None] = {}
+
+    def wall_ms(self) -> int:
+        return super().wall_ms() + self._board.wall_offset_ms(self._node)
 
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds)

@@ -1,13 +1,15 @@
-"""A node's files on a disk that may be full or failing.
+"""A node's files on a disk that may be full, failing or slow.
 
 A full disk takes no new bytes, files or directories (ENOSPC); what is there can be read, overwritten and removed. A
-failing one takes nothing, and syncs nothing (EIO); what is there can be read.
+failing one takes nothing, and syncs nothing (EIO); what is there can be read. On a slow one syncs take longer, and
+writes that are left to a thread.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Sequence
 
 from kraft.testing.faults.switchboard import Switchboard
@@ -38,6 +40,8 @@ class DiskOf:
         """Raises OSError where nothing can be written."""
         if self._board.disk_fault(self._node) == "failing":
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        if seconds := self._board.disk_wait(self._node):
+            time.sleep(seconds)
 
 
 class FaultyFile(RealFile):

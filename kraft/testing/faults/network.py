@@ -129,7 +129,7 @@ class FaultyStream:
         )
 
     def _is_held_back(self) -> bool:
-        return not self._may_receive() or (self._board.delay_of(self._ours) > 0 and not self._is_due)
+        return not self._may_receive() or (self._board.is_slow(self._ours) and not self._is_due)
 
     def _may_send(self) -> bool:
         """What is sent to another node is held back there."""

@@ -1,7 +1,9 @@
-"""What is cut, slow, frozen or broken among the nodes of one cluster."""
+"""What is cut, slow, frozen or broken among the nodes of one cluster, and what they answer instead of the truth."""
 
 from __future__ import annotations
 
+import random
+import threading
 from collections.abc import Callable, Iterable
 from typing import Final, Literal, TypeAlias
 
@@ -11,6 +13,9 @@ CLIENTS: Final = "clients"
 """Whoever connects to a node and is none."""
 Party: TypeAlias = int | Literal["clients"]
 DiskFault: TypeAlias = Literal["full", "failing"]
+RETRANSMISSION_SECONDS: Final = 0.2
+"""After which TCP sends again what was lost: what Linux waits at least."""
+RETRANSMISSIONS_MAX: Final = 15
 
 
 class Switchboard:
@@ -22,10 +27,21 @@ class Switchboard:
         self.is_calm = True
         """Nothing is cut, slow or frozen: for those who ask often."""
         self._cuts: dict[tuple[Party, Party], None] = {}
-        self._delays: dict[Party, float] = {}
+        self._delays: dict[int, float] = {}
         self._paused: dict[int, None] = {}
+        self._losses: dict[int, float] = {}
+        self._chance = random.Random("losses")
         self._disks: dict[int, DiskFault] = {}
+        self._slow_disks: dict[int, float] = {}
+        self._wall_ms: dict[int, int] = {}
+        self._loop_thread: int | None = None
+        self.answers: dict[tuple[int, int], tuple[int, bool, int | None]] = {}
+        """By node and API: an error code, whether the request is carried out all the same, how often (None: always)."""
         self._changed = trio.Event()
+
+    def enter_loop(self) -> None:
+        """Called on the loop that the nodes share."""
+        self._loop_thread = threading.get_ident()
 
     def party_at(self, port: int) -> Party:
         return self.node_by_port.get(port, CLIENTS)
@@ -42,11 +58,63 @@ class Switchboard:
         return node in self._paused
 
     def delay_of(self, node: int) -> float:
-        """By how many seconds the node gets everything later."""
-        return self._delays.get(node, 0.0)
+        """By how many seconds the node gets later what comes next, or what is lost and has to be sent again."""
+        delay = self._delays.get(node, 0.0)
+        if share := self._losses.get(node, 0.0):
+            for _ in range(RETRANSMISSIONS_MAX):
+                if self._chance.random() >= share:
+                    break
+                delay += RETRANSMISSION_SECONDS
+        return delay
+
+    def is_slow(self, node: int) -> bool:
+        """Whether the node gets anything later."""
+        return node in self._delays or node in self._losses
+
+    def wall_offset_ms(self, node: int) -> int:
+        """How far the node's wall clock is ahead."""
+        return self._wall_ms.get(node, 0)
+
+    def disk_wait(self, node: int) -> float:
+        """How many seconds a sync or a large write takes longer. The loop is not held up: it is every node's."""
+        return 0.0 if threading.get_ident() == self._loop_thread else self._slow_disks.get(node, 0.0)
+
+    def take_answer(self, node: int, api_key: int) -> tuple[int, bool] | None:
+        """The error that the next request of an API is answered with, and whether it is carried out; None: neither."""
+        found = self.answers.get((node, api_key))
+        if found is None:
+            return None
+        code, is_carried_out, times = found
+        if times == 1:
+            del self.answers[node, api_key]
+        elif times is not None:
+            self.answers[node, api_key] = (code, is_carried_out, times - 1)
+        return code, is_carried_out
 
     def disk_fault(self, node: int) -> DiskFault | None:
         return self._disks.get(node)
+
+    def cut_apart(self, groups: Iterable[Iterable[Party]], nodes: Iterable[int], *, one_way: bool) -> None:
+        """Cut `groups` from each other, or only what the first sends. Raises ValueError, LookupError for what is no
+        cut between some of `nodes` and clients."""
+        members = [tuple(group) for group in groups]
+        if len(members) < 2:
+            raise ValueError("a cut is between two groups at least")
+        if not all(members):
+            raise ValueError("a group of a cut is empty")
+        seen: dict[Party, None] = {}
+        for party in (party for group in members for party in group):
+            if party != CLIENTS and party not in nodes:
+                raise LookupError(f'{party!r} is neither a node nor "{CLIENTS}"')
+            if party in seen:
+                raise ValueError(f"{party} is in two groups")
+            seen[party] = None
+        for index, group in enumerate(members):
+            for other in members[index + 1 :]:
+                if not one_way:
+                    self.cut(other, group)
+                if index == 0 or not one_way:
+                    self.cut(group, other)
 
     def cut(self, sources: Iterable[Party], targets: Iterable[Party]) -> None:
         targets = tuple(targets)
@@ -54,14 +122,26 @@ class Switchboard:
         self.tell()
 
     def heal(self) -> None:
-        """No cuts and no delays any more."""
+        """No cuts, delays, losses and invented answers any more."""
         self._cuts.clear()
         self._delays.clear()
+        self._losses.clear()
+        self.answers.clear()
         self.tell()
 
     def delay(self, node: int, seconds: float) -> None:
-        self._delays[node] = seconds
+        _set(self._delays, node, seconds)
         self.tell()
+
+    def lose(self, node: int, share: float) -> None:
+        _set(self._losses, node, share)
+        self.tell()
+
+    def slow_disk(self, node: int, seconds: float) -> None:
+        _set(self._slow_disks, node, seconds)
+
+    def set_wall_clock(self, node: int, ahead_ms: int) -> None:
+        self._wall_ms[node] = self._wall_ms.get(node, 0) + ahead_ms
 
     def pause(self, node: int) -> None:
         self._paused[node] = None
@@ -77,10 +157,11 @@ class Switchboard:
 
     def mend_disk(self, node: int) -> None:
         self._disks.pop(node, None)
+        self._slow_disks.pop(node, None)
 
     def tell(self) -> None:
         """Whoever waits looks again."""
-        self.is_calm = not (self._cuts or self._paused or any(self._delays.values()))
+        self.is_calm = not (self._cuts or self._paused or self._delays or self._losses)
         self._changed.set()
         self._changed = trio.Event()
 
@@ -91,3 +172,11 @@ class Switchboard:
 
     async def until_runs(self, node: int) -> None:
         await self.until(lambda: not self.is_paused(node))
+
+
+def _set(faults: dict[int, float], node: int, size: float) -> None:
+    """0 ends a fault."""
+    if size:
+        faults[node] = size
+    else:
+        faults.pop(node, None)

@@ -6,7 +6,7 @@ import pytest
 
 from kraft.common.config.internal_topics import internal_topic_settings
 from kraft.testing.cluster_security import ClusterSecurity
-from kraft.testing.local_cluster import configurations
+from kraft.testing.configurations import configurations
 
 
 @pytest.mark.parametrize(("brokers", "replicas", "in_sync"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (5, 3, 2)])
