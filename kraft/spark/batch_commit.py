@@ -19,7 +19,8 @@ from kraft.spark.batch_sender import Outgoing
 from kraft.spark.committed_batches import CommittedBatch
 from kraft.spark.errors import batch_behind, not_repeatable, written_twice
 from kraft.spark.internal_topics import ensure_topic
-from kraft.spark.parcel import Parcel
+from kraft.spark.local_staging import LocalFiles, forget_files
+from kraft.spark.parcel import Parcel, Place, Span
 from kraft.spark.sink_transaction import SinkTransaction
 from kraft.spark.staging import Staging, staging_topic
 from kraft.spark.wire import WireCluster
@@ -88,7 +89,8 @@ def commit_batch(
         raise
     if not is_due:
         transaction.abort()
-    staging.forget([each.place for each in parcels if each.place is not None])
+    staging.forget([each.place for each in parcels if isinstance(each.place, Place)])
+    forget_files(parcels, key, origin.batch)
     return is_due
 
 
@@ -112,9 +114,15 @@ def must_write(key: str, value: CommittedBatch, last: CommittedBatch | None, rul
 
 def outgoing(parcels: Sequence[Parcel], staging: Staging) -> Iterator[Outgoing]:
     """In their order, with the bytes of those that were staged."""
-    for each in parcels:
-        if each.data is not None:
-            yield Outgoing(each.topic, each.partition, each.data)
-        else:
-            assert each.place is not None
-            yield Outgoing(each.topic, each.partition, staging.get(each.place, each.crc))
+    files = LocalFiles()
+    try:
+        for each in parcels:
+            if each.data is not None:
+                yield Outgoing(each.topic, each.partition, each.data)
+            elif isinstance(each.place, Span):
+                yield Outgoing(each.topic, each.partition, files.get(each.place, each.crc))
+            else:
+                assert each.place is not None
+                yield Outgoing(each.topic, each.partition, staging.get(each.place, each.crc))
+    finally:
+        files.close()

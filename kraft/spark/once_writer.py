@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kraft.spark.incoming import Incoming
+from kraft.spark.local_staging import LocalStaging
 from kraft.spark.parcel import Parcel, crc_of
 from kraft.spark.row_packer import RowPacker
 from kraft.spark.staging import Staging
@@ -17,12 +18,14 @@ STAGE_BYTES = 2 << 20
 class OnceWriter:
     """One attempt at one task of a micro-batch. Parcels of a large batch are staged."""
 
-    def __init__(self, cluster: WireCluster, batch: int, task: int, codec: int, staging: Staging) -> None:
+    def __init__(
+        self, cluster: WireCluster, batch: int, task: int, codec: int, staging: Staging | LocalStaging
+    ) -> None:
         self.task = task
         self.staging = staging
         self.packer = RowPacker(cluster, batch + task, codec, self.take)
         self.parcels: list[Parcel] = []
-        self.staged_count = 0  # The first parcels, whose bytes are in the staging topic.
+        self.staged_count = 0  # The first parcels, whose bytes are staged.
         self.here_bytes = 0  # Of the others.
 
     def write(self, incoming: Incoming) -> None:

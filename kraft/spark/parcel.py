@@ -21,16 +21,24 @@ class Place(NamedTuple):
     offset: int
 
 
+class Span(NamedTuple):
+    """Bytes of a file, where driver and task share a machine."""
+
+    path: str
+    offset: int
+    size: int
+
+
 class Parcel(NamedTuple):
-    """A record batch of `rows` rows for one partition. Its bytes are `data`, or the value of the record at `place`,
-    known by its `crc`."""
+    """A record batch of `rows` rows for one partition. Its bytes are `data`, or the value of the record, or the part
+    of the file, at `place`, known by its `crc`."""
 
     topic: str
     partition: int
     rows: int
     crc: int
     data: bytes | None
-    place: Place | None = None
+    place: Place | Span | None = None
 
 
 def packed(rows: list[Row], codec: int) -> bytes:

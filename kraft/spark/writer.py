@@ -186,16 +186,22 @@ def require_writable(sink: SinkOptions) -> None:
         require_right(sink.bootstrap, sink.security, (sink.topic,), Operation.WRITE)
 
 
-def write_once(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
-    """Hand every row of one task of a micro-batch to the driver. Nothing of it is in a topic that others read yet."""
+def write_once(sink: SinkOptions, batches: Iterator[pa.RecordBatch], driver_files: str | None) -> Written:
+    """Hand every row of one task of a micro-batch to the driver. Nothing of it is in a topic that others read yet.
+    `driver_files`: where the driver's JVM keeps files."""
     from kraft.spark.incoming import incoming
+    from kraft.spark.local_staging import LocalStaging, local_directory
     from kraft.spark.once_writer import OnceWriter
     from kraft.spark.staging import Staging
     from kraft.spark.wire import POOL as WIRES
 
     origin, task = origin_of_task()
     cluster, count = WIRES.get(sink.bootstrap, security=sink.security), 0
-    staging = Staging(cluster, identity_of(sink, origin).staging_topic)
+    identity = identity_of(sink, origin)
+    topic = Staging(cluster, identity.staging_topic)
+    staging: Staging | LocalStaging = topic
+    if driver_files is not None and driver_files == local_directory():
+        staging = LocalStaging(driver_files, identity.transactional_id, origin.batch, topic)
     writer = OnceWriter(cluster, origin.batch, task, sink.codec, staging)
     try:
         for batch in batches:
@@ -280,10 +286,12 @@ def write_least(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written
         raise
 
 
-def write_task(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
+def write_task(sink: SinkOptions, batches: Iterator[pa.RecordBatch], driver_files: str | None) -> Written:
     """All rows of one task, once or at least once, as the options say."""
-    write = write_once if sink.exactly_once else write_least if sink.is_built_in else write_librdkafka
-    written = write(sink, batches)
+    if sink.exactly_once:
+        written = write_once(sink, batches, driver_files)
+    else:
+        written = (write_least if sink.is_built_in else write_librdkafka)(sink, batches)
     freeze_imports()
     return written
 
@@ -292,12 +300,15 @@ class KafkaBatchWriter(ForWorkers, DataSourceArrowWriter):
     """`df.write.format("kraft")`. With `exactlyOnce`, within foreachBatch, as a stream's sink."""
 
     def __init__(self, sink: SinkOptions) -> None:
+        from kraft.spark.local_staging import local_directory
+
         self.sink = sink
+        self.driver_files = local_directory()
         require_writable(sink)
         freeze_imports()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return write_task(self.sink, iterator)
+        return write_task(self.sink, iterator, self.driver_files)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Raises SourceError, WireError, OSError."""
@@ -309,12 +320,15 @@ class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
     """`df.writeStream.format("kraft")`. Spark makes one on the driver for each micro-batch, and another to commit."""
 
     def __init__(self, sink: SinkOptions) -> None:
+        from kraft.spark.local_staging import local_directory
+
         self.sink = sink
+        self.driver_files = local_directory()
         require_writable(sink)
         freeze_imports()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return write_task(self.sink, iterator)
+        return write_task(self.sink, iterator, self.driver_files)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Raises SourceError, WireError, OSError."""

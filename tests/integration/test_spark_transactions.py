@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 
+from kraft.spark.local_staging import NAME
 from tests.integration.clusters import Cluster
 
 pytestmark = [
@@ -160,3 +162,12 @@ def test_rows_that_come_in_another_order_after_a_failure_are_there_once(
         spark.conf.unset(ARROW_ROWS)
     found = committed(cluster, target, 1)
     assert Counter({value.rstrip(b"x"): count for value, count in found.items()}) == once()
+    there = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=30).topics
+    assert [name for name in there if name.startswith("__kraft_spark_staged_")] == [], "the master is local"
+    assert list(local_files(spark).iterdir()) == [], "a committed batch leaves none, nor do attempts that failed"
+
+
+def local_files(spark: SparkSession) -> Path:
+    """Where tasks within the driver's JVM put rows that wait for their transaction."""
+    environment: Any = spark._jvm.org.apache.spark.SparkEnv  # type: ignore[union-attr]
+    return Path(environment.get().blockManager().diskBlockManager().localDirs()[0].getPath(), NAME)
