@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import signal
 import subprocess
@@ -646,21 +645,6 @@ def test_help_imports_no_noun_and_every_noun_and_verb_has_some(kraft: Kraft) -> 
             shown = kraft(*path, "--help")
             assert shown.code == 0
             assert len(shown.out) > 200
-
-
-def test_completion_offers_nouns_and_verbs() -> None:
-    for words, offered in (
-        ("kraft to", ["topics", "tokens", "top"]),
-        ("kraft topics de", ["describe", "delete", "delete-records"]),
-    ):
-        environment = {
-            **os.environ,
-            "_KRAFT_COMPLETE": "complete_bash",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(words.split()) - 1),
-        }
-        outcome = subprocess.run(command(), env=environment, capture_output=True, text=True, timeout=60, check=False)
-        assert outcome.stdout.split() == offered
 
 
 def test_reading_ends_with_a_signal_in_order_and_with_a_closed_pipe(kraft: Kraft, node: NodeProcess) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import tarfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,3 +120,31 @@ def test_nobody_and_who_encrypts_are_told_apart(tmp_path: Path, capsys: pytest.C
     with ClusterThread(1, security="tls") as secured:
         assert main(["doctor", "-b", secured.bootstrap, "--timeout", "2"]) == 1
         assert "encrypts" in capsys.readouterr().out
+
+
+def test_a_bundle_has_all_answers_and_names_those_that_did_not_come(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "trouble.tar.gz"
+    with running_node(tmp_path) as node:
+        arguments = ["bundle", "-b", node.kafka, "--file", str(target), "-o", "json"]
+        assert main([*arguments, "--admin", node.admin]) == 0
+        whole = json.loads(capsys.readouterr().out)
+        assert main([*arguments, "--admin", "http://127.0.0.1:1"]) == 0
+        assert len(json.loads(capsys.readouterr().out)["errors"]) == 4
+        assert main([*arguments, "--admin", node.admin]) == 0
+    assert whole["errors"] == {}
+    with tarfile.open(target) as archive:
+        names = [name.removeprefix("trouble/") for name in archive.getnames()]
+        assert names == whole["contents"]
+        health = archive.extractfile("trouble/cluster-health.json")
+        assert health is not None
+        assert json.load(health)["is_healthy"] is True
+        metrics = archive.extractfile("trouble/node-metrics.txt")
+        assert metrics is not None
+        assert b"kraft_build_info" in metrics.read()
+    capsys.readouterr()
+    assert main(["bundle", "-b", "127.0.0.1:1", "--file", str(target), "--admin", "http://127.0.0.1:1"]) == 1
+    assert "questions were not answered" in capsys.readouterr().out
+    assert main(["bundle", "-b", "127.0.0.1:1", "--file", "/no/such/folder/x", "--admin", "http://127.0.0.1:1"]) == 1
+    assert "/no/such/folder/x cannot be written" in capsys.readouterr().err

@@ -23,6 +23,8 @@ from kraft.common.errors import ConfigurationError
 from kraft.common.version import VERSION
 
 HELP_OPTIONS = ["-h", "--help"]
+COMPLETES = "_KRAFT_COMPLETE"
+"""Set where the shell asks what may follow."""
 OK = 0
 FAILED = 1
 
@@ -54,6 +56,7 @@ NOUNS: Mapping[str, Noun] = {
     "cluster": Noun(CLUSTER, "Describe the cluster and its health; start one on this machine."),
     "quorum": Noun(CLUSTER, "The quorum of controllers: describe it, add and remove voters."),
     "doctor": Noun(CLUSTER, "Why clients do not get in, and what will hurt later."),
+    "bundle": Noun(CLUSTER, "All that somebody who helps would ask for, in one file."),
     "top": Noun(CLUSTER, "The busiest topics and partitions, and groups that fall behind, live."),
     "events": Noun(CLUSTER, "What happened: leaders, in-sync sets, brokers (-f follows)."),
     "profiles": Noun(CLUSTER, "Names for clusters: kraft --profile NAME ... asks the one of that name."),
@@ -98,6 +101,10 @@ def load(noun: str) -> Any:
         offer(command)
     for each in (command, *getattr(command, "commands", {}).values()):
         _hide_types_of_flags(each)
+        if COMPLETES in os.environ:
+            from kraft.cli.admin.completion import offer_names
+
+            offer_names(noun, each)
     return command
 
 
