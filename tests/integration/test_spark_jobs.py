@@ -185,9 +185,9 @@ def test_what_is_not_there_and_what_makes_no_sense_leave_with_their_codes(kraft:
         assert outcome.err
 
 
-@pytest.mark.parametrize("verb", ["ingest", "archive", "mirror", "verify"])
+@pytest.mark.parametrize("verb", ["ingest", "archive", "compact", "mirror", "verify"])
 def test_every_job_has_help(kraft: Kraft, verb: str) -> None:
     outcome = kraft(verb, "--help")
     assert outcome.code == 0
-    assert "--bootstrap-server" in outcome.out
+    assert ("--bootstrap-server" in outcome.out) == (verb != "compact")
     assert not re.findall("--[a-z-]*…", outcome.out), "an option whose name is cut off cannot be typed"
