@@ -265,6 +265,7 @@ class AdminPort(Protocol):
         Says nothing about the rest of the cluster, else a rolling restart would block itself.
         """
 
-    async def metrics(self) -> str:
-        """The Prometheus text of this node. Rendered in slices that leave room for clients. Raises ApiError
+    async def metrics(self, by: str | None) -> str:
+        """The Prometheus text of this node, gauges of partitions `by` "topic" or "partition" (None: the latter unless
+        they are many). Rendered in slices that leave room for clients. Raises ApiError
         CLUSTER_AUTHORIZATION_FAILED where kraft.admin.metrics.authorize is set, as facts do."""

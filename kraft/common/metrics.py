@@ -8,11 +8,15 @@ many series must not hold up the loop).
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 LabelValues = tuple[str, ...]
+WHOLE_MAX: Final = 10**15
+"""Larger numbers are written as floats."""
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._/-]*", re.ASCII)
 
 
 class Counter:
@@ -215,10 +219,14 @@ def _histogram_series(family: Family, values: LabelValues, histogram: Histogram)
 def _labels(names: tuple[str, ...], values: LabelValues) -> str:
     if not names:
         return ""
-    return "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in zip(names, values, strict=True)) + "}"
+    if len(names) == 1:
+        return f'{{{names[0]}="{_escape(values[0])}"}}'
+    return "{" + ",".join([f'{name}="{_escape(value)}"' for name, value in zip(names, values, strict=True)]) + "}"
 
 
 def _escape(text: str) -> str:
+    if _PLAIN.fullmatch(text):  # Nearly always, and three times as fast.
+        return text
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
@@ -227,6 +235,8 @@ def _escape_help(text: str) -> str:
 
 
 def _number(value: float) -> str:
+    if type(value) is int and -WHOLE_MAX < value < WHOLE_MAX:
+        return str(value)
     if value == float("inf"):
         return "+Inf"
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+    return str(int(value)) if value == int(value) and abs(value) < WHOLE_MAX else repr(float(value))

@@ -261,13 +261,13 @@ class AdminService:
             )
         return checks
 
-    async def metrics(self) -> str:
-        return await self._run(self._render)
+    async def metrics(self, by: str | None) -> str:
+        return await self._run(self._render, by)
 
-    async def _render(self) -> str:
+    async def _render(self, by: str | None) -> str:
         if self._node.config.flag("kraft.admin.metrics.authorize"):
             self._check_describe()
-        return await self._metrics.render()
+        return await self._metrics.render(by)
 
     async def _run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         return await self._bridge.run(self._while_known, function, *arguments)

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kraft.common.metrics import SECONDS_BOUNDS, Family, MetricsRegistry, render_prometheus
+from kraft.common.metrics import SECONDS_BOUNDS, MetricsRegistry, render_prometheus
 from kraft.common.version import VERSION
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import name_of as error_name_of
-from kraft.server.cluster_facts import SLICE_PARTITIONS, offline_log_dirs
+from kraft.server.cluster_facts import offline_log_dirs
 from kraft.server.event_journal import EventKind
 from kraft.server.group_families import group_families, register_group_activity
 from kraft.server.group_lags import GroupLags
 from kraft.server.node_families import follower_lags, quorum_families, request_durations
 from kraft.server.node_status import failed_work
-from kraft.server.partition_metrics import PARTITION_FAMILIES, partition_series
+from kraft.server.partition_metrics import partition_families
 from kraft.server.process_families import register_process
 from kraft.server.raft_families import register_raft
 from kraft.server.remote_requests import RemoteRequests
@@ -54,14 +54,13 @@ class NodeMetrics:
         if node.broker is not None:
             self._register_broker()
 
-    async def render(self) -> str:
-        """The Prometheus text. Pauses after every slice."""
+    async def render(self, by: str | None = None) -> str:
+        """The Prometheus text. `by` as in `partition_families`. Pauses after every slice."""
         pieces = []
         for piece in render_prometheus(self._registry.families()):
             pieces.append(piece)
             await trio.lowlevel.checkpoint()
         gathered = [
-            *await self._gather_partitions(),
             *await self._group_lags.families(),
             *await quorum_families(self._node),
         ]
@@ -70,6 +69,7 @@ class NodeMetrics:
             gathered += [
                 *request_durations(self._node.broker.dispatcher.counters),
                 await follower_lags(self._node.broker.replicas),
+                *await partition_families(self._node.broker.replicas, by),
             ]
         for piece in render_prometheus(gathered):
             pieces.append(piece)
@@ -296,27 +296,3 @@ class NodeMetrics:
                 labels = (name_of(key), error_name_of(code))
                 sums[labels] = sums.get(labels, 0) + count
         yield from sums.items()
-
-    async def _gather_partitions(self) -> list[Family]:
-        """Series of every partition that is hosted here, and sums over them."""
-        families = {name: Family(name, kind, help_text, labels) for name, kind, help_text, labels in PARTITION_FAMILIES}
-        series: dict[str, list[tuple[tuple[str, ...], float]]] = {name: [] for name in families}
-        if self._node.broker is None:
-            return []
-        # Alerts need the zero, too.
-        sums: dict[tuple[str, tuple[str, ...]], float] = {
-            (name, ()): 0 for name, family in families.items() if not family.labels
-        }
-        for count, partition in enumerate(list(self._node.broker.replicas), 1):
-            for name, labels, number, adds in partition_series(partition):
-                if adds:
-                    sums[name, labels] = sums.get((name, labels), 0) + number
-                else:
-                    series[name].append((labels, number))
-            if count % SLICE_PARTITIONS == 0:
-                await trio.lowlevel.checkpoint()
-        for (name, labels), number in sorted(sums.items()):
-            series[name].append((labels, number))
-        for name, family in families.items():
-            family.read = series[name].__iter__
-        return list(families.values())

@@ -1,192 +1,305 @@
-"""Series of one partition that this broker hosts. Sums over partitions are marked as such and added up by the
-caller."""
+"""Series of the partitions that a broker hosts: summed by topic and over the node in one pass, and each by itself
+where there are not too many for a scrape, or somebody asks for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Final
 
+import trio
+
+from kraft.common.metrics import Family, LabelValues
 from kraft.replication.partition import Partition
 from kraft.replication.partition_traffic import CONSUMERS, FOLLOWERS
+from kraft.server.cluster_facts import SLICE_PARTITIONS
 
-_EACH: Final = ("topic", "partition")
+EACH_MAX: Final = 1000
+"""A broker of no more partitions shows each by itself, unless it is asked for sums."""
+TOPIC: Final = "topic"
+PARTITION: Final = "partition"
+_LED: Final = "where this broker leads"
 
-PARTITION_FAMILIES: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
-    ("kafka_log_log_size", "gauge", "Bytes of a partition's log here.", _EACH),
-    ("kafka_log_log_numlogsegments", "gauge", "Segments of a partition's log here.", _EACH),
-    ("kafka_log_log_logstartoffset", "gauge", "First offset of a partition's log here.", _EACH),
-    ("kafka_log_log_logendoffset", "gauge", "Next offset of a partition's log here.", _EACH),
+
+class TopicSums:
+    """Sums over the partitions of one topic that are hosted here, or over those of all topics."""
+
+    __slots__ = (
+        "at_min_isr",
+        "bytes_in",
+        "bytes_out",
+        "bytes_rejected",
+        "current_offset",
+        "failed_fetches",
+        "failed_produces",
+        "fetches",
+        "in_sync",
+        "isr_expands",
+        "isr_shrinks",
+        "led",
+        "log_end",
+        "oldest_offset",
+        "partitions",
+        "preferred",
+        "produces",
+        "replicas",
+        "replication_bytes_in",
+        "replication_bytes_out",
+        "segments",
+        "size",
+        "under_min_isr",
+        "under_replicated",
+    )
+
+    def __init__(self) -> None:
+        for name in self.__slots__:
+            setattr(self, name, 0)
+
+    at_min_isr: int
+    bytes_in: int
+    bytes_out: int
+    bytes_rejected: int
+    current_offset: int
+    failed_fetches: int
+    failed_produces: int
+    fetches: int
+    in_sync: int
+    isr_expands: int
+    isr_shrinks: int
+    led: int
+    log_end: int
+    oldest_offset: int
+    partitions: int
+    preferred: int
+    produces: int
+    replicas: int
+    replication_bytes_in: int
+    replication_bytes_out: int
+    segments: int
+    size: int
+    under_min_isr: int
+    under_replicated: int
+
+    def add(self, partition: Partition) -> None:
+        log, traffic = partition.log, partition.traffic
+        self.partitions += 1
+        self.size += log.size
+        self.segments += len(log.segments)
+        self.bytes_in += traffic.bytes_in
+        self.bytes_out += traffic.bytes_out[CONSUMERS]
+        self.replication_bytes_in += traffic.replication_bytes_in
+        self.replication_bytes_out += traffic.bytes_out[FOLLOWERS]
+        self.bytes_rejected += traffic.bytes_rejected
+        self.produces += traffic.produces
+        self.failed_produces += traffic.failed_produces
+        self.fetches += traffic.fetches
+        self.failed_fetches += traffic.failed_fetches
+        self.isr_shrinks += traffic.isr_shrinks
+        self.isr_expands += traffic.isr_expands
+        if partition.is_leader:
+            replicas, in_sync = len(partition.replicas), len(partition.isr)
+            self.led += 1
+            self.replicas += replicas
+            self.in_sync += in_sync
+            self.under_replicated += in_sync < replicas
+            self.under_min_isr += in_sync < partition.min_isr
+            self.at_min_isr += in_sync == partition.min_isr
+            self.preferred += partition.replicas[:1] == (partition.leader_id,)
+            self.current_offset += log.high_watermark
+            self.oldest_offset += log.log_start_offset
+            self.log_end += log.log_end_offset
+
+    def take(self, other: TopicSums) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+_TRAFFIC: Final = "kafka_server_brokertopicmetrics_"
+_REPLICAS: Final = "kafka_server_replicamanager_"
+
+BY_TOPIC: Final[tuple[tuple[str, str, str, str], ...]] = (
+    ("kafka_topic_partitions", "gauge", "Partitions of a topic that this broker leads.", "led"),
+    (
+        f"{_TRAFFIC}messagesin_total",
+        "counter",
+        f"Records appended {_LED}, counted from the beginning of each log.",
+        "log_end",
+    ),
+    (f"{_TRAFFIC}bytesin_total", "counter", f"Bytes of batches appended {_LED}.", "bytes_in"),
+    (f"{_TRAFFIC}bytesout_total", "counter", "Bytes of batches read for consumers.", "bytes_out"),
+    (
+        f"{_TRAFFIC}bytesrejected_total",
+        "counter",
+        "Bytes of batches that were larger than a topic takes.",
+        "bytes_rejected",
+    ),
+    (
+        f"{_TRAFFIC}totalproducerequests_total",
+        "counter",
+        "Partitions that Produce requests have named, by topic.",
+        "produces",
+    ),
+    (
+        f"{_TRAFFIC}failedproducerequests_total",
+        "counter",
+        "Those of them that failed unexpectedly: neither a client's mistake nor a leader that has moved.",
+        "failed_produces",
+    ),
+    (
+        f"{_TRAFFIC}totalfetchrequests_total",
+        "counter",
+        "Partitions that Fetch requests have read, those of followers too, by topic.",
+        "fetches",
+    ),
+    (f"{_TRAFFIC}failedfetchrequests_total", "counter", "Those of them that failed unexpectedly.", "failed_fetches"),
+)
+"""Name, kind, help, and the sum."""
+
+OF_NODE: Final[tuple[tuple[str, str, str, str], ...]] = (
+    (f"{_TRAFFIC}replicationbytesin_total", "counter", "Bytes of batches copied from leaders.", "replication_bytes_in"),
+    (
+        f"{_TRAFFIC}replicationbytesout_total",
+        "counter",
+        "Bytes of batches read for followers.",
+        "replication_bytes_out",
+    ),
+    (
+        f"{_REPLICAS}isrshrinks_total",
+        "counter",
+        "In-sync sets that became smaller on this leader's proposal.",
+        "isr_shrinks",
+    ),
+    (
+        f"{_REPLICAS}isrexpands_total",
+        "counter",
+        "In-sync sets that became larger on this leader's proposal.",
+        "isr_expands",
+    ),
+    (f"{_REPLICAS}leadercount", "gauge", "Partitions that this broker leads.", "led"),
+    (f"{_REPLICAS}partitioncount", "gauge", "Partitions that this broker hosts.", "partitions"),
+    (
+        f"{_REPLICAS}underreplicatedpartitions",
+        "gauge",
+        "Led partitions with a replica that is not in sync.",
+        "under_replicated",
+    ),
+    (f"{_REPLICAS}underminisrpartitioncount", "gauge", "Led partitions below min.insync.replicas.", "under_min_isr"),
+    (f"{_REPLICAS}atminisrpartitioncount", "gauge", "Led partitions at min.insync.replicas.", "at_min_isr"),
+)
+"""Likewise, over all topics."""
+
+EACH: Final[tuple[tuple[str, str, bool, Callable[[Partition], float], str], ...]] = (
+    ("kafka_log_log_size", "Bytes of the log here.", False, attrgetter("log.size"), "size"),
+    (
+        "kafka_log_log_numlogsegments",
+        "Segments of the log here.",
+        False,
+        lambda each: len(each.log.segments),
+        "segments",
+    ),
+    ("kafka_log_log_logstartoffset", "First offset of the log here.", False, attrgetter("log.log_start_offset"), ""),
+    ("kafka_log_log_logendoffset", "Next offset of the log here.", False, attrgetter("log.log_end_offset"), ""),
     (
         "kafka_topic_partition_current_offset",
-        "gauge",
-        "End of what consumers may read, where this broker leads.",
-        _EACH,
+        "End of what consumers may read",
+        True,
+        attrgetter("log.high_watermark"),
+        "current_offset",
     ),
-    ("kafka_topic_partition_oldest_offset", "gauge", "First offset, where this broker leads.", _EACH),
-    ("kafka_topic_partition_leader", "gauge", "The broker that leads, where it is this one.", _EACH),
-    ("kafka_topic_partition_replicas", "gauge", "Replicas, where this broker leads.", _EACH),
-    ("kafka_topic_partition_in_sync_replica", "gauge", "Replicas in sync, where this broker leads.", _EACH),
+    ("kafka_topic_partition_oldest_offset", "First offset", True, attrgetter("log.log_start_offset"), "oldest_offset"),
+    ("kafka_topic_partition_leader", "The broker that leads, where it is this one.", True, attrgetter("leader_id"), ""),
+    ("kafka_topic_partition_replicas", "Replicas", True, lambda each: len(each.replicas), "replicas"),
+    ("kafka_topic_partition_in_sync_replica", "Replicas in sync", True, lambda each: len(each.isr), "in_sync"),
     (
         "kafka_topic_partition_under_replicated_partition",
-        "gauge",
-        "1 when a replica is not in sync, where this broker leads.",
-        _EACH,
+        "1 when a replica is not in sync",
+        True,
+        lambda each: len(each.isr) < len(each.replicas),
+        "under_replicated",
     ),
     (
         "kafka_topic_partition_leader_is_preferred",
-        "gauge",
-        "1 when the first replica leads, where this broker leads.",
-        _EACH,
+        "1 when the first replica leads",
+        True,
+        lambda each: each.replicas[:1] == (each.leader_id,),
+        "preferred",
     ),
     (
         "kafka_cluster_partition_underreplicated",
-        "gauge",
-        "1 when a replica is not in sync, where this broker leads.",
-        _EACH,
+        "1 when a replica is not in sync",
+        True,
+        lambda each: len(each.isr) < len(each.replicas),
+        "under_replicated",
     ),
     (
         "kafka_cluster_partition_underminisr",
-        "gauge",
-        "1 when fewer are in sync than min.insync.replicas, where this broker leads.",
-        _EACH,
+        "1 when fewer are in sync than min.insync.replicas",
+        True,
+        lambda each: len(each.isr) < each.min_isr,
+        "under_min_isr",
     ),
     (
         "kafka_cluster_partition_atminisr",
-        "gauge",
-        "1 when as many are in sync as min.insync.replicas, where this broker leads.",
-        _EACH,
+        "1 when as many are in sync as min.insync.replicas",
+        True,
+        lambda each: len(each.isr) == each.min_isr,
+        "at_min_isr",
     ),
-    ("kafka_cluster_partition_replicascount", "gauge", "Replicas, where this broker leads.", _EACH),
-    ("kafka_topic_partitions", "gauge", "Partitions of a topic that this broker leads.", ("topic",)),
-    (
-        "kafka_server_brokertopicmetrics_messagesin_total",
-        "counter",
-        "Records appended where this broker leads, counted from the beginning of each log.",
-        ("topic",),
-    ),
-    (
-        "kafka_server_brokertopicmetrics_bytesin_total",
-        "counter",
-        "Bytes of batches appended where this broker leads.",
-        ("topic",),
-    ),
-    ("kafka_server_brokertopicmetrics_bytesout_total", "counter", "Bytes of batches read for consumers.", ("topic",)),
-    (
-        "kafka_server_brokertopicmetrics_bytesrejected_total",
-        "counter",
-        "Bytes of batches that were larger than a topic takes.",
-        ("topic",),
-    ),
-    (
-        "kafka_server_brokertopicmetrics_totalproducerequests_total",
-        "counter",
-        "Partitions that Produce requests have named, by topic.",
-        ("topic",),
-    ),
-    (
-        "kafka_server_brokertopicmetrics_failedproducerequests_total",
-        "counter",
-        "Those of them that failed unexpectedly: neither a client's mistake nor a leader that has moved.",
-        ("topic",),
-    ),
-    (
-        "kafka_server_brokertopicmetrics_totalfetchrequests_total",
-        "counter",
-        "Partitions that Fetch requests have read, those of followers too, by topic.",
-        ("topic",),
-    ),
-    (
-        "kafka_server_brokertopicmetrics_failedfetchrequests_total",
-        "counter",
-        "Those of them that failed unexpectedly.",
-        ("topic",),
-    ),
-    (
-        "kafka_server_brokertopicmetrics_replicationbytesin_total",
-        "counter",
-        "Bytes of batches copied from leaders.",
-        (),
-    ),
-    (
-        "kafka_server_brokertopicmetrics_replicationbytesout_total",
-        "counter",
-        "Bytes of batches read for followers.",
-        (),
-    ),
-    (
-        "kafka_server_replicamanager_isrshrinks_total",
-        "counter",
-        "In-sync sets that became smaller on this leader's proposal.",
-        (),
-    ),
-    (
-        "kafka_server_replicamanager_isrexpands_total",
-        "counter",
-        "In-sync sets that became larger on this leader's proposal.",
-        (),
-    ),
-    ("kafka_server_replicamanager_leadercount", "gauge", "Partitions that this broker leads.", ()),
-    ("kafka_server_replicamanager_partitioncount", "gauge", "Partitions that this broker hosts.", ()),
-    (
-        "kafka_server_replicamanager_underreplicatedpartitions",
-        "gauge",
-        "Led partitions with a replica that is not in sync.",
-        (),
-    ),
-    ("kafka_server_replicamanager_underminisrpartitioncount", "gauge", "Led partitions below min.insync.replicas.", ()),
-    ("kafka_server_replicamanager_atminisrpartitioncount", "gauge", "Led partitions at min.insync.replicas.", ()),
+    ("kafka_cluster_partition_replicascount", "Replicas", True, lambda each: len(each.replicas), "replicas"),
 )
+"""Name, help, whether it is told by the leader alone, the number of one partition, and the sum that stands for it where
+only topics are shown (none: it is left out there)."""
 
 
-def partition_series(partition: Partition) -> Iterator[tuple[str, tuple[str, ...], float, bool]]:
-    """(name, label values, number, whether it is a part of a sum)."""
-    log = partition.log
-    each = (partition.topic, str(partition.index))
-    yield "kafka_log_log_size", each, log.size, False
-    yield "kafka_log_log_numlogsegments", each, len(log.segments), False
-    yield "kafka_log_log_logstartoffset", each, log.log_start_offset, False
-    yield "kafka_log_log_logendoffset", each, log.log_end_offset, False
-    yield "kafka_server_replicamanager_partitioncount", (), 1, True
-    yield "kafka_server_replicamanager_leadercount", (), int(partition.is_leader), True
-    lagging = partition.is_leader and len(partition.isr) < len(partition.replicas)
-    yield "kafka_server_replicamanager_underreplicatedpartitions", (), int(lagging), True
-    is_under = partition.is_leader and len(partition.isr) < partition.min_isr
-    is_at = partition.is_leader and len(partition.isr) == partition.min_isr
-    yield "kafka_server_replicamanager_underminisrpartitioncount", (), int(is_under), True
-    yield "kafka_server_replicamanager_atminisrpartitioncount", (), int(is_at), True
-    yield from _traffic_series(partition)
-    if not partition.is_leader:
-        return
-    yield "kafka_topic_partition_current_offset", each, log.high_watermark, False
-    yield "kafka_topic_partition_oldest_offset", each, log.log_start_offset, False
-    yield "kafka_topic_partition_leader", each, partition.leader_id, False
-    yield "kafka_topic_partition_replicas", each, len(partition.replicas), False
-    yield "kafka_topic_partition_in_sync_replica", each, len(partition.isr), False
-    yield "kafka_topic_partition_under_replicated_partition", each, int(lagging), False
-    yield "kafka_cluster_partition_underreplicated", each, int(lagging), False
-    yield "kafka_cluster_partition_underminisr", each, int(is_under), False
-    yield "kafka_cluster_partition_atminisr", each, int(is_at), False
-    yield "kafka_cluster_partition_replicascount", each, len(partition.replicas), False
-    yield (
-        "kafka_topic_partition_leader_is_preferred",
-        each,
-        int(partition.replicas[:1] == (partition.leader_id,)),
-        False,
-    )
-    yield "kafka_topic_partitions", (partition.topic,), 1, True
-    yield "kafka_server_brokertopicmetrics_messagesin_total", (partition.topic,), log.log_end_offset, True
+async def partition_families(hosted: Iterable[Partition], by: str | None) -> list[Family]:
+    """Of the partitions that are hosted here. `by` says whether each is shown, or each topic; None: whichever their
+    number allows. Pauses after every slice."""
+    partitions = list(hosted)
+    topics: dict[str, TopicSums] = {}
+    for count, partition in enumerate(partitions, 1):
+        sums = topics.get(partition.topic)
+        if sums is None:
+            sums = topics[partition.topic] = TopicSums()
+        sums.add(partition)
+        if count % SLICE_PARTITIONS == 0:
+            await trio.lowlevel.checkpoint()
+    node, named = TopicSums(), sorted(topics.items())
+    for _, sums in named:
+        node.take(sums)
+    families = [_family(name, kind, text, (), [((), getattr(node, sum_))]) for name, kind, text, sum_ in OF_NODE]
+    for name, kind, text, sum_ in BY_TOPIC:
+        families.append(_family(name, kind, text, (TOPIC,), [((topic,), getattr(s, sum_)) for topic, s in named]))
+        await trio.lowlevel.checkpoint()
+    shows_each = by == PARTITION or (by is None and len(partitions) <= EACH_MAX)
+    for name, text, is_of_leader, read, sum_ in EACH:
+        help_text = text if text.endswith(".") else f"{text}, {_LED}."
+        if shows_each:
+            series = await _each(partitions, is_of_leader=is_of_leader, read=read)
+            families.append(_family(name, "gauge", help_text, (TOPIC, PARTITION), series))
+        elif sum_:
+            series = [((topic,), getattr(sums, sum_)) for topic, sums in named]
+            families.append(_family(name, "gauge", f"{help_text} Summed by topic.", (TOPIC,), series))
+            await trio.lowlevel.checkpoint()
+    return families
 
 
-def _traffic_series(partition: Partition) -> Iterator[tuple[str, tuple[str, ...], float, bool]]:
-    traffic, prefix = partition.traffic, "kafka_server_brokertopicmetrics_"
-    yield prefix + "bytesin_total", (partition.topic,), traffic.bytes_in, True
-    yield prefix + "bytesout_total", (partition.topic,), traffic.bytes_out[CONSUMERS], True
-    yield prefix + "bytesrejected_total", (partition.topic,), traffic.bytes_rejected, True
-    yield prefix + "totalproducerequests_total", (partition.topic,), traffic.produces, True
-    yield prefix + "failedproducerequests_total", (partition.topic,), traffic.failed_produces, True
-    yield prefix + "totalfetchrequests_total", (partition.topic,), traffic.fetches, True
-    yield prefix + "failedfetchrequests_total", (partition.topic,), traffic.failed_fetches, True
-    yield prefix + "replicationbytesin_total", (), traffic.replication_bytes_in, True
-    yield prefix + "replicationbytesout_total", (), traffic.bytes_out[FOLLOWERS], True
-    yield "kafka_server_replicamanager_isrshrinks_total", (), traffic.isr_shrinks, True
-    yield "kafka_server_replicamanager_isrexpands_total", (), traffic.isr_expands, True
+async def _each(
+    partitions: list[Partition], *, is_of_leader: bool, read: Callable[[Partition], float]
+) -> list[tuple[LabelValues, float]]:
+    series: list[tuple[LabelValues, float]] = []
+    for start in range(0, len(partitions), SLICE_PARTITIONS):
+        series += [
+            ((partition.topic, str(partition.index)), int(read(partition)))
+            for partition in partitions[start : start + SLICE_PARTITIONS]
+            if partition.is_leader or not is_of_leader
+        ]
+        await trio.lowlevel.checkpoint()
+    return series
+
+
+def _family(
+    name: str, kind: str, help_text: str, labels: tuple[str, ...], series: list[tuple[LabelValues, float]]
+) -> Family:
+    family = Family(name, kind, help_text, labels)
+    family.read = series.__iter__
+    return family

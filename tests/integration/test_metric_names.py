@@ -54,9 +54,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
         yield started
 
 
-def scrape(node: RunningNode) -> Series:
+def scrape(node: RunningNode, query: str = "") -> Series:
     found: Series = {}
-    for family in text_string_to_metric_families(httpx.get(f"{node.admin}/metrics", timeout=30).text):
+    for family in text_string_to_metric_families(httpx.get(f"{node.admin}/metrics{query}", timeout=30).text):
         for sample in family.samples:
             found.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
     return found
@@ -145,3 +145,24 @@ def test_a_groups_lag_is_told_in_seconds(node: RunningNode) -> None:
     assert producer.flush(30) == 0
     assert scrape(node)["kafka_consumergroup_lag_seconds"][labels] > 0
     consumer.close()
+
+
+def test_sums_by_topic_are_those_of_the_partitions(node: RunningNode) -> None:
+    admin = AdminClient({"bootstrap.servers": node.kafka})
+    admin.create_topics([NewTopic("summed", 3, 1)])["summed"].result(30)
+    producer = Producer({"bootstrap.servers": node.kafka})
+    for number in range(60):
+        producer.produce("summed", b"x" * number, partition=number % 3)
+    assert producer.flush(30) == 0
+    each, summed = scrape(node, "?by=partition"), scrape(node, "?by=topic")
+    assert each.keys() - summed.keys() == {
+        "kafka_log_log_logstartoffset",
+        "kafka_log_log_logendoffset",
+        "kafka_topic_partition_leader",
+    }
+    for name in ("kafka_log_log_size", "kafka_topic_partition_current_offset", "kafka_cluster_partition_replicascount"):
+        parts = [value for labels, value in each[name].items() if ("topic", "summed") in labels]
+        assert (len(parts), sum(parts)) == (3, summed[name][("topic", "summed"),])
+    assert summed["kafka_topic_partition_current_offset"][("topic", "summed"),] == 60
+    assert scrape(node).keys() == each.keys()
+    assert httpx.get(f"{node.admin}/metrics?by=broker").status_code == 400

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel
 
@@ -109,5 +109,14 @@ def _probe(checks: Sequence[Check]) -> Response:
 
 
 @router.get("/metrics", summary="Metrics in Prometheus' text format", response_class=PlainTextResponse)
-async def metrics(port: Port) -> Response:
-    return Response(await port.metrics(), media_type=PROMETHEUS_TEXT)
+async def metrics(
+    port: Port,
+    by: Annotated[
+        Literal["topic", "partition"] | None,
+        Query(
+            description="Whether gauges of partitions are shown for each, or summed by topic. Without it: for each, on "
+            "a node of up to 1,000 partitions."
+        ),
+    ] = None,
+) -> Response:
+    return Response(await port.metrics(by), media_type=PROMETHEUS_TEXT)

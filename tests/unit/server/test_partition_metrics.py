@@ -1,0 +1,67 @@
+"""Which series of partitions a scrape has, by how many there are."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+
+from kraft.replication.partition_traffic import PartitionTraffic
+from kraft.server.partition_metrics import EACH_MAX, PARTITION, TOPIC, partition_families
+
+
+def partition(index: int, *, is_leader: bool = True) -> Any:
+    log = SimpleNamespace(size=10, segments=[1, 2], high_watermark=7, log_start_offset=3, log_end_offset=8)
+    return SimpleNamespace(
+        topic=f"t{index % 2}",
+        index=index,
+        log=log,
+        traffic=PartitionTraffic(),
+        is_leader=is_leader,
+        leader_id=1,
+        replicas=(1, 2),
+        isr=(1,),
+        min_isr=1,
+    )
+
+
+def families(partitions: list[Any], by: str | None) -> dict[str, tuple[tuple[str, ...], dict[tuple[str, ...], float]]]:
+    found = trio.run(partition_families, partitions, by)
+    return {each.name: (each.labels, dict(each.read() if each.read is not None else ())) for each in found}
+
+
+@pytest.mark.parametrize(
+    ("count", "by", "labels"),
+    [
+        (EACH_MAX, None, (TOPIC, PARTITION)),
+        (EACH_MAX + 1, None, (TOPIC,)),
+        (EACH_MAX + 1, PARTITION, (TOPIC, PARTITION)),
+        (1, TOPIC, (TOPIC,)),
+    ],
+)
+def test_many_partitions_are_summed_by_topic(count: int, by: str | None, labels: tuple[str, ...]) -> None:
+    found_labels, series = families([partition(index) for index in range(count)], by)["kafka_log_log_size"]
+    assert found_labels == labels
+    assert sum(series.values()) == 10 * count
+    assert len(series) == (count if PARTITION in labels else min(count, 2))
+
+
+def test_what_the_leader_tells_is_told_by_nobody_else() -> None:
+    hosted = [partition(0), partition(1, is_leader=False)]
+    for by in (TOPIC, PARTITION):
+        found = families(hosted, by)
+        assert sum(found["kafka_topic_partition_current_offset"][1].values()) == 7
+        assert sum(found["kafka_cluster_partition_underreplicated"][1].values()) == 1
+        assert found["kafka_server_replicamanager_leadercount"][1] == {(): 1}
+        assert found["kafka_server_replicamanager_partitioncount"][1] == {(): 2}
+        assert found["kafka_server_replicamanager_atminisrpartitioncount"][1] == {(): 1}
+        assert sum(found["kafka_log_log_numlogsegments"][1].values()) == 4
+
+
+def test_a_node_without_partitions_tells_zeros() -> None:
+    """Alerts need them."""
+    found = families([], None)
+    assert found["kafka_server_replicamanager_underreplicatedpartitions"][1] == {(): 0}
+    assert found["kafka_log_log_size"][1] == {}
