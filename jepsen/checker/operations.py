@@ -156,9 +156,21 @@ class Assigned(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Owned(Operation):
-    """A member of a consumer group of KIP-848 was told what it owns under its epoch from now on."""
+    """A member of a consumer group of KIP-848 was told what it owns under its epoch from now on; nothing, under a
+    negative epoch: that it has left."""
 
     OP: ClassVar[str] = "owned"
+    group: str
+    member: str
+    epoch: int
+    partitions: list[Partition] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class Said(Operation):
+    """A member of a consumer group of KIP-848 said in a heartbeat under its epoch that it owns just these."""
+
+    OP: ClassVar[str] = "said"
     group: str
     member: str
     epoch: int
@@ -329,6 +341,7 @@ KINDS: Final[dict[str, type[Operation]]] = {
         Committed,
         Assigned,
         Owned,
+        Said,
         TopicChange,
         TopicSeen,
         FinalRead,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import trio
 
-from jepsen.checker.operations import Owned, Partition
+from jepsen.checker.operations import Owned, Partition, Said
 from jepsen.simulation.committers import commit, committed
 from jepsen.simulation.coordinators import find_coordinator
 from jepsen.simulation.recorder import Recorder
@@ -36,6 +36,8 @@ COMMIT_VERSIONS: Final = (9, 9)
 FENCED: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 NOT_ITS_OWN: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH)
 OFFSETS_EACH: Final = 1_000_000  # So that every commit of the group has an offset of its own.
+
+Share = TypeVar("Share", Owned, Said)
 
 
 class Former(NamedTuple):
@@ -116,6 +118,8 @@ class ConsumerMember:
             topic_partitions=self._owned_by_id() if said != self._said else None,
         )
         began = self._recorder.now()
+        if request.topic_partitions is not None:
+            self._recorder.add(self._share(Said, began, self.epoch, said))
         response = await self._session.call(request, 0, 1)
         if response.error_code in FENCED:
             return False
@@ -129,11 +133,15 @@ class ConsumerMember:
         if before != (response.member_epoch, owned):
             self._is_over()
             self.epoch, self.owned = response.member_epoch, owned
-            told = Owned(process=self._session.name, began=began, group=self._group, member=self.id, epoch=self.epoch)
-            told.partitions = list(owned)
-            told.ok(self._recorder.now())
-            self._recorder.add(told)
+            self._was_told(began, self.epoch, owned)
         return True
+
+    def _was_told(self, began: float, epoch: int, owned: tuple[Partition, ...]) -> None:
+        self._recorder.add(self._share(Owned, began, epoch, owned)).ok(self._recorder.now())
+
+    def _share(self, kind: type[Share], began: float, epoch: int, owned: tuple[Partition, ...]) -> Share:
+        name = self._session.name
+        return kind(process=name, began=began, group=self._group, member=self.id, epoch=epoch, partitions=list(owned))
 
     def _is_over(self) -> None:
         if self.owned:
@@ -166,12 +174,15 @@ class ConsumerMember:
         )
 
     async def _leave(self) -> None:
+        began = self._recorder.now()
         request = ConsumerGroupHeartbeatRequest(group_id=self._group, member_id=self.id, member_epoch=LEAVING)
         try:
             response = await self._session.call(request, 0, 1)
         except Unanswered:
             return
-        if response.error_code not in (ErrorCode.NONE, *FENCED, *TRY_AGAIN):
+        if response.error_code == ErrorCode.NONE:
+            self._was_told(began, LEAVING, ())
+        elif response.error_code not in (*FENCED, *TRY_AGAIN):
             raise Refused("ConsumerGroupHeartbeat to leave", response.error_code)
 
     async def _learn_names(self) -> None:

@@ -27,14 +27,20 @@ from kraft.coordinator.shard import LogRecord
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraft.world.turns import at_once
 from tests.capabilities import require_capability
-from tests.properties.groups_against_kafka import ArbitraryChoice, Kafka, Life, Ours
+from tests.properties.groups_against_kafka import ArbitraryChoice, Kafka, Life, Ours, Side
 from tests.properties.migrations_against_kafka import PARTITIONS as TOPIC_PARTITIONS
 from tests.properties.migrations_against_kafka import TOPIC, MigratingLife, OursOfBothKinds
 from tests.unit.coordinator.fakes import MemoryLog
@@ -171,6 +177,102 @@ def test_both_answer_alike_while_members_change_the_protocol(port):
     compared, kinds = trio.run(lives)
     assert compared > 15 * len(MIGRATIONS)
     assert kinds == {"classic", "consumer"}
+
+
+class Sharer:
+    """A member of a consumer group that says what it has, and has given up what the last answer took from it."""
+
+    def __init__(self, side: Side, group: str, name: str) -> None:
+        self.side, self.group, self.member = side, group, f"{group}-{name}"
+        self.epoch = 0
+        self.owned: list[TopicPartitions] = []
+
+    @property
+    def has(self) -> set[int]:
+        return {partition for topic in self.owned for partition in topic.partitions}
+
+    async def beat(self) -> Sharer:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self.group,
+            member_id=self.member,
+            member_epoch=self.epoch,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=[TOPIC],
+            topic_partitions=self.owned,
+        )
+        answer = await self.side.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, request, "c")
+        assert answer.error_code == ErrorCode.NONE
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            self.owned = [
+                TopicPartitions(topic_id=topic.topic_id, partitions=topic.partitions)
+                for topic in answer.assignment.topic_partitions
+            ]
+        return self
+
+    async def beat_until(self, has: int) -> Sharer:
+        """Until it has so many partitions: a target may be computed beside the answers."""
+        with trio.fail_after(30):
+            while True:
+                if len((await self.beat()).has) == has:
+                    return self
+                await trio.sleep(0.02)
+
+    async def commit(self, partition: int, epoch: int) -> int:
+        """The error code of a commit under the epoch."""
+        part = OffsetCommitRequestPartition(partition_index=partition, committed_offset=1)
+        request = OffsetCommitRequest(
+            group_id=self.group,
+            generation_id_or_member_epoch=epoch,
+            member_id=self.member,
+            topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=[part])],
+        )
+        answer = await self.side.ask(ApiKey.OFFSET_COMMIT, 9, request, "c")
+        return answer.topics[0].partitions[0].error_code
+
+
+async def commit_what_was_given_up(side: Side, group: str) -> list[int]:
+    """A member that is asked for more before it has given up the first of its partitions stays in its epoch all the
+    while: the codes of its commits of the first, once another has it, in that epoch and when that is over."""
+    first = await Sharer(side, group, "a").beat_until(has=12)
+    epoch, all_of_them = first.epoch, first.has
+    second = await Sharer(side, group, "b").beat()
+    await first.beat_until(has=6)
+    (given_up, *_) = sorted(all_of_them - first.has)
+    await second.beat()
+    third = await Sharer(side, group, "c").beat()
+    with trio.fail_after(30):
+        while third.epoch <= second.epoch:
+            await trio.sleep(0.02)
+            await third.beat()
+    await first.beat_until(has=4)
+    with trio.fail_after(30):
+        while True:
+            if given_up in (await second.beat()).has | (await third.beat()).has:
+                break
+            await trio.sleep(0.02)
+    assert first.epoch == epoch < min(second.epoch, third.epoch)
+    in_its_epoch = await first.commit(given_up, epoch)
+    await first.beat()
+    assert first.epoch > epoch
+    return [in_its_epoch, await first.commit(given_up, epoch)]
+
+
+def test_a_member_commits_for_any_partition_in_the_epoch_that_it_still_has(port):
+    async def asked() -> tuple[list[int], list[int]]:
+        topic_ids = await make_topics(port)
+        service = make_service(topic_ids)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(service.coordinator.run)
+            await service.lead()
+            await until_coordinated(port, "shared")
+            ours = await commit_what_was_given_up(OursOfBothKinds(service), "shared")
+            theirs = await commit_what_was_given_up(Kafka(port), "shared")
+            nursery.cancel_scope.cancel()
+        return ours, theirs
+
+    ours, theirs = trio.run(asked)
+    assert ours == theirs == [ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH]
 
 
 def read_group_log(port: int) -> list[LogRecord]:

@@ -32,6 +32,7 @@ from jepsen.checker.operations import (
     Rebuilt,
     ReplicaContent,
     ReplicaState,
+    Said,
     Send,
     Stuck,
     TopicChange,
@@ -45,17 +46,27 @@ def at(began: float, ended: float | None = None) -> dict[str, Any]:
     return {"began": began, "ended": began + 1 if ended is None else ended, "outcome": OK, "topic": "t", "partition": 0}
 
 
-def owned(member: str, epoch: int, began: float) -> Owned:
+def owned(member: str, epoch: int, began: float, *partitions: int) -> Owned:
     return Owned(
         process=member,
         group="g",
         member=member,
         epoch=epoch,
-        partitions=[("t", 0)],
+        partitions=[("t", partition) for partition in partitions],
         began=began,
         ended=began + 1,
         outcome=OK,
     )
+
+
+def said(member: str, epoch: int, began: float, *partitions: int) -> Said:
+    places = [("t", partition) for partition in partitions]
+    return Said(process=member, group="g", member=member, epoch=epoch, partitions=places, began=began)
+
+
+def gave_up(began: float) -> list[Operation]:
+    """A member has two partitions under epoch 5, and is asked for more once it has given up the first."""
+    return [owned("a", 5, 0, 0, 1), owned("a", 5, began, 1), said("a", 5, began + 2, 1), owned("a", 5, began + 2)]
 
 
 def send(who: str, first: int, count: int, offset: int, began: float, ended: float | None = None, **more: Any) -> Send:
@@ -244,7 +255,7 @@ PLANTED: dict[str, list[list[Operation]]] = {
             for who in "ab"
         ]
     ],
-    "17c one owner": [[owned("a", 5, 1), owned("b", 5, 3)], [owned("a", 5, 3), owned("b", 5, 1)]],
+    "17c one owner": [[owned("a", 5, 1, 0), owned("b", 5, 3, 0)], [owned("a", 5, 3, 0), owned("b", 5, 1, 0)]],
     "20 zombie member": [
         [
             Assigned(process="b", group="g", generation=2, began=1, ended=2, outcome=OK),
@@ -252,13 +263,16 @@ PLANTED: dict[str, list[list[Operation]]] = {
         ]
     ],
     "20c zombie owner": [
-        [owned("b", 6, 1), Commit(process="a", member="a", group="g", offset=1, generation=5, **at(3))],
-        [
-            owned("a", 5, 1),
-            owned("b", 6, 3),
-            owned("a", 7, 5),
-            Commit(process="a", member="a", group="g", offset=1, generation=5, **at(7)),
-        ],
+        [*told, Commit(process="a", member="a", group="g", offset=1, generation=5, **at(9))]
+        for told in (
+            [owned("b", 6, 1, 0)],
+            [owned("a", 5, 1, 0), owned("b", 6, 3, 0)],
+            [owned("a", 5, 1, 0), owned("b", 6, 3, 0), owned("a", 7, 5, 0)],
+            [*gave_up(1), owned("b", 6, 5, 0), owned("a", 7, 7, 1)],
+            [*gave_up(1), owned("b", 6, 5, 0), owned("a", -1, 7)],
+            [*gave_up(3), owned("b", 6, 3, 0)],
+            [owned("a", 5, 0, 0, 1), said("a", 5, 1, 1), owned("b", 6, 5, 0)],
+        )
     ],
     "20b zombie producer": [
         [
@@ -497,6 +511,11 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         *transaction(OK, "a:3", offset=2),
         final_of_transactions(5, (3, "a:3")),
         Committed(process="f", group="a", offset=2, **at(5)),
+    ],
+    "a member that gave a partition up in the epoch that it has still": lambda: [
+        *gave_up(1),
+        owned("b", 6, 5, 0),
+        Commit(process="a", member="a", group="g", offset=1, generation=5, **at(7)),
     ],
     "a commit of unknown fate that arrives late": lambda: [
         Commit(process="c", group="g", offset=1, **{**at(1), "outcome": "info"}),

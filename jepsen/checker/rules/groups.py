@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from jepsen.checker.analysis import Analysis
-from jepsen.checker.operations import FAIL, OK, Assigned, Commit, Committed, Owned, Partition
+from jepsen.checker.operations import FAIL, OK, Assigned, Commit, Committed, Owned, Partition, Said
 
 Register = tuple[str, Partition]
 NONE = -1
@@ -115,22 +115,48 @@ def one_owner_an_epoch(analysis: Analysis) -> Iterator[str]:
 
 
 def zombie_owners(analysis: Analysis) -> Iterator[str]:
-    """20c: once another member owns a partition under a later epoch, nobody commits it under an earlier one."""
+    """20c: once another member owns a partition under a later epoch, nobody commits it under an earlier one, unless
+    the member had given it up and has that epoch still (`_gave_up_in_its_epoch`)."""
     arrivals: dict[Register, list[Owned]] = {}
+    told: dict[tuple[str, str], list[Owned]] = {}
+    said: dict[tuple[str, str], list[Said]] = {}
     for owned in analysis.history.of(Owned):
+        told.setdefault((owned.group, owned.member), []).append(owned)
         for place in owned.partitions:
             arrivals.setdefault((owned.group, place), []).append(owned)
+    for each in analysis.history.of(Said):
+        said.setdefault((each.group, each.member), []).append(each)
     for commit in analysis.history.of(Commit):
         if commit.outcome != OK or not commit.member:
             continue
+        who = commit.group, commit.member
         for owned in arrivals.get((commit.group, commit.place), ()):
-            is_before = owned.ended is not None and owned.ended < commit.began
-            if is_before and owned.epoch > commit.generation and owned.member != commit.member:
+            if owned.member == commit.member or owned.epoch <= commit.generation or not _is_before(owned, commit):
+                continue
+            if not _gave_up_in_its_epoch(told.get(who, []), said.get(who, []), owned, commit):
                 yield (
                     f"{commit.member} commits {commit.topic}-{commit.partition} in {commit.group} under epoch "
                     f"{commit.generation} at {commit.began:.3f}, after {owned.member} owned it in {owned.epoch}"
                 )
                 break
+
+
+def _gave_up_in_its_epoch(told: list[Owned], said: list[Said], owned: Owned, commit: Commit) -> bool:
+    """Whether the member had said in the epoch of its commit, before another was told that it owns the partition,
+    that it has not got it any more; and was told of no other epoch since.
+
+    Who has to give up partitions stays in its epoch until it has, however often it is asked for more, while others
+    take what it gave up. In the epoch that it has a member may commit for any partition, in Kafka too
+    (`ConsumerGroup.validateOffsetCommit`).
+    """
+    heard = [(each.epoch, each.partitions) for each in told if _is_before(each, commit)][-1:]
+    spoken = [(each.epoch, each.partitions) for each in said if owned.ended is not None and each.began < owned.ended]
+    last = [*heard, *spoken[-1:]]
+    return len(last) == 2 and all(epoch == commit.generation and commit.place not in has for epoch, has in last)
+
+
+def _is_before(owned: Owned, commit: Commit) -> bool:
+    return owned.ended is not None and owned.ended < commit.began
 
 
 def zombie_producers(analysis: Analysis) -> Iterator[str]:

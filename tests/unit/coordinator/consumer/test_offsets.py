@@ -55,3 +55,32 @@ def test_an_epoch_from_before_another_had_the_partition_is_stale(host: ConsumerH
     assert code(host, first, old, kept) == ErrorCode.NONE
     assert code(host, first, old, lent) == ErrorCode.STALE_MEMBER_EPOCH, "the other may have committed more since"
     assert code(host, first, first.epoch, lent) == ErrorCode.NONE
+
+
+def test_a_member_that_has_more_to_give_up_may_commit_for_what_another_has_by_now(host: ConsumerHost) -> None:
+    """It is in the same epoch all the while, as in Kafka: its epoch is what its commits are judged by."""
+    host.topics.counts["t"] = 12
+    first = Consumer(host, "a", "t").join()
+    epoch, all_of_them = first.epoch, first.has
+    second = Consumer(host, "b", "t").join()
+    beat_until(host, first, has=6)
+    given_up = all_of_them - {partition for _, partition in first.assigned}
+    third = Consumer(host, "c", "t").join()
+    beat_until(host, first, has=4)
+    second.beat()
+    third.beat()
+    taken = min(given_up & (second.has | third.has))
+    assert first.epoch == epoch < second.epoch
+    assert code(host, first, epoch, taken) == ErrorCode.NONE
+    first.beat()
+    assert first.epoch > epoch
+    assert code(host, first, epoch, taken) == ErrorCode.STALE_MEMBER_EPOCH
+
+
+def beat_until(host: ConsumerHost, member: Consumer, *, has: int) -> None:
+    for _ in range(3):
+        host.advance(host.consumer_configs.settings.assignment_interval_ms)
+        member.beat()
+        if len(member.assigned) == has:
+            return
+    raise AssertionError(f"it has {len(member.assigned)}")
