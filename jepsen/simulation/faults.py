@@ -18,6 +18,8 @@ CLIENTS: Final = "clients"
 CALLS_MAX: Final = 2000
 LASTS_SECONDS_MAX: Final = 12.0
 ROLLING_SECONDS: Final = 2.0
+DEATH_RATES: Final = (0.3, 1.0)
+"""Of work processes, before each result."""
 
 
 def kill(scene: Scene, chance: random.Random, node: str) -> Bite:
@@ -126,6 +128,19 @@ def strange_clock(scene: Scene, chance: random.Random, node: str) -> Bite:
     return lambda: clock.told > told
 
 
+def kill_cleaner(scene: Scene, chance: random.Random, node: str) -> Bite:
+    """For a while the node's work processes, which compute what its cleaner puts in place, die under their work."""
+    workers = scene.universe.world_of(node).workers
+    before = workers.deaths
+    workers.death_rate = chance.choice(DEATH_RATES)
+
+    def spare() -> None:
+        workers.death_rate = 0.0
+
+    scene.universe.time.call_after(chance.uniform(1.0, LASTS_SECONDS_MAX), spare)
+    return lambda: workers.deaths > before
+
+
 def _network_counts(scene: Scene, kind: str, *nodes: str) -> Bite:
     """Whether it did something to packets of that node, or between the two: another fault elsewhere is not this
     one's doing."""
@@ -175,6 +190,7 @@ KINDS: Final[dict[str, Act]] = {
     "bad sectors": disk_faults.bad_sectors,
     "broken disk": disk_faults.broken_disk,
     "strange clock": strange_clock,
+    "kill cleaner": kill_cleaner,
 }
 NEED_FLUSH: Final = ("power off", "power off in mid call", "failing sync", "broken disk")
 """Kinds that may take what was not synced: with them nodes sync before they acknowledge."""
@@ -192,4 +208,5 @@ def heal(scene: Scene) -> None:
     for node in scene.nodes:
         universe.resume(node)
         universe.set_speed(node, 1.0)
+        universe.world_of(node).workers.death_rate = 0.0
         disk_faults.heal(scene, node)

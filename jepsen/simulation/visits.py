@@ -47,6 +47,7 @@ FAULTS: Final[Mapping[str, tuple[str, ...]]] = {
     "full disk": ("full disk", "no descriptors"),
     "failing disk": ("failing sync", "bad sectors", "broken disk"),
     "clock jump": ("strange clock",),
+    "cleaner killed": ("kill cleaner",),
     "ambush": ("ambush",),
     "answer lost": ("answer lost",),
     "missed epoch": ("missed epoch",),
