@@ -134,6 +134,16 @@ class EventPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPage:
+    """The last hour of something. Each series has a number for each of `times_ms`, which rise."""
+
+    times_ms: tuple[int, ...]
+    series: Mapping[str, tuple[float, ...]]
+    silent: tuple[int, ...]
+    """Brokers that did not tell what they know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFacts:
     """A partition that is not as it should be."""
 
@@ -255,6 +265,9 @@ class AdminPort(Protocol):
 
     async def newest_events(self, count: int) -> EventPage:
         """The last `count` events that this node keeps, oldest first."""
+
+    async def history(self, kind: str, name: str) -> HistoryPage:
+        """The last hour of a "topic", "group" or "broker" of that name, or of the "cluster"."""
 
     async def liveness(self) -> Sequence[Check]:
         """Whether the process works at all: its loop answers, its fault handler has not fired."""

@@ -19,7 +19,10 @@ WAITING_ELECTIONS: Final = "kraft.status.elections"
 """Of a topic, or of all (a broker resource), by any broker: partitions that wait for a leader, as the active
 controller knows them."""
 
-STATUS_KEYS: Final = frozenset((CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS))
+HISTORY: Final = "kraft.status.history"
+"""Of one broker, and of a topic or group as far as that broker knows it, by that broker: the last hour."""
+
+STATUS_KEYS: Final = frozenset((CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY))
 
 PAGE_CHARS: Final = 30_000
 

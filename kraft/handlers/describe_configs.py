@@ -91,15 +91,16 @@ async def describe_configs(
 
 
 async def _add_statuses(result: DescribeConfigsResult, keys: frozenset[str], room: int, node: NodeServices) -> int:
-    """Add what this node tells under status keys of a broker or a topic; how many were asked for."""
-    if not keys or result.resource_type not in (ResourceType.BROKER, ResourceType.TOPIC):
+    """Add what this node tells under status keys of a broker, a topic or a group; how many were asked for."""
+    kind, name = result.resource_type, result.resource_name
+    if not keys or kind not in (ResourceType.BROKER, ResourceType.TOPIC, ResourceType.GROUP):
         return 0
-    topic = result.resource_name if result.resource_type == ResourceType.TOPIC else None
+    topic, group = name if kind == ResourceType.TOPIC else None, name if kind == ResourceType.GROUP else None
     try:
         if len(keys) > room:
             raise ApiError(ErrorCode.POLICY_VIOLATION, f"one request is told at most {STATUSES_MAX} status keys")
         for key in sorted(keys):
-            document = await node.status.report(key, topic)
+            document = await node.status.report(key, topic, group)
             for name, value in () if document is None else pages_of(key, document):
                 entry = DescribeConfigsResourceResult(name=name, value=value, read_only=True)
                 entry.config_source, entry.config_type = ConfigSource.UNKNOWN, ConfigType.STRING

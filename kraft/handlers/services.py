@@ -50,9 +50,9 @@ class ProducerIds(Protocol):
 class StatusReports(Protocol):
     """What DescribeConfigs answers to status keys (`kraft.common.status_keys`)."""
 
-    async def report(self, key: str, topic: str | None) -> Any | None:
-        """The JSON document of a status key, of one topic or of the node or cluster; None: it is not told here.
-        Raises ApiError."""
+    async def report(self, key: str, topic: str | None, group: str | None) -> Any | None:
+        """The JSON document of a status key, of one topic or group, or of the node or cluster; None: it is not told
+        here. Raises ApiError."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -23,6 +23,7 @@ from kraft_http.ports import (
     ClusterFacts,
     EventFacts,
     EventPage,
+    HistoryPage,
     NodeIdentity,
     UncleanElectionFacts,
 )
@@ -42,6 +43,8 @@ from kraft.server.asyncio_bridge import AsyncioBridge
 from kraft.server.broker_lifecycle_manager import BrokerState
 from kraft.server.cluster_facts import gather_facts
 from kraft.server.event_journal import Events
+from kraft.server.group_lags import GroupLags
+from kraft.server.history_gathering import gather_history
 from kraft.server.loss_facts import gather_unclean_elections
 from kraft.server.node_metrics import NodeMetrics
 
@@ -72,7 +75,9 @@ class AdminService:
         self._node = node
         self._bridge = AsyncioBridge(trio.lowlevel.current_trio_token())
         self._remote = node.remote
-        self._metrics = NodeMetrics(node, self._remote)
+        lags = GroupLags(node, self._remote)
+        self._metrics = NodeMetrics(node, lags)
+        node.record_history(lags)
         config = node.config
         self._identity = NodeIdentity(
             node_id=config.node_id,
@@ -224,6 +229,13 @@ class AdminService:
             self._check_describe()  # Either may have been lost meanwhile.
             found = journal.since(after_id)
         return _event_page(found, journal.last_id)
+
+    async def history(self, kind: str, name: str) -> HistoryPage:
+        return await self._run(self._history, kind, name)
+
+    async def _history(self, kind: str, name: str) -> HistoryPage:
+        self._check_describe()
+        return await gather_history(self._node, kind, name)
 
     async def liveness(self) -> Sequence[Check]:
         return await self._run(self._liveness)

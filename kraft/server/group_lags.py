@@ -45,6 +45,28 @@ class GroupLags:
         """Empty on a node without a broker role."""
         if self._node.broker is None:
             return []
+        commits, ends, gone, now = await self._gather()
+        return [*await lag_families(commits, ends, gone), await self._seconds_behind(commits, now)]
+
+    async def totals(self) -> dict[str, int]:
+        """Records that each group is behind, over the partitions whose ends are known."""
+        if self._node.broker is None:
+            return {}
+        commits, ends, _, _ = await self._gather()
+        totals: dict[str, int] = {}
+        seen = 0
+        for group_id, places in commits.items():
+            totals[group_id] = sum(
+                max(0, ends[place] - commit.offset) for place, commit in places.items() if place in ends
+            )
+            before, seen = seen, seen + len(places)
+            if before // SLICE_PARTITIONS != seen // SLICE_PARTITIONS:
+                await trio.lowlevel.checkpoint()
+        return totals
+
+    async def _gather(self) -> tuple[Commits, dict[TopicPartition, int], set[TopicPartition], float]:
+        """What groups have committed, where those partitions end, which of them are gone, and when that was."""
+        assert self._node.broker is not None
         commits = self._node.broker.groups.committed_offsets()
         ends: dict[TopicPartition, int] = {}
         gone: set[TopicPartition] = set()
@@ -62,7 +84,7 @@ class GroupLags:
                     nursery.start_soon(self._ask, leader, dict.fromkeys(asked), ends)
         now = self._node.world.clock.now()
         self._history.take(ends, now)
-        return [*await lag_families(commits, ends, gone), await self._seconds_behind(commits, now)]
+        return commits, ends, gone, now
 
     async def _seconds_behind(self, commits: Commits, now: float) -> Family:
         behind: list[tuple[tuple[str, ...], float]] = []

@@ -52,6 +52,8 @@ from kraft.world.ports import Listener, World
 
 if TYPE_CHECKING:
     from kraft.server.admin_service import AdminService
+    from kraft.server.group_lags import GroupLags
+    from kraft.server.history import History
 
 CLUSTER_ID_RETRY_SECONDS = 0.2
 UNREACHED_TELL_SECONDS = 10.0
@@ -86,6 +88,10 @@ class Node:
         self.stalls = StallMonitor(world.clock, loggers.get("loop"), self._last_request)
         self.remote = RemoteRequests(self)
         self.status = NodeStatus(self, channel)
+        self.history: History | None = None
+        """Of the last hour, on a node that has an HTTP admin."""
+        self.nursery: trio.Nursery | None = None
+        """Of what runs as long as the node."""
         self._stop = stop
         self._admin: AdminService | None = None
 
@@ -97,6 +103,15 @@ class Node:
 
             self._admin = AdminService(self)
         return self._admin
+
+    def record_history(self, lags: GroupLags) -> None:
+        """From now on, until the node ends."""
+        from kraft.server.history_recorder import HistoryRecorder
+
+        recorder = HistoryRecorder(self, lags)
+        self.history = recorder.history
+        assert self.nursery is not None
+        self.nursery.start_soon(recorder.run)
 
     def begin_shutdown(self) -> None:
         """Hand over leaderships, flush, and let `run_node` return. Idempotent."""
@@ -290,13 +305,13 @@ class _Parts:
 
 
 async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
-    world, config, shared = parts.world, parts.config, parts.shared
-    stop = trio.Event()
+    world, config, shared, stop = parts.world, parts.config, parts.shared, trio.Event()
     log, timeout = parts.loggers.get("channel"), config.seconds("request.timeout.ms")
     channel = NodeToControllerChannel(parts.to_controllers, config.node_id, shared.leader_endpoint, log, timeout)
     node = Node(world, config, parts.cluster_id, parts.endpoints, shared, parts.loggers, channel, parts.keys, stop)
     with closing(channel), closing(node.remote), world.loop.watch(node.stalls):
         async with trio.open_nursery() as node_nursery:
+            node.nursery = node_nursery
             parts.keys.start(node_nursery, parts.listeners, parts.loggers.get("network"))
             async with trio.open_nursery() as broker_nursery:
                 if config.is_controller:

@@ -25,7 +25,6 @@ from kraft.server.node_status import failed_work
 from kraft.server.partition_metrics import partition_families
 from kraft.server.process_families import register_process
 from kraft.server.raft_families import register_raft
-from kraft.server.remote_requests import RemoteRequests
 
 if TYPE_CHECKING:
     from kraft.metadata.image.metadata_image import MetadataImage
@@ -39,10 +38,9 @@ class NodeMetrics:
     """Renders everything about one node. Gauges are registered once; series by partition and group are gathered anew
     for each scrape."""
 
-    def __init__(self, node: Node, remote: RemoteRequests) -> None:
-        """`remote` asks other brokers for the ends of partitions that this node does not host."""
+    def __init__(self, node: Node, lags: GroupLags) -> None:
         self._node = node
-        self._group_lags = GroupLags(node, remote)
+        self._group_lags = lags
         self._registry = MetricsRegistry()
         self._register_node()
         register_process(self._registry, node.world)

@@ -17,12 +17,18 @@ from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import METADATA_TOPIC
-from kraft.common.status_keys import CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, document_of
+from kraft.common.status_keys import CLUSTER_HEALTH, HISTORY, NODE_STATUS, WAITING_ELECTIONS
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from kraft.protocol.messages.describe_configs_response import DescribeConfigsResponse
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.server.cluster_facts import disk_room, gather_facts, offline_log_dirs
+from kraft.server.history_gathering import BROKER, GROUP, TOPIC, own_history
+from kraft.server.status_questions import (
+    ANSWER_SECONDS_MAX,
+    ASKED_AT_ONCE,
+    ask_status,
+    status_document,
+    status_question,
+)
 
 if TYPE_CHECKING:
     from kraft_http.health import ClusterHealth, VoterFacts
@@ -33,16 +39,12 @@ if TYPE_CHECKING:
     from kraft.server.node import Node
     from kraft.server.node_to_controller_channel import NodeToControllerChannel
 
-ANSWER_SECONDS_MAX: Final = 2.0
-"""For the active controller or another node to answer. Whoever is silent is left out."""
-ASKED_AT_ONCE: Final = 16
 LISTED_MAX: Final = 100
 """How many waits of a kind a node tells of all topics; the counts are whole."""
 TOPIC_LISTED_MAX: Final = 1_000
 """The same of one topic."""
 WAITS_PER_STEP: Final = 100
 """Waits that are described before others are served."""
-CONFIGS_VERSION: Final = 4
 
 
 class NodeStatus:
@@ -53,8 +55,13 @@ class NodeStatus:
         self._channel = channel
         self._gathering: _Gathering | None = None
 
-    async def report(self, key: str, topic: str | None) -> Any | None:
+    async def report(self, key: str, topic: str | None, group: str | None) -> Any | None:
         """See `kraft.handlers.services.StatusReports`."""
+        if key == HISTORY:
+            kind = TOPIC if topic is not None else GROUP if group is not None else BROKER
+            return own_history(self._node, kind, topic or group or "")
+        if group is not None:
+            return None
         if key == WAITING_ELECTIONS:
             return await self.waiting_elections(topic)
         if key == NODE_STATUS and topic is None:
@@ -113,8 +120,8 @@ class NodeStatus:
     async def waiting_elections(self, topic: str | None) -> dict[str, Any]:
         """The document of `kraft.status.elections`, from the active controller. Raises ApiError."""
         kind, name = (ResourceType.BROKER, "") if topic is None else (ResourceType.TOPIC, topic)
-        request = _question(kind, name, WAITING_ELECTIONS)
-        found = _document(await self._channel.send(request, timeout=ANSWER_SECONDS_MAX), WAITING_ELECTIONS)
+        request = status_question(kind, name, WAITING_ELECTIONS)
+        found = status_document(await self._channel.send(request, timeout=ANSWER_SECONDS_MAX), WAITING_ELECTIONS)
         if found is None:
             raise ApiError(
                 ErrorCode.UNSUPPORTED_VERSION, "the active controller does not tell which partitions wait, and for whom"
@@ -192,11 +199,10 @@ class NodeStatus:
         return voter_facts(ends, quorum.leader_id, self._node.world.clock.wall_ms())
 
     async def _ask_node(self, node_id: int, told: dict[int, Any], room: trio.Semaphore) -> None:
-        request = _question(ResourceType.BROKER, str(node_id), NODE_STATUS)
         try:
             async with room:
                 with self._node.world.clock.move_on_after(ANSWER_SECONDS_MAX):
-                    found = _document(await self._node.remote.call(CONFIGS_VERSION, request, node_id), NODE_STATUS)
+                    found = await ask_status(self._node.remote, node_id, ResourceType.BROKER, str(node_id), NODE_STATUS)
                     if found is not None:
                         told[node_id] = found
         except (KraftError, ConnectionError, TimeoutError, ValueError):
@@ -210,11 +216,11 @@ class ControllerStatus:
         self._node = node
         self._status = status
 
-    async def report(self, key: str, topic: str | None) -> Any | None:
+    async def report(self, key: str, topic: str | None, group: str | None) -> Any | None:
         """See `kraft.handlers.services.StatusReports`."""
-        if key == WAITING_ELECTIONS:
+        if key == WAITING_ELECTIONS and group is None:
             return await self._waiting_elections(topic)
-        return self._status.own() if key == NODE_STATUS and topic is None else None
+        return self._status.own() if key == NODE_STATUS and topic is group is None else None
 
     async def _waiting_elections(self, topic: str | None) -> dict[str, Any]:
         """Raises ApiError NOT_CONTROLLER."""
@@ -280,16 +286,3 @@ def _import_models() -> None:
 
 def _others(facts: ClusterFacts, node_id: int) -> list[int]:
     return [broker.node_id for broker in facts.brokers if not broker.fenced and broker.node_id != node_id]
-
-
-def _question(kind: int, name: str, key: str) -> DescribeConfigsRequest:
-    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=[key])
-    return DescribeConfigsRequest(resources=[resource])
-
-
-def _document(response: DescribeConfigsResponse, key: str) -> Any | None:
-    """Raises ApiError for a resource that was refused."""
-    (result,) = response.results
-    if result.error_code:
-        raise ApiError(result.error_code, result.error_message or "")
-    return document_of(key, [(entry.name, entry.value) for entry in result.configs])

@@ -217,3 +217,16 @@ def test_nothing_lies_off_the_screen_of_a_phone(node: RunningNode, tab: Browser)
             assert tab.run("document.documentElement.scrollWidth") <= 390, page
     finally:
         tab.look(width=1280, height=900, dark=False)
+
+
+def test_charts_of_the_last_hour_are_drawn_and_told(node: RunningNode, tab: Browser) -> None:
+    """After two samples, which come every ten seconds."""
+    show(tab, node, "overview")
+    tab.until("document.querySelectorAll('.chart canvas').length === 2")
+    tab.until("document.querySelector('.chart').getAttribute('aria-label').includes('over the last hour; now in ')")
+    make_topic(node, "charted", 1)
+    show(tab, node, "topic?name=charted")
+    tab.until("document.querySelectorAll('.charts section').length === 2")
+    show(tab, node, "broker?id=1")
+    tab.until("document.querySelectorAll('.chart canvas').length === 4")
+    assert tab.complaints == []

@@ -291,6 +291,13 @@ class UncleanElectionList(BaseModel):
     data: list[UncleanElectionData] = Field(description=f"At most {REPORTS_MAX}.")
 
 
+class HistoryData(BaseModel):
+    times_ms: list[int] = Field(description="When each number was taken, in ms since 1970.")
+    series: dict[str, list[float]] = Field(description="Each as long as `times_ms`.", examples=[{"bytes_in": [120.5]}])
+    units: dict[str, str]
+    unanswered_brokers: UnansweredBrokers
+
+
 class EventData(BaseModel):
     id: int
     time: str = Field(description="RFC 3339, UTC.")

@@ -1,4 +1,5 @@
 // Consumer groups with their lag; one group with members, lag by partition, reset of offsets.
+import { charts } from "/assets/charts.js";
 import { address, ask, button, confirmByName, el, field, link, note, number, pages, patch, pill, request, section, select, table, unanswered, v3, words } from "/assets/lib.js";
 
 const PAGE_SIZE = 50;
@@ -22,11 +23,11 @@ export async function groups(place, parameters) {
   return list.go;
 }
 export async function group(place, { id }) {
-  const shown = el("div"), here = v3("consumer-groups", id);
+  const shown = el("div"), here = v3("consumer-groups", id), behind = charts({ group: id }, [["Records behind", ["lag"], number]]);
   const bar = el("div", { className: "bar-row", hidden: true }, button("Reset offsets", () => reset(id, refresh)), button("Delete", async () => { if (await confirmByName("Delete group " + id + "?", id, "Its committed offsets are deleted. Consumers that come back begin anew.", () => request(here, { method: "DELETE" }))) { history.pushState(null, "", address("groups")); dispatchEvent(new Event("console:reload")); } }, "danger"));
-  place.append(el("h1", { className: "page" }, link("groups", {}, "Groups"), el("span", { className: "crumb" }, " / "), id), bar, shown);
+  place.append(el("h1", { className: "page" }, link("groups", {}, "Groups"), el("span", { className: "crumb" }, " / "), id), bar, behind.place, shown);
   const refresh = async () => {
-    const [described, members, lags] = await Promise.all([request(here), request(here + "/consumers"), request(here + "/lags")]);
+    const [described, members, lags] = await Promise.all([request(here), request(here + "/consumers"), request(here + "/lags"), behind.refresh()]);
     const most = Math.max(1, ...lags.data.map(lag => lag.lag)), total = lags.data.reduce((sum, lag) => sum + lag.lag, 0);
     const places = (partitions, count) => partitions.map(each => each.topic_name + "-" + each.partition_id).join(", ") + (count > partitions.length ? ", … (" + number(count) + ")" : "");
     const moving = member => [["gives up ", member.gives_up], ["waits for ", member.waits_for]].filter(([, partitions]) => partitions.length).map(([what, partitions]) => what + places(partitions)).join("; ");

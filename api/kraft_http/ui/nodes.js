@@ -1,4 +1,5 @@
 // Brokers, the quorum, moves of partitions.
+import { bytesPerSecond, charts, perSecond, share } from "/assets/charts.js";
 import { ask, button, configTable, el, link, number, once, patch, pill, request, section, size, table, v3, when } from "/assets/lib.js";
 import { brokerPill } from "/assets/overview.js";
 
@@ -15,8 +16,9 @@ export async function brokers(place) {
 }
 export async function broker(place, { id }) {
   const shown = el("div"), settings = el("div"), here = "/v1/brokers/" + encodeURIComponent(id);
+  const lately = charts({ broker: id }, [["Busy", ["busy"], share], ["Requests", ["requests"], perSecond], ["Bytes, by clients", ["bytes_in", "bytes_out"], bytesPerSecond], ["Connections", ["connections"], number]]);
   const change = (title, text, method, what) => button(title, async () => { if (await ask(title + ": broker " + id, [el("p", {}, text)], () => request(here + "/" + what, { method }), { action: title })) await refresh(); });
-  place.append(el("h1", { className: "page" }, link("brokers", {}, "Brokers"), el("span", { className: "crumb" }, " / "), id), shown, settings);
+  place.append(el("h1", { className: "page" }, link("brokers", {}, "Brokers"), el("span", { className: "crumb" }, " / "), id), shown, lately.place, settings);
   const refresh = async () => {
     const each = await request(here), dirs = each.state === "running" ? await request(here + "/log-dirs?replicas=false").catch(() => ({ data: [] })) : { data: [] };
     const duty = each.desired_state === "maintenance" ? [change("End maintenance", "It may lead partitions again.", "DELETE", "maintenance")] : each.desired_state === "decommission" ? [change("Stop decommissioning", "It keeps the replicas that it still has.", "DELETE", "decommission")]
@@ -28,7 +30,7 @@ export async function broker(place, { id }) {
   };
   const loadConfigs = async () => { const listed = await request(v3("brokers", id, "configs")); settings.replaceChildren(el("h3", { className: "over" }, "Configuration"), configTable(listed.data, alteration => request(v3("brokers", id) + "/configs:alter", { method: "POST", body: { data: [alteration] } }), loadConfigs)); };
   const loadedConfigs = once(loadConfigs);
-  return async () => { if ((await refresh()).state === "running") await loadedConfigs(); };
+  return async () => { if ((await refresh()).state === "running") await Promise.all([loadedConfigs(), lately.refresh()]); };
 }
 export async function quorum(place) {
   const shown = el("div");

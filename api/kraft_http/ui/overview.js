@@ -1,4 +1,5 @@
 // Health with its remedies, the nodes, and what happened.
+import { bytesPerSecond, charts, perSecond } from "/assets/charts.js";
 import { cluster, el, link, number, patch, pill, replicas, request, section, size, table, when } from "/assets/lib.js";
 
 const MILD = ["lagging_voters", "under_replicated_partitions", "disk_almost_full", "decommission_blocked", "brokers_down"];
@@ -7,7 +8,7 @@ const EVENTS_SHOWN = 60;
 const tile = (value, label, share) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label), share === undefined ? null : el("meter", { value: share, max: 1, high: 0.85, title: Math.round(share * 100) + " % used" }));
 
 export async function overview(place) {
-  const shown = el("div");
+  const head = el("div"), shown = el("div"), traffic = charts({}, [["Bytes, by clients", ["bytes_in", "bytes_out"], bytesPerSecond], ["Records in", ["records_in"], perSecond]]);
   let events = [], last = null;
   // The newest at first, then what is new. After a restart of the node its ids begin anew.
   const readEvents = async () => {
@@ -15,10 +16,11 @@ export async function overview(place) {
     if (last !== null && answer.missed) { events = []; answer = await request("/v1/events?newest=" + EVENTS_SHOWN); }
     events = [...events, ...answer.data].slice(-EVENTS_SHOWN); last = answer.last_id;
   };
-  place.append(shown);
+  place.append(head, traffic.place, shown);
   const refresh = async () => {
-    const [health, brokers] = await Promise.all([request("/v1/cluster/health"), request("/v1/brokers"), readEvents()]);
-    patch(shown, ...verdict(health), el("h3", { className: "over" }, "Nodes ", el("small", {}, quorumLine(health))), nodes(health, brokers.data), trouble(health),
+    const [health, brokers] = await Promise.all([request("/v1/cluster/health"), request("/v1/brokers"), readEvents(), traffic.refresh()]);
+    patch(head, ...verdict(health));
+    patch(shown, el("h3", { className: "over" }, "Nodes ", el("small", {}, quorumLine(health))), nodes(health, brokers.data), trouble(health),
       section("What happened", happened(events)), el("footer", {}, "kraft " + cluster.node.version + " · refreshed " + new Date().toLocaleTimeString()));
     document.title = (health.is_healthy ? "" : "⚠ ") + "kraft · node " + cluster.node.node_id;
   };

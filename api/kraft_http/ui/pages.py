@@ -26,6 +26,7 @@ _HEADERS: Final = {
 
 _TYPES: Final = {"css": "text/css", "html": "text/html", "js": "text/javascript"}
 ASSETS: Final = (
+    "charts.js",
     "console.css",
     "console.js",
     "docs.css",
@@ -38,6 +39,8 @@ ASSETS: Final = (
     "patch.js",
     "settings.js",
     "topics.js",
+    "uplot.css",
+    "uplot.js",
 )
 
 

@@ -1,4 +1,5 @@
 // The list of topics, and one topic: partitions, configuration, consumers.
+import { bytesPerSecond, charts, perSecond } from "/assets/charts.js";
 import { address, ask, button, configTable, confirmByName, el, field, link, number, once, pages, patch, pill, replicas, request, section, select, size, table, unanswered, v3 } from "/assets/lib.js";
 
 const PAGE_SIZE = 50;
@@ -38,7 +39,10 @@ export async function topic(place, { name, tab = "partitions" }) {
   place.append(el("h1", { className: "page" }, link("topics", {}, "Topics"), el("span", { className: "crumb" }, " / "), name),
     el("div", { className: "tabs" }, tabs, link("messages", { topic: name }, "Messages"), button("Add partitions", () => grow(name)), button("Delete", () => remove(name), "danger")), shown);
   if (tab === "configuration") return once(() => configuration(shown, name));
-  return tab === "consumers" ? () => consumers(shown, name) : () => partitions(shown, name);
+  if (tab === "consumers") return () => consumers(shown, name);
+  const traffic = charts({ topic: name }, [["Bytes, by clients", ["bytes_in", "bytes_out"], bytesPerSecond], ["Records in", ["records_in"], perSecond]]);
+  place.append(traffic.place);
+  return () => Promise.all([partitions(shown, name), traffic.refresh()]);
 }
 async function remove(name) {
   if (await confirmByName("Delete topic " + name + "?", name, "All its records are deleted on every broker. This cannot be undone.", () => request(v3("topics", name), { method: "DELETE" }))) {

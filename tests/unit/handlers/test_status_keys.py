@@ -43,9 +43,11 @@ class Told:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str | None]] = []
+        self.groups: list[str | None] = []
 
-    async def report(self, key: str, topic: str | None) -> Any | None:
+    async def report(self, key: str, topic: str | None, group: str | None) -> Any | None:
         self.asked.append((key, topic))
+        self.groups.append(group)
         if topic == "silent":
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "no controller")
         return None if key == CLUSTER_HEALTH and topic is not None else {"key": key, "topic": topic}

@@ -1,0 +1,58 @@
+"""The last hour, as the nodes themselves keep it: for charts, without a database beside the cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from kraft_http.deps import Port
+from kraft_http.errors import ApiProblem, documented
+from kraft_http.models.common import UnansweredBroker
+from kraft_http.models.operations import HistoryData
+
+router = APIRouter(tags=["Operations"])
+
+UNITS = {
+    "records_in": "records a second",
+    "bytes_in": "bytes a second",
+    "bytes_out": "bytes a second",
+    "requests": "requests a second",
+    "connections": "connections",
+    "busy": "share of the time in which the event loop worked",
+    "cpu": "processors",
+    "memory_bytes": "bytes",
+    "disk_used": "share",
+    "lag": "records",
+}
+
+
+@router.get(
+    "/v1/history", summary="The last hour of a topic, a group, a broker or the cluster", responses=documented(400, 404)
+)
+async def get_history(
+    port: Port,
+    response: Response,
+    topic: Annotated[str | None, Query(description="Its traffic.")] = None,
+    group: Annotated[str | None, Query(description="Its lag.")] = None,
+    broker: Annotated[int | None, Query(ge=0, description="What it does, and how busy it is.")] = None,
+) -> HistoryData:
+    """Without a parameter: the traffic of the whole cluster. A number for every ten seconds, summed over the brokers
+    that keep it; nodes keep it since they started, the busiest thousand topics and the thousand groups furthest behind.
+    What is not kept has no series. Brokers without an HTTP admin keep none."""
+    asked = [
+        (kind, str(name)) for kind, name in (("topic", topic), ("group", group), ("broker", broker)) if name is not None
+    ]
+    if len(asked) > 1:
+        raise ApiProblem(400, "topic, group and broker exclude one another.")
+    found = await port.history(*(asked[0] if asked else ("cluster", "")))
+    response.headers["Cache-Control"] = "no-store"
+    return HistoryData(
+        times_ms=list(found.times_ms),
+        series={name: list(values) for name, values in found.series.items()},
+        units={name: UNITS[name] for name in found.series},
+        unanswered_brokers=[
+            UnansweredBroker(broker_id=broker_id, detail="it does not answer, or keeps no history")
+            for broker_id in found.silent
+        ],
+    )

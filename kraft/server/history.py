@@ -1,0 +1,134 @@
+"""The last hour of a node: a ring of numbers a series, one every ten seconds. Memory is bounded: the busiest topics and
+the groups furthest behind are kept, and what had nothing to tell for an hour is forgotten. Pure."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+STEP_SECONDS: Final = 10
+SAMPLES_MAX: Final = 360
+TOPICS_MAX: Final = 1000
+"""Of further ones those that did least in the last hour are not kept: a topic takes 9 KB."""
+GROUPS_MAX: Final = 1000
+"""Likewise those with the smallest lags: a group takes 3 KB."""
+TOPIC_SERIES: Final = ("records_in", "bytes_in", "bytes_out")
+"""A second."""
+
+
+class TopicCounts(NamedTuple):
+    """What a topic's partitions on this node have done since the sample before."""
+
+    records_in: int
+    bytes_in: int
+    bytes_out: int
+
+
+class Ring:
+    """Numbers by sample; zero where there was none yet."""
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values = array("d", bytes(8 * SAMPLES_MAX))
+
+    def in_order(self, end: int, count: int) -> list[float]:
+        """The last `count`, oldest first; `end` is the number of samples so far."""
+        return [round(self.values[index % SAMPLES_MAX], 3) for index in range(end - count, end)]
+
+
+class History:
+    """Takes samples, tells series."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._times_ms = array("q", bytes(8 * SAMPLES_MAX))
+        self._node: dict[str, Ring] = {}
+        self._topics: dict[str, tuple[Ring, ...]] = {}
+        self._groups: dict[str, Ring] = {}
+
+    def take(
+        self,
+        time_ms: int,
+        seconds: float,
+        node: Mapping[str, float],
+        topics: Mapping[str, TopicCounts],
+        lags: Mapping[str, int],
+    ) -> None:
+        """One sample. `seconds` have passed since the one before; `node` are the numbers as they are, `topics` what was
+        done since, `lags` records by group."""
+        place = self._count % SAMPLES_MAX
+        self._times_ms[place] = time_ms
+        self._count += 1
+        for name, value in node.items():
+            self._node.setdefault(name, Ring()).values[place] = value
+        self._take_topics(place, seconds, topics)
+        for group in self._groups:
+            self._groups[group].values[place] = 0
+        for group, lag in lags.items():
+            if group in self._groups or lag:
+                self._groups.setdefault(group, Ring()).values[place] = lag
+        if self._count % SAMPLES_MAX == 0 or len(self._topics) > TOPICS_MAX or len(self._groups) > GROUPS_MAX:
+            self._forget()
+
+    def _take_topics(self, place: int, seconds: float, topics: Mapping[str, TopicCounts]) -> None:
+        for rings in self._topics.values():
+            for ring in rings:
+                ring.values[place] = 0
+        for topic, counts in topics.items():
+            if topic in self._topics or any(counts):
+                rings = self._topics.setdefault(topic, tuple(Ring() for _ in TOPIC_SERIES))
+                for ring, count in zip(rings, counts, strict=True):
+                    ring.values[place] = count / seconds
+
+    def _forget(self) -> None:
+        done = {topic: sum(map(sum, (ring.values for ring in rings))) for topic, rings in self._topics.items()}
+        self._topics = {topic: self._topics[topic] for topic in _largest(done, TOPICS_MAX)}
+        behind = {group: sum(ring.values) for group, ring in self._groups.items()}
+        self._groups = {group: self._groups[group] for group in _largest(behind, GROUPS_MAX)}
+
+    def of_node(self) -> dict[str, Any]:
+        """The document of the node's own numbers."""
+        return self._document(self._node.items())
+
+    def of_topic(self, topic: str) -> dict[str, Any]:
+        """The document of a topic; without series where nothing is known of it."""
+        rings = self._topics.get(topic, ())
+        return self._document(zip(TOPIC_SERIES, rings, strict=False))
+
+    def of_group(self, group: str) -> dict[str, Any]:
+        """Likewise of a group: its lag in records."""
+        ring = self._groups.get(group)
+        return self._document(() if ring is None else (("lag", ring),))
+
+    def _document(self, series: Iterable[tuple[str, Ring]]) -> dict[str, Any]:
+        count = min(self._count, SAMPLES_MAX)
+        return {
+            "times_ms": [self._times_ms[index % SAMPLES_MAX] for index in range(self._count - count, self._count)],
+            "series": {name: ring.in_order(self._count, count) for name, ring in series},
+        }
+
+
+def _largest(sizes: Mapping[str, float], count: int) -> list[str]:
+    """The `count` largest, without those of nothing; in order of their names."""
+    kept = sorted((name for name, size in sizes.items() if size), key=lambda name: (-sizes[name], name))[:count]
+    return sorted(kept)
+
+
+def merged(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What several nodes tell of one thing, summed by moment: samples are taken at the same ones everywhere."""
+    sums: dict[str, dict[int, float]] = {}
+    moments: set[int] = set()
+    for document in documents:
+        steps = [time_ms // (1000 * STEP_SECONDS) for time_ms in document["times_ms"]]
+        moments.update(steps)
+        for name, values in document["series"].items():
+            found = sums.setdefault(name, {})
+            for step, value in zip(steps, values, strict=True):
+                found[step] = found.get(step, 0.0) + value
+    ordered = sorted(moments)[-SAMPLES_MAX:]
+    return {
+        "times_ms": [step * 1000 * STEP_SECONDS for step in ordered],
+        "series": {name: [round(values.get(step, 0.0), 3) for step in ordered] for name, values in sums.items()},
+    }
