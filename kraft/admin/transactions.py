@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from kraft.admin.errors import check
 from kraft.admin.port import COORDINATOR_OF_TRANSACTION, AskPort
@@ -21,6 +22,8 @@ from kraft.protocol.messages.write_txn_markers_request import (
     WriteTxnMarkersRequest,
 )
 from kraft.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
+
+PARTITIONS_PER_REQUEST: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,15 @@ class Transaction:
     timeout_ms: int
     started_ms: int | None
     partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HangingTransaction:
+    """`transactional_id` is the producer's, None where no coordinator knows of it."""
+
+    place: TopicPartition
+    producer: ProducerState
+    transactional_id: str | None
 
 
 async def list_transactions(
@@ -123,6 +135,65 @@ async def active_producers(port: AskPort, place: TopicPartition) -> list[Produce
         check(described.error_code, str(place), described.error_message)
         found: list[ProducerState] = described.active_producers
         return found
+
+    return await port.retrying(attempt)
+
+
+async def find_hanging(
+    port: AskPort, places: Iterable[TopicPartition], silent_since_ms: int
+) -> list[HangingTransaction]:
+    """Open transactions in these partitions whose producers wrote last before `silent_since_ms`, and which no
+    coordinator knows to be open there: nobody will ever end them. Raises Refused."""
+    open_ones = [
+        HangingTransaction(place, producer, None)
+        for place, producers in (await _producers_of(port, places)).items()
+        for producer in producers
+        if producer.current_txn_start_offset >= 0 and producer.last_timestamp < silent_since_ms
+    ]
+    if not open_ones:
+        return []
+    ids = {each.producer_id: each.transactional_id for each in await list_transactions(port)}
+    hanging = []
+    for each in open_ones:
+        transactional_id = ids.get(each.producer.producer_id)
+        if transactional_id is None:
+            hanging.append(each)
+            continue
+        described = await describe_transaction(port, transactional_id)
+        if described.producer_id != each.producer.producer_id or each.place not in described.partitions:
+            hanging.append(replace(each, transactional_id=transactional_id))
+    return hanging
+
+
+async def _producers_of(port: AskPort, places: Iterable[TopicPartition]) -> dict[TopicPartition, list[ProducerState]]:
+    """By partition, in order."""
+    wanted = sorted(places)
+
+    async def ask(asked: tuple[int, list[TopicPartition]]) -> list[tuple[TopicPartition, list[ProducerState]]]:
+        leader, led = asked
+        topics: dict[str, list[int]] = {}
+        for name, index in led:
+            topics.setdefault(name, []).append(index)
+        request = DescribeProducersRequest(
+            topics=[TopicRequest(name=name, partition_indexes=indexes) for name, indexes in topics.items()]
+        )
+        response = await port.ask(request, DescribeProducersResponse, node_id=leader)
+        found = []
+        for topic in response.topics:
+            for each in topic.partitions:
+                place = TopicPartition(topic.name, each.partition_index)
+                check(each.error_code, str(place), each.error_message)
+                found.append((place, each.active_producers))
+        return found
+
+    async def attempt() -> dict[TopicPartition, list[ProducerState]]:
+        asked = [
+            (leader, led[start : start + PARTITIONS_PER_REQUEST])
+            for leader, led in (await port.by_leader(wanted)).items()
+            for start in range(0, len(led), PARTITIONS_PER_REQUEST)
+        ]
+        told = [pair for found in await port.of_each(ask, asked) for pair in found]
+        return dict(sorted(told, key=lambda pair: pair[0]))
 
     return await port.retrying(attempt)
 

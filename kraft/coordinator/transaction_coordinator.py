@@ -24,6 +24,7 @@ from kraft.coordinator.transaction.init_producer import Claim, init_producer
 from kraft.coordinator.transaction.partitions import add_partitions, missing_partitions
 from kraft.coordinator.transaction.shard import FreshId, TransactionDraft, TransactionShard, TransactionShardState
 from kraft.coordinator.transaction.transaction import Ending, ProducerIdNeeded, Transaction
+from kraft.coordinator.transaction_activity import ABORTED, COMMITTED, TransactionActivity
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import describe_transactions_response as described
 from kraft.protocol.messages.list_transactions_response import ListTransactionsResponse
@@ -72,6 +73,7 @@ class TransactionCoordinator:
         self._partition_count = partition_count
         self._clock = world.clock
         self._nursery: trio.Nursery | None = None
+        self.activity = TransactionActivity()
         self._ending: set[tuple[int, int, Ending]] = set()
         """Whose markers are being written: (partition, leader epoch, transaction)."""
         self.runtime: CoordinatorRuntime[TransactionShardState] = CoordinatorRuntime(
@@ -232,6 +234,7 @@ class TransactionCoordinator:
                     except ApiError:
                         await self._clock.sleep(RETRY_SECONDS)
                     else:
+                        self.activity.ended[COMMITTED if ending.committed else ABORTED] += 1
                         return
         finally:
             self._ending.discard((partition, leader_epoch, ending))
@@ -256,7 +259,7 @@ class TransactionCoordinator:
             return abort_timed_out(draft, transactional_id, fresh)
 
         try:
-            await self._decide(transactional_id, decide)
+            self.activity.timed_out += await self._decide(transactional_id, decide)
         except ApiError:
             return  # Sought again the next time, here or by the next leader.
 

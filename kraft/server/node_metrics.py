@@ -8,7 +8,7 @@ sizes. A scrape walks them in slices.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -25,6 +25,7 @@ from kraft.server.node_status import failed_work
 from kraft.server.partition_metrics import partition_families
 from kraft.server.process_families import register_process
 from kraft.server.raft_families import register_raft
+from kraft.server.transaction_families import register_transaction_activity, transaction_families
 
 if TYPE_CHECKING:
     from kraft.metadata.image.metadata_image import MetadataImage
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from kraft.server.node import Node
 
 Number = Callable[[], float]
+LATE_TRANSACTION_MS: Final = 300_000
+"""How much longer than a transaction may take it has to be open to be called late, as in Kafka."""
 
 
 class NodeMetrics:
@@ -67,12 +70,21 @@ class NodeMetrics:
             gathered += [
                 *request_durations(self._node.broker.dispatcher.counters),
                 await follower_lags(self._node.broker.replicas),
-                *await partition_families(self._node.broker.replicas, by),
+                *await partition_families(self._node.broker.replicas, by, self._late_ms()),
+                *await transaction_families(
+                    self._node.broker.transactions.coordinator.runtime.read_loaded(lambda state: state),
+                    self._node.world.clock.wall_ms(),
+                ),
             ]
         for piece in render_prometheus(gathered):
             pieces.append(piece)
             await trio.lowlevel.checkpoint()
         return "".join(pieces)
+
+    def _late_ms(self) -> int:
+        """A transaction whose producer wrote last before then has been forgotten by its coordinator."""
+        longest_ms = self._node.config.integer("transaction.max.timeout.ms")
+        return self._node.world.clock.wall_ms() - longest_ms - LATE_TRANSACTION_MS
 
     @property
     def _image(self) -> MetadataImage:
@@ -260,6 +272,7 @@ class NodeMetrics:
             "kraft_fsync_seconds", "Rounds of syncs of data logs.", flusher.durations, SECONDS_BOUNDS
         )
         register_group_activity(self._registry, broker.groups.activity)
+        register_transaction_activity(self._registry, broker.transactions.coordinator.activity)
         self._registry.counters(
             requests,
             "Requests by API and version.",

@@ -16,6 +16,9 @@ from kraft.server.cluster_facts import SLICE_PARTITIONS
 
 EACH_MAX: Final = 1000
 """A broker of no more partitions shows each by itself, unless it is asked for sums."""
+LATE: Final = (
+    "Led partitions whose readers of committed records wait for a transaction that should have ended five minutes ago."
+)
 TOPIC: Final = "topic"
 PARTITION: Final = "partition"
 _LED: Final = "where this broker leads"
@@ -251,22 +254,26 @@ EACH: Final[tuple[tuple[str, str, bool, Callable[[Partition], float], str], ...]
 only topics are shown (none: it is left out there)."""
 
 
-async def partition_families(hosted: Iterable[Partition], by: str | None) -> list[Family]:
+async def partition_families(hosted: Iterable[Partition], by: str | None, late_ms: int) -> list[Family]:
     """Of the partitions that are hosted here. `by` says whether each is shown, or each topic; None: whichever their
-    number allows. Pauses after every slice."""
-    partitions = list(hosted)
+    number allows. A transaction whose producer wrote last before `late_ms` is late. Pauses after every slice."""
+    partitions, late = list(hosted), 0
     topics: dict[str, TopicSums] = {}
     for count, partition in enumerate(partitions, 1):
         sums = topics.get(partition.topic)
         if sums is None:
             sums = topics[partition.topic] = TopicSums()
         sums.add(partition)
+        log = partition.log
+        oldest_ms = log.producers.oldest_transaction_ms if log.has_producers else None
+        late += partition.is_leader and oldest_ms is not None and oldest_ms < late_ms
         if count % SLICE_PARTITIONS == 0:
             await trio.lowlevel.checkpoint()
     node, named = TopicSums(), sorted(topics.items())
     for _, sums in named:
         node.take(sums)
     families = [_family(name, kind, text, (), [((), getattr(node, sum_))]) for name, kind, text, sum_ in OF_NODE]
+    families.append(_family(f"{_REPLICAS}partitionswithlatetransactionscount", "gauge", LATE, (), [((), late)]))
     for name, kind, text, sum_ in BY_TOPIC:
         families.append(_family(name, kind, text, (TOPIC,), [((topic,), getattr(s, sum_)) for topic, s in named]))
         await trio.lowlevel.checkpoint()

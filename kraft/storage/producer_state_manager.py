@@ -248,6 +248,13 @@ class ProducerStateManager:
         watermark."""
         return min((*self.unreplicated, *self.ongoing), default=None) if self.unreplicated or self.ongoing else None
 
+    @property
+    def oldest_transaction_ms(self) -> int | None:
+        """When the producer of an open transaction wrote last that has been silent for longest, in ms since 1970; None
+        where none is open."""
+        ids = self.ongoing.values()
+        return min((self.producers[producer_id].last_timestamp for producer_id in ids), default=None)  # unordered
+
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
         """The LSO once `completed` counts: the start of the next open transaction of another producer, or one past
         the marker."""

@@ -1,14 +1,18 @@
-"""A transaction that is in a partition and that no coordinator knows: Apache Kafka's tool finds it and ends it."""
+"""A transaction that is in a partition and that no coordinator knows: Apache Kafka's tool finds it and ends it, and so
+does ours."""
 
 from __future__ import annotations
 
+import json
+import shlex
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import trio
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from jepsen.java.kafka import tool
@@ -31,7 +35,7 @@ OPEN_SINCE_MS = 3_600_000
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[NodeProcess]:
     """It refuses transactional records that no coordinator knows of, until that is changed while it runs."""
-    with NodeProcess(tmp_path / "node") as node:
+    with NodeProcess(tmp_path / "node", admin=True) as node:
         admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
         admin.create_topics([NewTopic("payments", 1, 1)])["payments"].result(SECONDS_MAX)
         yield node
@@ -101,3 +105,45 @@ def test_kafkas_tool_finds_a_hanging_transaction_and_ends_it(
     assert committed(node, 1) == [b"behind it"]
     again = tool(*common, "find-hanging", "--broker-id", "1", "--max-transaction-timeout", "1")
     assert str(PRODUCER_ID) not in again.stdout
+
+
+def test_ours_finds_it_tells_what_ends_it_and_leaves_live_ones_alone(
+    node: NodeProcess, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KRAFT_BOOTSTRAP_SERVER", node.bootstrap)
+    # Nobody has used a coordinator yet; the first to ask has its topic made.
+    live = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "live", "log_level": 0})
+    live.init_transactions(SECONDS_MAX)
+    live.begin_transaction()
+    live.produce("payments", b"live", partition=0)
+    assert live.flush(SECONDS_MAX) == 0
+    assert main(["configs", "set", "cluster", "transaction.partition.verification.enable=false"]) == 0
+    assert write(node, b"never ended", PRODUCER_ID) == 0
+    assert late(node) == 1
+    capsys.readouterr()
+    assert main(["transactions", "find-hanging", "--open-for", "0", "-o", "json"]) == 0
+    [hanging] = json.loads(capsys.readouterr().out)["transactions"]
+    assert (hanging["topic"], hanging["producer_id"], hanging["transactional_id"]) == ("payments", PRODUCER_ID, None)
+    program, *command = shlex.split(hanging["command"])
+    assert program == "kraft"
+    assert main([*command, "--yes"]) == 0
+    live.commit_transaction(SECONDS_MAX)
+    assert committed(node, 1) == [b"live"]
+    capsys.readouterr()
+    assert main(["transactions", "find-hanging", "--topic", "payments", "--open-for", "0", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"transactions": []}
+    assert main(["transactions", "find-hanging", "--topic", "nothing"]) == 3
+    assert late(node) == 0
+    assert metric(node, 'kraft_transactions_ended_total{outcome="committed"}') == 1
+    assert metric(node, 'kraft_transactions{state="complete_commit"}') == 1
+
+
+def late(node: NodeProcess) -> float:
+    return metric(node, "kafka_server_replicamanager_partitionswithlatetransactionscount")
+
+
+def metric(node: NodeProcess, series: str) -> float:
+    with urllib.request.urlopen(f"{node.admin_url}/metrics", timeout=30) as answer:
+        lines = answer.read().decode().splitlines()
+    [value] = [line.rpartition(" ")[2] for line in lines if line.startswith(f"{series} ")]
+    return float(value)

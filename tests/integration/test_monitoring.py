@@ -114,6 +114,10 @@ ALERTS: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
             'kafka_topic_partition_oldest_offset{topic="t", partition="0"}': "6x40",
         },
     ),
+    "KraftTransactionLate": (
+        {"kafka_server_replicamanager_partitionswithlatetransactionscount": "1x40"},
+        {"kafka_server_replicamanager_partitionswithlatetransactionscount": "0x40"},
+    ),
     "KraftProduceSlow": (
         {
             f'kraft_request_duration_seconds_bucket{{request="Produce", le="{le}"}}': values

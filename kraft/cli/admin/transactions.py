@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kraft.admin import transactions
-from kraft.admin.transactions import Transaction
+from kraft.admin import topics, transactions
+from kraft.admin.transactions import HangingTransaction, Transaction
 from kraft.cli.admin.elections import parse_partition
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, moment, say, show
@@ -130,6 +130,64 @@ def producers(
 
 def _begin(producer: ProducerState) -> int | None:
     return producer.current_txn_start_offset if producer.current_txn_start_offset >= 0 else None
+
+
+@app.command("find-hanging", epilog="Example: kraft transactions find-hanging --topic payments")
+def find_hanging(
+    topic: Annotated[
+        list[str], typer.Option("--topic", metavar="TOPIC", help="Only in this one; may be given again.")
+    ] = [],  # noqa: B006 - only read.
+    open_for: Annotated[
+        float,
+        typer.Option(
+            "--open-for", metavar="SECONDS", min=0, help="Without a record for so long: transaction.max.timeout.ms."
+        ),
+    ] = 900.0,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Find transactions that no coordinator knows of any more: they hold back readers of committed records for ever.
+
+    Shows the command that ends each.
+    """
+
+    async def question(cluster: Cluster) -> list[HangingTransaction]:
+        found = await topics.describe_topics(cluster, topic) if topic else await topics.list_topics(cluster)
+        places = [
+            TopicPartition(each.name, partition.index)
+            for each in found
+            for partition in each.partitions
+            if partition.leader >= 0
+        ]
+        silent_since_ms = cluster.world.clock.wall_ms() - round(open_for * 1000)
+        return await transactions.find_hanging(cluster, places, silent_since_ms)
+
+    found = ask(bootstrap, timeout, question)
+    document = {
+        "transactions": [
+            {
+                "topic": each.place.topic,
+                "partition": each.place.partition,
+                "producer_id": each.producer.producer_id,
+                "producer_epoch": each.producer.producer_epoch,
+                "transactional_id": each.transactional_id,
+                "start_offset": each.producer.current_txn_start_offset,
+                "last_timestamp": each.producer.last_timestamp,
+                "command": _ending(each),
+            }
+            for each in found
+        ]
+    }
+    rows = [
+        (str(each.place), each.producer.producer_id, moment(each.producer.last_timestamp), _ending(each))
+        for each in found
+    ]
+    show(document, [Table(("PARTITION", "PRODUCER", "LAST RECORD", "WHAT ENDS IT"), rows)], output)
+
+
+def _ending(hanging: HangingTransaction) -> str:
+    return f"kraft transactions abort {hanging.place} --start-offset {hanging.producer.current_txn_start_offset}"
 
 
 @app.command(epilog="Example: kraft transactions abort payments-0 --start-offset 4711")

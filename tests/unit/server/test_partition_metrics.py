@@ -11,9 +11,12 @@ import trio
 from kraft.replication.partition_traffic import PartitionTraffic
 from kraft.server.partition_metrics import EACH_MAX, PARTITION, TOPIC, partition_families
 
+LATE_MS = 1000
+
 
 def partition(index: int, *, is_leader: bool = True) -> Any:
     log = SimpleNamespace(size=10, segments=[1, 2], high_watermark=7, log_start_offset=3, log_end_offset=8)
+    log.has_producers = False
     return SimpleNamespace(
         topic=f"t{index % 2}",
         index=index,
@@ -28,7 +31,7 @@ def partition(index: int, *, is_leader: bool = True) -> Any:
 
 
 def families(partitions: list[Any], by: str | None) -> dict[str, tuple[tuple[str, ...], dict[tuple[str, ...], float]]]:
-    found = trio.run(partition_families, partitions, by)
+    found = trio.run(partition_families, partitions, by, LATE_MS)
     return {each.name: (each.labels, dict(each.read() if each.read is not None else ())) for each in found}
 
 
@@ -65,3 +68,15 @@ def test_a_node_without_partitions_tells_zeros() -> None:
     found = families([], None)
     assert found["kafka_server_replicamanager_underreplicatedpartitions"][1] == {(): 0}
     assert found["kafka_log_log_size"][1] == {}
+
+
+@pytest.mark.parametrize(
+    ("oldest_ms", "is_leader", "count"),
+    [(None, True, 0), (LATE_MS - 1, True, 1), (LATE_MS - 1, False, 0), (LATE_MS, True, 0)],
+)
+def test_partitions_of_late_transactions_are_counted(oldest_ms: int | None, is_leader: bool, count: int) -> None:
+    hosted = partition(0, is_leader=is_leader)
+    hosted.log.has_producers = True
+    hosted.log.producers = SimpleNamespace(oldest_transaction_ms=oldest_ms)
+    found = families([hosted], None)["kafka_server_replicamanager_partitionswithlatetransactionscount"]
+    assert found[1] == {(): count}
