@@ -101,7 +101,7 @@ class ClientConnection:
         try:
             lasts_ms = await log_in(self, login, self._world)
         except LoginFailed as problem:
-            failure = Disconnected(f"the login as {login.username} failed: {problem}")
+            failure = Disconnected(f"the login{f' as {login.username}' * bool(login.username)} failed: {problem}")
             self._break(failure)
             raise failure from problem
         if lasts_ms:

@@ -1,4 +1,4 @@
-"""A client's login (SASL): PLAIN and SCRAM over SaslHandshake and SaslAuthenticate."""
+"""A client's login (SASL): PLAIN, SCRAM and OAUTHBEARER over SaslHandshake and SaslAuthenticate."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateR
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraft.security.sasl.errors import SaslRefused
+from kraft.security.sasl.oauthbearer import CONTROL_A, bearer_message
 from kraft.security.sasl.plain import PLAIN, plain_message
 from kraft.security.sasl.scram import ScramClient, new_nonce
 from kraft.security.scram_credentials import MECHANISMS
-from kraft.world.ports import Login, World
+from kraft.world.ports import Login, LoginTokens, World
 
 if TYPE_CHECKING:
     from kraft.client.connection import ClientConnection
@@ -35,6 +36,8 @@ async def log_in(connection: ClientConnection, login: Login, world: World) -> in
             raise LoginFailed(f"the node does not serve the SASL mechanism {login.mechanism}, but {served}")
         if login.mechanism == PLAIN:
             return (await _say(connection, plain_message(login.username, login.password))).session_lifetime_ms
+        if login.tokens is not None:
+            return await _bear_token(connection, login.tokens, world)
         scram = ScramClient(
             MECHANISMS[login.mechanism], login.username, new_nonce(world.random), by_token=login.by_token
         )
@@ -45,6 +48,17 @@ async def log_in(connection: ClientConnection, login: Login, world: World) -> in
     except SaslRefused as problem:
         raise LoginFailed(str(problem)) from problem
     return last.session_lifetime_ms
+
+
+async def _bear_token(connection: ClientConnection, tokens: LoginTokens, world: World) -> int:
+    try:
+        token = await tokens.token(world)
+    except OSError as problem:
+        raise LoginFailed(str(problem)) from problem
+    answer = await _say(connection, bearer_message(token, tokens.extensions))
+    if answer.auth_bytes:  # Refused: the node tells so again upon this, as an error.
+        answer = await _say(connection, CONTROL_A)
+    return answer.session_lifetime_ms
 
 
 async def _say(connection: ClientConnection, message: bytes) -> SaslAuthenticateResponse:

@@ -50,7 +50,6 @@ from kraft.server.logins import NodeLogins
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.partition_log import PartitionLog
 from kraft.server.producer_id_manager import ProducerIdManager
-from kraft.server.token_keys import TokenKeys
 from kraft.storage.log_manager import LogManager
 from kraft.world.ports import Listener, World
 
@@ -167,7 +166,7 @@ class BrokerServer(ReplicaListener):
             authorizer=self.authorizer,
         )
         self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
-        self.token_keys = TokenKeys(world, self.logins.token_sources, loggers.get("tokens"))
+        self.token_keys = self.logins.token_keys(world, config.broker_listeners, loggers)
         self.socket_servers = self._socket_servers(counts, loggers)
         self.log_tasks = self._log_tasks(logs, loggers)
 

@@ -77,7 +77,7 @@ class ControllerServer:
     ) -> None:
         """`bootstrap` are the records that formatting left for the first controller of the cluster; `events` gets
         what the controller tells of recoveries."""
-        self._world, self._config, self._channel = world, config, channel
+        self._world, self._config, self._channel, self._logins = world, config, channel, NodeLogins(config)
         self._log = loggers.get("controller")
         raft = shared.raft
         self.controller = QuorumController(
@@ -91,8 +91,7 @@ class ControllerServer:
             listener=RecoveryEvents(events),
             logger=self._log,
         )
-        self.metadata = MetadataCache(world.clock, MetadataImage())
-        self.audit = AuditLog(events, loggers, world.clock)
+        self.metadata, self.audit = MetadataCache(world.clock, MetadataImage()), AuditLog(events, loggers, world.clock)
         authorizer = make_authorizer(config, self.audit)
         self.registry = controller_registry(authorizer)
         mutations = MutationQuotas(config, world.clock, self.audit.throttles.take)
@@ -113,6 +112,7 @@ class ControllerServer:
             authorizer=authorizer,
         )
         self.dispatcher = RequestDispatcher(self.registry, self.services, world.clock, loggers.get("requests"))
+        self.token_keys = self._logins.token_keys(world, config.controller_listeners, loggers)
         self.plain_users: dict[str, PlainUsers] = {}
         self.socket_servers = self._socket_servers(counts, loggers)
         for publisher in (
@@ -126,7 +126,7 @@ class ControllerServer:
         channel.use_local(self.registry, self.services)
 
     def _socket_servers(self, counts: ConnectionCounts, loggers: Loggers) -> dict[str, SocketServer]:
-        config, logins = self._config, NodeLogins(self._config)
+        config, logins = self._config, self._logins
         self.plain_users = logins.plain_users(config.controller_listeners)
         return socket_servers(
             self._world,
@@ -139,12 +139,14 @@ class ControllerServer:
             self.audit,
             logins,
             connection_quota(config, self._world.clock),
+            self.token_keys,
         )
 
     async def run(self, listeners: Mapping[str, BoundListener], advertised: tuple[Endpoint, ...]) -> None:
         """Serve on `listeners` until cancelled."""
         async with trio.open_nursery() as controller_nursery:
             controller_nursery.start_soon(self.controller.run)
+            await self.token_keys.start(controller_nursery)
             for name, server in self.socket_servers.items():
                 await controller_nursery.start(
                     lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status)

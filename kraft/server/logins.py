@@ -1,34 +1,37 @@
 """Logins (SASL) of a node's listeners, and those by which it reaches other nodes, from Kafka's keys.
 
-PLAIN's passwords are in the configuration of a listener, SCRAM's credentials in the metadata.
+PLAIN's passwords are in the configuration of a listener, SCRAM's credentials in the metadata; OAUTHBEARER's tokens come
+from an authority.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Final
-from urllib.parse import urlsplit
 
+from kraft.client.login_tokens import FetchedTokens
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resources import listener_key
 from kraft.common.config.types import Value
 from kraft.common.errors import ConfigurationError
+from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.sasl import SaslGate
 from kraft.network.login_outcome import Report
 from kraft.security.delegation_tokens import TokenCredentials, TokenLogin
-from kraft.security.sasl.authentication import LISTENER_MECHANISMS, SERVED_MECHANISMS, SaslSettings
+from kraft.security.sasl.authentication import SERVED_MECHANISMS, SaslSettings
 from kraft.security.sasl.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasLogin, parse_jaas
 from kraft.security.sasl.oauthbearer import OAUTHBEARER, OAUTHBEARER_MODULE, VALIDATOR
 from kraft.security.sasl.plain import PLAIN
 from kraft.security.sasl.plain_users import PlainUsers
 from kraft.security.sasl.scram import Credential
-from kraft.security.scram_credentials import ScramMechanism
+from kraft.security.scram_credentials import MECHANISMS, ScramMechanism
 from kraft.security.tls import TRUSTSTORE, TlsSettings
+from kraft.security.token_request import CLIENT_KEYS, is_usable, read_endpoint
 from kraft.security.tokens import PACKAGE_MISSING, TokenRules
 from kraft.server.token_keys import TokenKeys, TokenSource
 from kraft.world.ports import Login, World
@@ -52,6 +55,8 @@ class NodeLogins:
         self._servers: dict[str, SaslSettings] = {}
         self.token_sources: dict[str, TokenSource] = {}
         """How tokens are judged, by listener."""
+        self.tokens: list[FetchedTokens] = []
+        """Those by which this node logs in at others."""
         self._plain_users: dict[str, PlainUsers] = {}
         for endpoint in config.listeners:
             if config.security_protocols.get(endpoint.name) in SASL_PROTOCOLS:
@@ -70,6 +75,11 @@ class NodeLogins:
         """Passwords, by listener, of those that take logins. They may change while the node runs."""
         return {each.name: self._plain_users[each.name] for each in listeners if each.name in self._plain_users}
 
+    def token_keys(self, world: World, listeners: Iterable[Endpoint], loggers: Loggers) -> TokenKeys:
+        """What judges the tokens of those of the listeners that take any."""
+        names = [each.name for each in listeners if each.name in self.token_sources]
+        return TokenKeys(world, {name: self.token_sources[name] for name in names}, loggers.get("tokens"))
+
     def towards(self, name: str) -> Login | None:
         """How this node logs in at other nodes' listeners of that name."""
         return self._towards.get(name)
@@ -78,11 +88,10 @@ class NodeLogins:
         key = self._key(listener, _MECHANISMS)
         value = self._config.values[key]
         mechanisms = tuple(name.upper() for name in value) if isinstance(value, tuple) else ()
-        served = SERVED_MECHANISMS if listener in self._config.controller_listener_names else LISTENER_MECHANISMS
-        unknown = [name for name in mechanisms if name not in served]
+        unknown = [name for name in mechanisms if name not in SERVED_MECHANISMS]
         if unknown or not mechanisms:
             self._problems.append(
-                f"{key}: listener {listener} serves {', '.join(served)}; "
+                f"{key}: listener {listener} serves {', '.join(SERVED_MECHANISMS)}; "
                 f"{', '.join(unknown) or 'an empty list'} is not served"
             )
         for general in (_JAAS, listener_key(listener, _JAAS)):
@@ -94,7 +103,7 @@ class NodeLogins:
         if PLAIN in mechanisms:
             login = self._jaas(listener, PLAIN)
             users = {} if login is None else login.users
-        if OAUTHBEARER in mechanisms and OAUTHBEARER in served:
+        if OAUTHBEARER in mechanisms:
             self._take_tokens(listener)
         return SaslSettings(
             mechanisms=mechanisms,
@@ -112,10 +121,10 @@ class NodeLogins:
         jaas_key = self._jaas_key(listener, OAUTHBEARER)
         if self._config.values.get(jaas_key) is not None:
             login = self._jaas(listener, OAUTHBEARER)
-            if login is not None and login.options:
+            if login is not None and login.options and not self._is_reached_by_tokens(listener):
                 self._problems.append(f"{jaas_key}: options have no effect; {OAUTHBEARER_MODULE} required ; is enough")
         url = self._of_tokens(listener, _JWKS)
-        if not isinstance(url, str) or not _is_usable(url):
+        if not isinstance(url, str) or not is_usable(url):
             self._problems.append(
                 f"{listener_key(listener, _JWKS)} has to name the authority's keys, by which tokens are checked: "
                 "https://..., http://... or file:///..."
@@ -138,8 +147,12 @@ class NodeLogins:
             refresh_seconds=max(1, refresh / 1000),
             retry_seconds=max(0.1, retry / 1000),
             retry_seconds_max=max(0.1, retry_max / 1000),
-            tls=TlsSettings(values={name: self._config.values[name] for name in _TRUST}, is_server=False),
+            tls=TlsSettings(values=self._trust, is_server=False),
         )
+
+    @property
+    def _trust(self) -> dict[str, Value]:
+        return {name: self._config.values[name] for name in _TRUST}
 
     def _check_handler(self, listener: str) -> None:
         key = listener_key(listener, f"{OAUTHBEARER.lower()}.{_HANDLER}")
@@ -175,11 +188,14 @@ class NodeLogins:
                 f"{', '.join(SERVED_MECHANISMS)}"
             )
             return
-        if mechanism_key == _CONTROLLER and mechanism != PLAIN:
+        if mechanism_key == _CONTROLLER and mechanism in MECHANISMS:
             self._problems.append(
                 f"{mechanism_key}={mechanism} cannot work: its credentials are in the metadata log, which a controller "
-                f"reads only after it has logged in. Use PLAIN"
+                f"reads only after it has logged in. Use PLAIN or OAUTHBEARER"
             )
+            return
+        if mechanism == OAUTHBEARER:
+            self._reach_by_tokens(listener)
             return
         login = self._jaas(listener, mechanism)
         if login is None:
@@ -192,6 +208,36 @@ class NodeLogins:
             )
             return
         self._towards[listener] = Login(mechanism=mechanism, username=username, password=password)
+
+    def _is_reached_by_tokens(self, listener: str) -> bool:
+        """Whether this node logs in at others' listeners of that name by OAUTHBEARER."""
+        reached = {
+            self._config.inter_broker_listener_name: _INTER_BROKER,
+            self._config.controller_listener_names[0]: _CONTROLLER,
+        }
+        return listener in reached and self._config.text(reached[listener]).upper() == OAUTHBEARER
+
+    def _reach_by_tokens(self, listener: str) -> None:
+        """How this node gets the tokens by which it logs in at others, or why it cannot."""
+        options: Mapping[str, str] = {}
+        if self._config.values.get(self._jaas_key(listener, OAUTHBEARER)) is not None:
+            login = self._jaas(listener, OAUTHBEARER)
+            options = {} if login is None else login.options
+
+        def text(name: str) -> str | None:
+            value = self._of_tokens(listener, name) if name in CLIENT_KEYS else None
+            return None if value is None else str(value)
+
+        try:
+            endpoint = read_endpoint(text, options, self._trust)
+        except ValueError as problem:
+            self._problems.append(f"listener {listener}, by which this node logs in at others: {problem}")
+            return
+        known = [tokens for tokens in self.tokens if tokens.endpoint == endpoint]
+        tokens = known[0] if known else FetchedTokens(endpoint)
+        if not known:
+            self.tokens.append(tokens)
+        self._towards[listener] = Login(mechanism=OAUTHBEARER, username=endpoint.client_id, tokens=tokens)
 
     def _jaas(self, listener: str, mechanism: str) -> JaasLogin | None:
         key = self._jaas_key(listener, mechanism)
@@ -219,17 +265,6 @@ class NodeLogins:
 
     def _integer(self, listener: str, name: str) -> int:
         return self._config.integer(self._key(listener, name))
-
-
-def _is_usable(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return False
-    if parts.scheme == "file":
-        return parts.netloc in ("", "localhost") and parts.path.startswith("/")
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def with_tokens(settings: SaslSettings | None, listener: str, tokens: TokenKeys | None) -> SaslSettings | None:

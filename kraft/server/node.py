@@ -41,7 +41,7 @@ from kraft.server.logins import NodeLogins
 from kraft.server.metadata_events import MetadataEvents
 from kraft.server.node_status import ControllerStatus, NodeStatus
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
-from kraft.server.own_principal import check_own_principal
+from kraft.server.own_principal import check_own_principal, own_subject
 from kraft.server.remote_requests import RemoteRequests
 from kraft.server.shared_server import SharedServer
 from kraft.server.stall_monitor import StallMonitor
@@ -133,7 +133,7 @@ async def run_node(
     loggers = Loggers(world.log_sink, world.clock, config.text("kraft.log.level").lower(), node=config.node_id)
     keys = TlsKeys(world, config)
     logins = NodeLogins(config)
-    check_own_principal(config, keys, logins)
+    check_own_principal(config, keys, logins, await own_subject(world, config, logins, loggers.get("node")))
     broker_name, controller_name = config.inter_broker_listener_name, config.controller_listener_names[0]
     to_brokers = keys.world_towards(broker_name, logins.towards(broker_name))
     to_controllers = keys.world_towards(controller_name, logins.towards(controller_name))
@@ -172,6 +172,7 @@ async def run_node(
                 listeners,
                 advertised,
                 endpoints,
+                logins,
             ),
             task_status,
         )
@@ -289,6 +290,7 @@ class _Parts:
         listeners: Mapping[str, Listener],
         advertised: tuple[Endpoint, ...],
         endpoints: tuple[Endpoint, ...],
+        logins: NodeLogins,
     ) -> None:
         self.world = world
         """In which connections go to brokers."""
@@ -302,6 +304,14 @@ class _Parts:
         self.listeners = listeners
         self.advertised = advertised
         self.endpoints = endpoints
+        self.logins = logins
+
+
+def _renew_keys(parts: _Parts, nursery: trio.Nursery) -> None:
+    """Keep what this node proves itself by."""
+    parts.keys.start(nursery, parts.listeners, parts.loggers.get("network"))
+    for tokens in parts.logins.tokens:
+        nursery.start_soon(tokens.renew, parts.world, parts.loggers.get("tokens"))
 
 
 async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
@@ -312,7 +322,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
     with closing(channel), closing(node.remote), world.loop.watch(node.stalls):
         async with trio.open_nursery() as node_nursery:
             node.nursery = node_nursery
-            parts.keys.start(node_nursery, parts.listeners, parts.loggers.get("network"))
+            _renew_keys(parts, node_nursery)
             async with trio.open_nursery() as broker_nursery:
                 if config.is_controller:
                     bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir)

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import trio
 
+from kraft.client.http_fetch import FETCH_SECONDS_MAX, FetchFailed, fetch_document
 from kraft.common.logging import Logger
 from kraft.security.sasl.oauthbearer import TokenCheck
 from kraft.security.tls import TlsSettings, load_tls
@@ -28,7 +29,6 @@ from kraft.security.tokens import (
     key_id_of,
     parse_jwks,
 )
-from kraft.server.http_fetch import FETCH_SECONDS_MAX, FetchFailed, fetch_document
 from kraft.server.tls_keys import LOOK_SECONDS, read_store
 from kraft.world.ports import World
 

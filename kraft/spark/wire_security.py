@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
-from kraft.security.sasl.authentication import SERVED_MECHANISMS
+from kraft.security.sasl.authentication import PASSWORD_MECHANISMS
 from kraft.security.sasl.errors import SaslRefused
 from kraft.security.sasl.jaas import PLAIN_MODULE, SCRAM_MODULE, parse_jaas
 from kraft.security.sasl.plain import PLAIN, plain_message
@@ -154,7 +154,7 @@ def only_librdkafka(kafka: Mapping[str, str]) -> str | None:
     """The key that asks for a login that librdkafka alone knows (Kerberos, OAUTHBEARER); None if there is none. Raises
     ValueError."""
     name = "sasl.mechanisms" if MECHANISM not in kafka and "sasl.mechanisms" in kafka else MECHANISM
-    if not protocol_of(kafka).startswith("SASL") or kafka.get(name, "GSSAPI").strip().upper() in SERVED_MECHANISMS:
+    if not protocol_of(kafka).startswith("SASL") or kafka.get(name, "GSSAPI").strip().upper() in PASSWORD_MECHANISMS:
         return None
     is_forgotten = name not in kafka and (JAAS in kafka or USERNAME in kafka)
     return None if is_forgotten else name
@@ -191,9 +191,9 @@ def blocks_of(name: str, path: str, read: Callable[[str], bytes]) -> str:
 def login_of(kafka: Mapping[str, str]) -> Login:
     """Raises ValueError, which quotes nothing of the JAAS text: it holds a secret."""
     mechanism = kafka.get(MECHANISM, "GSSAPI").strip().upper()
-    if mechanism not in SERVED_MECHANISMS:
+    if mechanism not in PASSWORD_MECHANISMS:
         raise ValueError(
-            f"kafka.{MECHANISM} must be one of {', '.join(SERVED_MECHANISMS)}, "
+            f"kafka.{MECHANISM} must be one of {', '.join(PASSWORD_MECHANISMS)}, "
             + (f"got '{mechanism}'" if MECHANISM in kafka else "and it is missing (Kafka's default is GSSAPI)")
         )
     module = PLAIN_MODULE if mechanism == PLAIN else SCRAM_MODULE

@@ -161,16 +161,30 @@ class Tls:
     """Of TLS 1.2, by OpenSSL's names. Empty: the library's choice."""
 
 
+class LoginTokens(Protocol):
+    """Where the tokens of OAUTHBEARER come from."""
+
+    @property
+    def extensions(self) -> Mapping[str, str]:
+        """What is told beside a token (KIP-342)."""
+
+    async def token(self, world: World) -> str:
+        """One that holds now, got by way of `world`. Raises OSError with a sentence where there is none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
     """By what a client proves who it is (SASL)."""
 
     mechanism: str
-    """PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
+    """PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."""
     username: str
-    password: str = field(repr=False)
+    """With OAUTHBEARER, the client's id at the authority, or nothing."""
+    password: str = field(default="", repr=False)
     by_token: bool = False
     """Whether `username` is a delegation token's id, and `password` its HMAC in base64. For SCRAM only."""
+    tokens: LoginTokens | None = field(default=None, repr=False)
+    """With OAUTHBEARER, where tokens come from."""
 
 
 class Stream(Protocol):

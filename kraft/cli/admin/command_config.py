@@ -10,14 +10,17 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 
 from kraft.cli.config_files import process_secret_places
+from kraft.client.login_tokens import FetchedTokens
 from kraft.common.config.properties import parse_properties
 from kraft.common.config.providers import Providers, is_provider_key
 from kraft.common.config.resources import TLS_KEYS_WITHOUT_EFFECT
 from kraft.common.errors import ConfigurationError
 from kraft.security.sasl.authentication import SERVED_MECHANISMS
 from kraft.security.sasl.jaas import PLAIN_MODULE, SCRAM_MODULE, parse_jaas
+from kraft.security.sasl.oauthbearer import OAUTHBEARER, OAUTHBEARER_MODULE
 from kraft.security.sasl.plain import PLAIN
 from kraft.security.tls import KEYS, STORE_BYTES_MAX, TlsProblem, TlsSettings, load_tls
+from kraft.security.token_request import CLIENT_KEYS, read_endpoint
 from kraft.world.ports import Login, Tls
 
 OPTION: Final = "--command-config"
@@ -26,7 +29,7 @@ _ADMIN: Final = "KRAFT_ADMIN"
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISM: Final = "sasl.mechanism"
 _JAAS: Final = "sasl.jaas.config"
-_SASL_KEYS: Final = (_MECHANISM, _JAAS)
+_SASL_KEYS: Final = (_MECHANISM, _JAAS, *CLIENT_KEYS, "sasl.oauthbearer.header.urlencode")
 _chosen: ContextVar[str | None] = ContextVar(OPTION, default=None)
 
 
@@ -145,6 +148,8 @@ def _login(values: Mapping[str, str]) -> Login:
     if mechanism not in SERVED_MECHANISMS:
         raise ValueError(f"{_MECHANISM}={mechanism} is not served, only {', '.join(SERVED_MECHANISMS)}")
     module = PLAIN_MODULE if mechanism == PLAIN else SCRAM_MODULE
+    if mechanism == OAUTHBEARER:
+        return _token_login(values)
     if _JAAS not in values:
         raise ValueError(f'{_JAAS} is missing: {module} required username="..." password="...";')
     try:
@@ -157,6 +162,22 @@ def _login(values: Mapping[str, str]) -> Login:
     return Login(
         mechanism=mechanism, username=username, password=password, by_token=jaas.by_token and mechanism != PLAIN
     )
+
+
+def _token_login(values: Mapping[str, str]) -> Login:
+    """Raises ValueError with a sentence."""
+    options: Mapping[str, str] = {}
+    if _JAAS in values:
+        try:
+            jaas = parse_jaas(values[_JAAS])
+        except ValueError as problem:
+            raise ValueError(f"{_JAAS}: {problem}") from problem
+        if jaas.module != OAUTHBEARER_MODULE:
+            raise ValueError(f"{_JAAS}: {OAUTHBEARER_MODULE} required ...; is wanted for {OAUTHBEARER}")
+        options = jaas.options
+    trust = {key: value for key, value in values.items() if key.startswith("ssl.truststore.")}
+    endpoint = read_endpoint(values.get, options, trust)
+    return Login(mechanism=OAUTHBEARER, username=endpoint.client_id, tokens=FetchedTokens(endpoint))
 
 
 def _read(path: str) -> bytes:

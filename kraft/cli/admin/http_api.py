@@ -10,11 +10,14 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
+import trio
 import typer
 
 from kraft.cli.admin.command_config import OPTION, ClientSecurity, security_of_command
 from kraft.common.config.checks import is_loopback
 from kraft.common.errors import KraftError
+from kraft.world.ports import LoginTokens
+from kraft.world.real import RealWorld
 from kraft.world.real.tls import client_context
 
 T = TypeVar("T")
@@ -71,8 +74,18 @@ def _credentials(admin: str, host: str, security: ClientSecurity, *, is_encrypte
         return {}
     if security.tls is not None and not is_encrypted and not is_loopback(host):
         raise KraftError(f"--admin {admin} would send the password of {OPTION} unencrypted, which is for SASL_SSL")
+    if security.login.tokens is not None:
+        return {"Authorization": f"Bearer {_token(security.login.tokens)}"}
     pair = f"{security.login.username}:{security.login.password}".encode()
     return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+
+
+def _token(tokens: LoginTokens) -> str:
+    """Raises KraftError."""
+    try:
+        return trio.run(tokens.token, RealWorld())
+    except OSError as problem:
+        raise KraftError(f"{OPTION}: {problem}") from problem
 
 
 def ask_admin(admin: str, path: str, read: Callable[[Any], T]) -> T:

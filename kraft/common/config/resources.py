@@ -75,7 +75,7 @@ SASL_KEYS: Final = (
 MECHANISM_KEYS: Final = (
     "sasl.jaas.config",
     "sasl.server.callback.handler.class",
-    *(name for name in SASL_KEYS if name.startswith("sasl.oauthbearer.")),
+    *(name for name in SASL_KEYS if name.startswith(("sasl.login.", "sasl.oauthbearer."))),
 )
 """Those that count for one mechanism of one listener, as `listener.name.<listener>.<mechanism>.<key>`."""
 LISTENER_KEYS: Final = ("max.connections", "max.connection.creation.rate", *TLS_KEYS, *SASL_KEYS)

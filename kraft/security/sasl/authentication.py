@@ -20,9 +20,10 @@ from kraft.security.sasl.plain import PLAIN, PlainServer
 from kraft.security.sasl.scram import Credential, ScramServer
 from kraft.security.scram_credentials import MECHANISMS, ScramMechanism
 
-SERVED_MECHANISMS: Final = (PLAIN, *MECHANISMS)
-"""Those by which this node, and commands, log in at others."""
-LISTENER_MECHANISMS: Final = (*SERVED_MECHANISMS, OAUTHBEARER)
+PASSWORD_MECHANISMS: Final = (PLAIN, *MECHANISMS)
+"""Those by a name and a password."""
+SERVED_MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)
+"""Those of listeners, and by which this node, and commands, log in at others."""
 
 
 class MechanismServer(Protocol):

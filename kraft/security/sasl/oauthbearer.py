@@ -1,4 +1,4 @@
-"""OAUTHBEARER (RFC 7628, KIP-255): who brings a signed token is whom it names. The server's side of one login.
+"""OAUTHBEARER (RFC 7628, KIP-255): who brings a signed token is whom it names. Both sides of one login.
 
 A token that is refused is answered with a JSON document, upon which the client sends a single ^A and has its login
 refused, as in Kafka. The document tells no reason; the node's log does.
@@ -7,7 +7,7 @@ refused, as in Kafka. The document tells no reason; the node's log does.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kraft.security.sasl.errors import SaslRefused
@@ -17,7 +17,8 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 OAUTHBEARER_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 INVALID_TOKEN: Final = '{"status":"invalid_token"}'
-_CONTROL_A: Final = b"\x01"
+CONTROL_A: Final = b"\x01"
+"""What a client sends upon a refusal, before its login ends."""
 _FIRST: Final = re.compile(
     r"n,(?:a=(?P<authorization>(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+))?,\x01"
     r"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
@@ -26,6 +27,12 @@ _BEARER: Final = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)",
 
 TokenCheck = Callable[[str], Token]
 """Raises TokenRefused."""
+
+
+def bearer_message(token: str, extensions: Mapping[str, str]) -> bytes:
+    """The client's first message."""
+    pairs = "".join(f"{name}={value}\x01" for name, value in extensions.items())
+    return f"n,,\x01auth=Bearer {token}\x01{pairs}\x01".encode()
 
 
 class OAuthBearerServer:

@@ -38,6 +38,10 @@ REFUSED = {
     "ssl.client.auth": ("required", REPLACE_FILES),
     "sasl.enabled.mechanisms": ("PLAIN", READ_AT_START),
     "sasl.jaas.config": ("x", READ_AT_START),
+    "sasl.login.refresh.buffer.seconds": ("7", READ_AT_START),
+    "sasl.login.refresh.min.period.seconds": ("7", READ_AT_START),
+    "sasl.login.refresh.window.factor": ("0.7", READ_AT_START),
+    "sasl.login.refresh.window.jitter": ("0.1", READ_AT_START),
     "sasl.mechanism.inter.broker.protocol": ("PLAIN", READ_AT_START),
 }
 """A value other than the default, and the reason for the refusal."""

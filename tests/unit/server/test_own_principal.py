@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import trio
 
 from kraft.common.config.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
+from kraft.common.logging import Loggers
 from kraft.server.logins import NodeLogins
-from kraft.server.own_principal import check_own_principal
+from kraft.server.own_principal import check_own_principal, own_subject
 from kraft.server.tls_keys import TlsKeys
 from kraft.world.real import RealWorld
 from tests.certificates import certificates
@@ -49,6 +51,33 @@ def test_nodes_with_a_login_are_its_user() -> None:
     problem = refused(*sets, "super.users=User:admin;User:ANONYMOUS")
     assert problem.startswith("super.users must name User:node on every controller")
     check(*sets, "super.users=User:admin;User:node")
+
+
+def test_nodes_with_a_token_are_its_subject() -> None:
+    validator = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+    config = load_node_config(
+        sets=[
+            AUTHORIZER,
+            SEVERAL,
+            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+            "sasl.mechanism.controller.protocol=OAUTHBEARER",
+            "sasl.enabled.mechanisms=OAUTHBEARER",
+            f"listener.name.controller.oauthbearer.sasl.server.callback.handler.class={validator}",
+            "sasl.oauthbearer.jwks.endpoint.url=https://issuer/keys",
+            "sasl.oauthbearer.token.endpoint.url=file:///none",
+            "sasl.login.retry.backoff.max.ms=50",
+            "super.users=User:admin",
+        ]
+    )
+    world, logins = RealWorld(), NodeLogins(config)
+    lines: list[str] = []
+    log = Loggers(lambda line: lines.append(str(line)), world.clock).get("node")
+    subject = trio.run(own_subject, world, config, logins, log)
+    assert subject == ""
+    assert "super.users is not checked" in lines[0]
+    check_own_principal(config, TlsKeys(world, config), logins, subject)
+    with pytest.raises(ConfigurationError, match=r"User:node on every controller.*the subject of its token"):
+        check_own_principal(config, TlsKeys(world, config), logins, "node")
 
 
 def test_nodes_with_a_certificate_are_its_name_by_the_rules(tmp_path: Path) -> None:

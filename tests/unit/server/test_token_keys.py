@@ -8,13 +8,13 @@ from contextlib import contextmanager
 import pytest
 import trio
 
+from kraft.client.http_fetch import DOCUMENT_BYTES_MAX, FetchFailed, fetch_document
 from kraft.common.config.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Loggers
 from kraft.security.sasl.oauthbearer import OAUTHBEARER_MODULE, VALIDATOR, TokenCheck
 from kraft.security.tls import TlsSettings
 from kraft.security.tokens import TokenRefused, TokenRules
-from kraft.server.http_fetch import DOCUMENT_BYTES_MAX, FetchFailed, fetch_document
 from kraft.server.logins import NodeLogins
 from kraft.server.token_keys import STALE_SECONDS_MAX, TokenKeys, TokenSource
 from kraft.world.ports import Stream, Tls
@@ -241,7 +241,7 @@ def test_what_would_take_unsigned_tokens_is_refused() -> None:
         logins(sasl__oauthbearer__jwks__endpoint__url=None)
     with refused_as("has to name the authority's keys"):
         logins(sasl__oauthbearer__jwks__endpoint__url="ftp://issuer/keys")
-    with refused_as("listener CONTROLLER serves PLAIN"):
+    with refused_as("listener.name.controller.oauthbearer.sasl.server.callback.handler.class="):
         logins(listener__security__protocol__map="CLIENTS:SASL_PLAINTEXT,INNER:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT")
 
 
@@ -249,3 +249,43 @@ def test_what_the_package_is_needed_for_is_told(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("kraft.server.logins.find_spec", lambda name: None)
     with refused_as("pip install 'kraft-node[oauth]'"):
         logins()
+
+
+BY_TOKENS = {
+    "listener__security__protocol__map": "CLIENTS:SASL_PLAINTEXT,INNER:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+    "listener__name__inner__oauthbearer__sasl__server__callback__handler__class": VALIDATOR,
+    "listener__name__controller__oauthbearer__sasl__server__callback__handler__class": VALIDATOR,
+    "sasl__mechanism__inter__broker__protocol": "OAUTHBEARER",
+    "sasl__mechanism__controller__protocol": "OAUTHBEARER",
+    "sasl__oauthbearer__token__endpoint__url": "https://issuer/token",
+    "sasl__oauthbearer__client__credentials__client__id": "node",
+    "listener__name__inner__oauthbearer__sasl__jaas__config": f'{OAUTHBEARER_MODULE} required clientSecret="s";',
+    "listener__name__controller__oauthbearer__sasl__jaas__config": f'{OAUTHBEARER_MODULE} required clientSecret="s";',
+}
+
+
+def test_nodes_reach_one_another_by_tokens_of_one_endpoint() -> None:
+    made = logins(**BY_TOKENS)
+    [tokens] = made.tokens
+    for listener in ("INNER", "CONTROLLER"):
+        login = made.towards(listener)
+        assert login is not None
+        assert (login.mechanism, login.username, login.tokens) == ("OAUTHBEARER", "node", tokens)
+    assert tokens.endpoint.client_secret == "s"
+    assert made.towards("CLIENTS") is None
+    other = logins(**BY_TOKENS, listener__name__inner__oauthbearer__sasl__oauthbearer__scope="inner")
+    assert [each.endpoint.scope for each in other.tokens] == ["inner", ""]
+
+
+def test_a_login_by_tokens_that_cannot_be_had_is_refused() -> None:
+    with refused_as("listener INNER, by which this node logs in at others: sasl.oauthbearer.token.endpoint.url has to"):
+        logins(**{**BY_TOKENS, "sasl__oauthbearer__token__endpoint__url": None})
+    with refused_as("client.id and .secret are missing"):
+        logins(**{**BY_TOKENS, "sasl__oauthbearer__client__credentials__client__id": None})
+    with refused_as("tokens that nobody signed are not made"):
+        logins(**BY_TOKENS, sasl__login__callback__handler__class="a.B")
+    with refused_as("options have no effect"):
+        module = f'{OAUTHBEARER_MODULE} required clientId="a";'
+        logins(**BY_TOKENS, listener__name__clients__oauthbearer__sasl__jaas__config=module)
+    with refused_as("Use PLAIN or OAUTHBEARER"):
+        logins(**{**BY_TOKENS, "sasl__mechanism__controller__protocol": "SCRAM-SHA-256"})

@@ -1,0 +1,174 @@
+"""The tokens by which this process logs in (OAUTHBEARER): fetched from an authority or read from a file, kept, and
+replaced before they end.
+
+A token is fetched when one is wanted and none is there, or the one that is there is due. A node also renews ahead, so
+that no login waits for the authority; while the authority is away, the token from before serves until it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import trio
+
+from kraft.client.http_fetch import FetchFailed, HttpQuestion, ask_service
+from kraft.common.logging import Logger
+from kraft.security.tls import STORE_BYTES_MAX, load_tls
+from kraft.security.token_request import (
+    ClientToken,
+    NoToken,
+    TokenEndpoint,
+    due_at_ms,
+    read_token,
+    request_body,
+    request_headers,
+    token_in_answer,
+)
+from kraft.world.ports import FileSystem, World
+
+LOOK_SECONDS_MAX = 30.0
+"""The time of day may jump: how long a renewal sleeps at most before it looks again."""
+RENEWALS_APART_SECONDS = 1.0
+"""However short tokens live."""
+
+
+class NoLoginToken(OSError):
+    """There is no token to log in by."""
+
+
+class FetchedTokens:
+    """Those of one endpoint. Used by any number of tasks of one loop; one of them fetches for all."""
+
+    def __init__(self, endpoint: TokenEndpoint) -> None:
+        self.endpoint = endpoint
+        self._kept: ClientToken | None = None
+        self._due_at_ms = 0
+        self._is_renewed_ahead = False
+        self._fetching = trio.Lock()
+        self._failure: NoToken | None = None
+        """What the last fetch failed with; None after one that did not."""
+        self._failures = 0
+        """How many fetches failed."""
+
+    @property
+    def extensions(self) -> Mapping[str, str]:
+        """See `LoginTokens`."""
+        return self.endpoint.extensions
+
+    async def token(self, world: World) -> str:
+        """See `LoginTokens`. Raises NoLoginToken. Tries for `retry_seconds_max` at least, and is cancelled by whom it
+        takes too long."""
+        return (await self.current(world)).text
+
+    async def current(self, world: World) -> ClientToken:
+        """As `token`, with what the token says."""
+        kept = self._valid(world)
+        if kept is not None and (self._is_renewed_ahead or world.clock.wall_ms() < self._due_at_ms):
+            return kept
+        try:
+            return await self._fetch_in_turn(world)
+        except NoToken as problem:
+            kept = self._valid(world)
+            if kept is not None:
+                return kept
+            raise NoLoginToken(f"no token can be had from {self.endpoint.url}: {problem}") from problem
+
+    async def renew(self, world: World, log: Logger) -> None:
+        """Have a token ready, for ever."""
+        self._is_renewed_ahead = True
+        clock, pause = world.clock, self.endpoint.retry_seconds
+        while True:
+            left = (self._due_at_ms - clock.wall_ms()) / 1000
+            if self._kept is not None and left > 0:
+                await clock.sleep(min(left, LOOK_SECONDS_MAX))
+                continue
+            if await self._renewed(world, log):
+                pause = self.endpoint.retry_seconds
+                await clock.sleep(RENEWALS_APART_SECONDS)
+            else:
+                await clock.sleep(pause)
+                pause = min(2 * pause, self.endpoint.retry_seconds_max)
+
+    async def _renewed(self, world: World, log: Logger) -> bool:
+        """Whether there is another token now. The one from before may be all that there is yet."""
+        before = self._kept
+        try:
+            async with self._fetching:
+                token = await self._fetch_once(world)
+        except NoToken as problem:
+            log.error("no new token to log in by", url=self.endpoint.url, reason=str(problem))
+            return False
+        if before is not None and token.text == before.text:
+            return False
+        log.info("token to log in by renewed", url=self.endpoint.url, subject=token.subject)
+        return True
+
+    def _valid(self, world: World) -> ClientToken | None:
+        kept = self._kept
+        return kept if kept is not None and world.clock.wall_ms() < kept.expires_at_ms else None
+
+    async def _fetch_in_turn(self, world: World) -> ClientToken:
+        """Whoever waited while another fetched shares what came of it. Raises NoToken."""
+        failures = self._failures
+        async with self._fetching:
+            kept = self._valid(world)
+            if kept is not None and world.clock.wall_ms() < self._due_at_ms:
+                return kept
+            if self._failures != failures and self._failure is not None:
+                raise self._failure
+            return await self._fetch(world)
+
+    async def _fetch(self, world: World) -> ClientToken:
+        """Try again where that may help, as Kafka's clients do. Raises NoToken."""
+        clock, pause = world.clock, self.endpoint.retry_seconds
+        give_up_at = clock.now() + self.endpoint.retry_seconds_max
+        while True:
+            try:
+                return await self._fetch_once(world)
+            except NoToken as problem:
+                if problem.is_final or clock.now() + pause > give_up_at:
+                    raise
+            await clock.sleep(pause)
+            pause *= 2
+
+    async def _fetch_once(self, world: World) -> ClientToken:
+        """Raises NoToken."""
+        endpoint, wall_ms = self.endpoint, world.clock.wall_ms
+        try:
+            token = read_token(await self._text(world), endpoint.subject_claim, wall_ms())
+        except NoToken as problem:
+            self._failure, self._failures = problem, self._failures + 1
+            raise
+        chance = world.random.stream("token-refresh").random()
+        self._kept, self._due_at_ms = token, due_at_ms(token, endpoint.refresh, wall_ms(), chance)
+        self._failure = None
+        return token
+
+    async def _text(self, world: World) -> str:
+        """Raises NoToken."""
+        endpoint, read = self.endpoint, partial(_read, world.files)
+        try:
+            if endpoint.path is not None:
+                return (await world.threads.run(read, endpoint.path)).decode("latin-1")
+            tls = await world.threads.run(load_tls, endpoint.tls, read)
+            question = HttpQuestion("POST", request_headers(endpoint), request_body(endpoint))
+            answer = await ask_service(
+                world,
+                endpoint.url,
+                tls,
+                question,
+                connect_seconds=endpoint.connect_seconds,
+                answer_seconds=endpoint.answer_seconds,
+            )
+        except (FetchFailed, OSError, ValueError) as problem:
+            raise NoToken(str(problem)) from problem
+        return token_in_answer(answer.status, answer.body)
+
+
+def _read(files: FileSystem, path: str) -> bytes:
+    file = files.open(path, writable=False)
+    try:
+        return file.pread(STORE_BYTES_MAX + 1, 0)
+    finally:
+        file.close()
