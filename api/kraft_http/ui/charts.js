@@ -29,7 +29,7 @@ function chart(title, names, write) {
   let plot = null;
   const width = () => Math.max(200, canvas.clientWidth);
   const options = () => ({
-    width: width(), height: HEIGHT, padding: [12, 28, 0, 0], cursor: { drag: { x: false, y: false } },
+    width: width(), height: HEIGHT, padding: [12, 44, 0, 0], cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_, low, high) => [0, Math.max(high, 1e-9) * 1.1] } },
     axes: [{ stroke: colour("--soft"), grid: { show: false }, space: 90, values: clocks }, { stroke: colour("--soft"), size: AXIS_WIDTH, grid: { stroke: colour("--line"), width: 1 }, values: (_, ticks) => ticks.map(write) }],
     series: [{ value: (_, seconds) => seconds === null ? "" : new Date(seconds * 1000).toLocaleTimeString() }, ...names.map((name, at) => ({ label: NAMES[name], stroke: colour(COLOURS[at]), width: 2, points: { show: false }, value: (_, value) => value === null ? "–" : write(value) }))],
