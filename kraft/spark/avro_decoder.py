@@ -12,7 +12,7 @@ from fastavro.read import SchemaResolutionError
 
 from kraft.spark.avro_bounds import AvroBounds
 from kraft.spark.avro_schema import AvroSchemas, arrow_types, only_fields, parsed
-from kraft.spark.json_decoder import Decoded
+from kraft.spark.decoded import Decoded, decode_each
 
 MAGIC = 0
 HEADER_SIZE = 5
@@ -43,16 +43,7 @@ class AvroDecoder:
 
     def decode(self, texts: pa.Array) -> Decoded:
         """`texts` is binary. What is null stays null."""
-        rows: list[dict[str, Any] | None] = []
-        bad: dict[int, str] = {}
-        for index, text in enumerate(texts.to_pylist()):
-            row = None
-            if text is not None:
-                try:
-                    row = self.record(text)
-                except UNREADABLE as problem:
-                    bad[index] = str(problem) or type(problem).__name__
-            rows.append(row)
+        rows, bad = decode_each(texts, self.record, UNREADABLE)
         return Decoded(self.column(rows, bad), bad)
 
     def record(self, text: bytes) -> dict[str, Any]:

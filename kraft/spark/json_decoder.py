@@ -10,13 +10,13 @@ halved, down to a few rows that are read one by one: one odd text costs a few lo
 from __future__ import annotations
 
 from datetime import date
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
+from kraft.spark.decoded import Decoded
 from kraft.spark.json_values import BadValue, value_of
 
 BLOCK_BYTES_MAX = 8 << 20
@@ -26,13 +26,6 @@ FIRST_DAY, DAYS_END = date.min.toordinal() - EPOCH, date.max.toordinal() + 1 - E
 DAY_US = 86_400_000_000
 ONE_BY_ONE_MAX = 32
 """So few rows of a block that was refused are not halved again."""
-
-
-class Decoded(NamedTuple):
-    """A struct for each text, null where the text is null or bad, and why by the index of each bad one."""
-
-    rows: pa.Array
-    bad: dict[int, str]
 
 
 class JsonDecoder:

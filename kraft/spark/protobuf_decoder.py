@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from kraft.spark.json_decoder import Decoded
+from kraft.spark.decoded import Decoded, decode_each
 from kraft.spark.protobuf_schema import (
     ENUM,
     GROUP,
@@ -47,16 +47,7 @@ class ProtobufDecoder:
 
     def decode(self, texts: pa.Array) -> Decoded:
         """`texts` is binary. What is null stays null."""
-        rows: list[dict[str, Any] | None] = []
-        bad: dict[int, str] = {}
-        for index, text in enumerate(texts.to_pylist()):
-            row = None
-            if text is not None:
-                try:
-                    row = self.record(text)
-                except UNREADABLE as problem:
-                    bad[index] = str(problem) or type(problem).__name__
-            rows.append(row)
+        rows, bad = decode_each(texts, self.record, UNREADABLE)
         return Decoded(pa.array(rows, self.kind), bad)
 
     def record(self, text: bytes) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kraft.spark.decoded import Decoded
 from kraft.spark.errors import bad_record
-from kraft.spark.json_decoder import Decoded, JsonDecoder
+from kraft.spark.json_decoder import JsonDecoder
 from kraft.spark.rows import arrow_schema
 
 if TYPE_CHECKING:
