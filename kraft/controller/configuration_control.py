@@ -31,6 +31,7 @@ from kraft.protocol.messages.incremental_alter_configs_request import Incrementa
 VALUE_SIZE_MAX: Final = 32_767
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 CORDONED_METADATA_VERSION: Final = 30
+REMOTE_STORAGE: Final = "remote.storage.enable"
 
 
 class ResourceOutcome(NamedTuple):
@@ -216,6 +217,12 @@ def _check_change(
             raise ApiError(ErrorCode.INVALID_CONFIG, problem)
     if resource.type == ResourceType.TOPIC and text is not None and is_report_key(name):
         check_report(name, text, current)
+    if resource.type == ResourceType.TOPIC and name == REMOTE_STORAGE and text != current.get(name) == "true":
+        problem = (
+            "It is invalid to disable remote storage: what is there could not be read any more. To stop copying, set "
+            "remote.log.copy.disable=true."
+        )
+        raise ApiError(ErrorCode.INVALID_CONFIG, problem)
     if text is not None and len(text) > VALUE_SIZE_MAX:
         problem = (
             "The configuration value cannot be added because it exceeds the maximum value size of "

@@ -117,6 +117,10 @@ def _refused(request: FetchRequest, code: int, context: RequestContext) -> Reply
     return encode_fetch_reply(context.correlation_id, context.api_version, code, request.session_id, results)
 
 
+def _wants_remote(results: list[FetchedPartition]) -> bool:
+    return any(result.remote is not None for result in results)
+
+
 class PendingFetch:
     """A Fetch that is not answered yet: of a consumer, or of a follower for which there is no session."""
 
@@ -129,6 +133,7 @@ class PendingFetch:
         "_is_too_early",
         "_quotas",
         "_reader",
+        "_remote",
         "_wait_ms_max",
         "_wanted",
     )
@@ -144,6 +149,7 @@ class PendingFetch:
     ) -> None:
         self._context = context
         self._quotas = broker.quotas
+        self._remote = broker.replicas.remote
         self._is_too_early = False
         self._reader = reader
         self._answer = answer
@@ -165,7 +171,9 @@ class PendingFetch:
         if len(self._wanted) > PARTITIONS_A_TURN:
             return self._serve_many()
         results = self._read()
-        return self._reply(results) if self._is_enough(results) else self._wait(results)
+        if not self._is_enough(results):
+            return self._wait(results)
+        return self._reply_with_remote(results) if _wants_remote(results) else self._reply(results)
 
     async def _serve_many(self) -> Reply:
         """As `serve`, for so many partitions that others are served while they are read. The request waits on them
@@ -180,6 +188,7 @@ class PendingFetch:
                 results = await in_turns(self._read_steps(), PARTITIONS_A_TURN)
                 reader.acknowledges = False
                 if self._is_enough(results) or clock.now() >= deadline:
+                    await self._read_remote(results)
                     waits = self._wait_ms(results)
                     if self._is_too_early:
                         return self._answer.encode_wait(waits)
@@ -251,7 +260,23 @@ class PendingFetch:
                 for partition in partitions:
                     partition.waiters.remove_fetch(waiter)
             results = self._read()
+        return await self._reply_with_remote(results)
+
+    async def _reply_with_remote(self, results: list[FetchedPartition]) -> Reply:
+        await self._read_remote(results)
         return self._reply(results)
+
+    async def _read_remote(self, results: list[FetchedPartition]) -> None:
+        """Fetch what is in the remote tier, as far as there is room and time; a client comes again for the rest."""
+        left = self._bytes_max - sum(result.size for result in results)
+        empty = left == self._bytes_max
+        seconds = 0.0 if self._remote is None else self._remote.reads.fetch_seconds_max
+        with self._clock.move_on_after(seconds):
+            for result in results:
+                if result.remote is not None and (left > 0 or empty):
+                    await self._reader.read_remote(result, max(left, 0), empty)
+                    left -= result.size
+                    empty = empty and not result.size
 
     def _reply(self, results: list[FetchedPartition]) -> Reply:
         """The answer; without records where its client has to wait for them first."""

@@ -10,12 +10,16 @@ from __future__ import annotations
 import errno
 import struct
 from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.network.reply import FileRange, Reply
 from kraft.protocol.messages.fetch_response import NodeEndpoint
 from kraft.protocol.primitives import write_uvarint
 from kraft.replication.fetch_session import PartitionKey
 from kraft.world.ports import Buffer
+
+if TYPE_CHECKING:
+    from kraft.replication.partition import Partition
 
 FLEXIBLE_VERSION = 12
 COPY_BYTES_MAX = 8192
@@ -27,6 +31,14 @@ _PARTITION = struct.Struct(">ihqqq")
 _I32 = struct.Struct(">i")
 _I16 = struct.Struct(">h")
 _QQ = struct.Struct(">qq")
+
+
+class RemoteFetch(NamedTuple):
+    """What a Fetch wants of a partition that is in the remote tier."""
+
+    partition: Partition
+    offset: int
+    max_bytes: int
 
 
 class FetchedPartition:
@@ -44,6 +56,8 @@ class FetchedPartition:
         "log_start_offset",
         "preferred_read_replica",
         "ranges",
+        "records",
+        "remote",
         "size",
     )
 
@@ -58,13 +72,22 @@ class FetchedPartition:
         self.diverging: tuple[int, int] | None = None
         self.leader: tuple[int, int] | None = None
         self.ranges: Sequence[FileRange] = ()
+        self.records: memoryview | None = None
+        """What is in no file, instead of `ranges`."""
+        self.remote: RemoteFetch | None = None
+        """What is to be read from the remote tier before this is an answer."""
         self.size = 0
 
     @property
     def is_urgent(self) -> bool:
         """Whether the answer leaves at once, however few records there are: an error, a divergence, another replica
         to read from."""
-        return bool(self.error_code) or self.diverging is not None or self.preferred_read_replica >= 0
+        return (
+            bool(self.error_code)
+            or self.diverging is not None
+            or self.preferred_read_replica >= 0
+            or self.remote is not None
+        )
 
 
 def encode_fetch_reply(
@@ -154,6 +177,12 @@ class _Writer:
             self.out = bytearray()
             self.parts.append(self.out)
 
+    def add_records(self, records: memoryview) -> None:
+        self.parts.append(records)
+        self.size += len(records) + len(self.out)
+        self.out = bytearray()
+        self.parts.append(self.out)
+
     def reply(self, throttle_ms: int) -> Reply:
         first = self.parts[0]
         assert isinstance(first, bytearray)
@@ -220,6 +249,8 @@ def _partition(writer: _Writer, partition: FetchedPartition, version: int) -> No
     _length(out, partition.size, flexible)
     for part in partition.ranges:
         writer.add_range(part)
+    if partition.records:
+        writer.add_records(partition.records)
     if flexible:
         tags = []
         if partition.diverging is not None:

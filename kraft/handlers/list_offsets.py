@@ -29,6 +29,7 @@ from kraft.world.turns import TURN_PARTITIONS, Turn
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.replication.partition import Partition
+    from kraft.replication.time_lookups import Found
 
 API = Handler(ApiKey.LIST_OFFSETS, between(1, 11), permission=on_topics(Operation.DESCRIBE))
 
@@ -127,19 +128,47 @@ async def _look_up(
         _check_available(partition, request, context)
         answer.offset, answer.leader_epoch = end, partition.leader_epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
-        answer.offset = log.log_start_offset
-        answer.leader_epoch = log.leader_epoch_cache.epoch_for_offset(log.log_start_offset)
+        answer.offset = log.log_start_offset if timestamp == EARLIEST else log.local_log_start_offset
+        answer.leader_epoch = log.leader_epoch_cache.epoch_for_offset(answer.offset)
     elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return  # Nothing is tiered: no offset, no epoch, no error.
+        await _look_up_tiered(partition, timestamp, answer, broker)
     else:
-        times = broker.replicas.time_lookups
-        found = await (times.find_latest(log) if timestamp == MAX_TIMESTAMP else times.find(log, timestamp))
+        found = await _find_by_time(partition, timestamp, broker)
         if request.replica_id != DEBUGGING_REPLICA:
             partition.check_leader(wanted.current_leader_epoch)  # Others were served meanwhile.
         if found is not None and found[1] < end:
             answer.timestamp, answer.offset, answer.leader_epoch = found
         else:
             _check_available(partition, request, context)
+
+
+async def _look_up_tiered(
+    partition: Partition, timestamp: int, answer: ListOffsetsPartitionResponse, broker: BrokerServices
+) -> None:
+    """No offset, no epoch, no error where nothing is tiered."""
+    remote, log = broker.replicas.remote, partition.log
+    if remote is None or not log.config.remote_storage_enable:
+        return
+    latest = await remote.latest_tiered(partition)
+    if timestamp == LATEST_TIERED:
+        answer.offset = latest
+    else:
+        answer.offset = log.log_start_offset if latest < 0 else latest + 1
+    if answer.offset >= 0:
+        answer.leader_epoch = log.leader_epoch_cache.epoch_for_offset(answer.offset)
+
+
+async def _find_by_time(partition: Partition, timestamp: int, broker: BrokerServices) -> Found | None:
+    """The first record that is not earlier, or that has the largest timestamp, in whichever tier."""
+    times, remote, log = broker.replicas.time_lookups, broker.replicas.remote, partition.log
+    if remote is None or log.log_start_offset >= log.local_log_start_offset:
+        return await (times.find_latest(log) if timestamp == MAX_TIMESTAMP else times.find(log, timestamp))
+    if timestamp == MAX_TIMESTAMP:
+        timestamp = max(log.local.max_timestamp(), await remote.reads.max_timestamp(partition))
+        if timestamp < 0:
+            return None
+    found = await remote.reads.find_by_time(partition, timestamp)
+    return await times.find(log, timestamp) if found is None else found
 
 
 def _check_available(partition: Partition, request: ListOffsetsRequest, context: RequestContext) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader
 from kraft.handlers.errors import EXPECTED, code_of
-from kraft.handlers.fetch_encoder import FetchedPartition
+from kraft.handlers.fetch_encoder import FetchedPartition, RemoteFetch
 from kraft.handlers.registry import RequestContext
 from kraft.network.reply import FileRange
 from kraft.protocol.error_codes import ErrorCode
@@ -36,6 +36,7 @@ _NO_FAILURE = frozenset(
         ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.REPLICA_NOT_AVAILABLE,
         ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE,
         ErrorCode.KAFKA_STORAGE_ERROR,
     )
 )
@@ -154,9 +155,17 @@ class PartitionReader:
         self, partition: Partition, wanted: CachedPartition, bytes_max: int, first: bool, result: FetchedPartition
     ) -> None:
         """Raises ApiError, NotLeader, StorageError."""
-        data = partition.read(
-            wanted.fetch_offset, bytes_max, self._isolation, min_one_message=first, replica_id=self.replica_id
-        )
+        try:
+            data = partition.read(
+                wanted.fetch_offset, bytes_max, self._isolation, min_one_message=first, replica_id=self.replica_id
+            )
+        except ApiError as problem:
+            if problem.code != ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE or self.is_follower:
+                raise
+            if self._broker.replicas.remote is None:
+                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: this broker has no remote tier") from None
+            result.remote = RemoteFetch(partition, wanted.fetch_offset, bytes_max)
+            return
         if self.acknowledges:
             self._acknowledge(partition, wanted)
         result.ranges = [FileRange(part.file, part.position, part.size, part) for part in data.slices]
@@ -168,6 +177,26 @@ class PartitionReader:
                 (aborted.producer_id, aborted.first_offset)
                 for aborted in partition.log.aborted_transactions(wanted.fetch_offset, bound, data)
             ]
+
+    async def read_remote(self, result: FetchedPartition, bytes_max: int, first: bool) -> None:
+        """Bring what is in the remote tier into `result`, or the error. `first` as for `read`."""
+        wanted, remote = result.remote, self._broker.replicas.remote
+        assert wanted is not None
+        assert remote is not None
+        result.remote = None
+        try:
+            found = await remote.reads.fetch(
+                wanted.partition,
+                wanted.offset,
+                min(wanted.max_bytes, bytes_max),
+                min_one_message=first,
+                committed=self._isolation == READ_COMMITTED,
+            )
+        except EXPECTED as problem:
+            result.error_code = code_of(problem)
+            return
+        result.records, result.size, result.aborted = found.records, len(found.records), found.aborted
+        wanted.partition.traffic.bytes_out[self.is_follower] += result.size
 
     def _topic_name(self, key: PartitionKey) -> str:
         return self._broker.replicas.topic_names.get(key.topic_id, "") if self._by_id else key.topic

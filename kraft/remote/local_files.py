@@ -38,6 +38,18 @@ def facts_of(log: UnifiedLog) -> LogFacts:
     )
 
 
+def reading_facts(log: UnifiedLog) -> LogFacts:
+    """Enough of the log to look up what is in the remote tier, without a look at any file: its segments count as
+    one."""
+    whole = LocalSegment(base_offset=log.segments[0].base_offset, end_offset=log.log_end_offset, size=0, timestamp_ms=0)
+    return LogFacts(
+        segments=[whole],
+        leader_epochs=log.leader_epoch_cache.entries,
+        log_start_offset=log.log_start_offset,
+        last_stable_offset=log.last_stable_offset,
+    )
+
+
 def _timestamp_of(segment: LogSegment) -> int:
     return segment.largest_timestamp if segment.largest_timestamp >= 0 else segment.modified_ms()
 

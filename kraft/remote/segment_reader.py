@@ -3,8 +3,9 @@ lead to the batch."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
@@ -13,8 +14,10 @@ from kraft.common.ids import Uuid
 from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD
 from kraft.remote.object_names import object_name
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata
-from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
+from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
 from kraft.storage.offset_index import OffsetIndex
+from kraft.storage.time_index import TimeIndex
+from kraft.storage.transaction_index import AbortedTransaction, TransactionIndex
 from kraft.world.ports import ObjectStore
 
 INDEX_BYTES_MAX: Final = 64 << 20
@@ -34,10 +37,12 @@ class RemoteSegmentReader:
 
     __slots__ = ("_index_bytes_max", "_indexes", "_store", "index_bytes")
 
+    _indexes: OrderedDict[tuple[Uuid, str], bytes]
+
     def __init__(self, store: ObjectStore, index_bytes_max: int) -> None:
         self._store = store
         self._index_bytes_max = index_bytes_max
-        self._indexes: OrderedDict[Uuid, bytes] = OrderedDict()
+        self._indexes = OrderedDict()
         self.index_bytes = 0
         """Of the indexes that are kept."""
 
@@ -88,20 +93,45 @@ class RemoteSegmentReader:
         return position
 
     async def _offset_index(self, segment: RemoteLogSegmentMetadata) -> bytes:
-        found = self._indexes.get(segment.segment_id)
+        return await self._index(segment, OFFSET_INDEX_SUFFIX, OffsetIndex.ENTRY)
+
+    async def offset_before_time(self, segment: RemoteLogSegmentMetadata, timestamp: int) -> int:
+        """An offset of the segment: no record before it is as late as `timestamp`. Raises ObjectError,
+        RemoteDataDamaged."""
+        index, entry = await self._index(segment, TIME_INDEX_SUFFIX, TimeIndex.ENTRY), TimeIndex.ENTRY
+        count = len(index) // entry.size
+        point = bisect_left(range(count), timestamp, key=lambda each: entry.unpack_from(index, each * entry.size)[0])
+        return segment.start_offset + (entry.unpack_from(index, (point - 1) * entry.size)[1] if point else 0)
+
+    async def aborted_transactions(self, segment: RemoteLogSegmentMetadata) -> Sequence[AbortedTransaction]:
+        """Those whose markers are in the segment. Raises ObjectError, RemoteDataDamaged."""
+        if segment.txn_index_is_empty:
+            return ()
+        entry = TransactionIndex.ENTRY
+        index = await self._index(segment, TRANSACTION_INDEX_SUFFIX, entry)
+        return [AbortedTransaction(*fields) for _, *fields in entry.iter_unpack(index)]
+
+    async def content(self, segment: RemoteLogSegmentMetadata, suffix: str) -> bytes:
+        """The whole of a small object of the segment. Raises ObjectError."""
+        return await self._store.get_range(object_name(segment, suffix), 0, INDEX_BYTES_MAX)
+
+    async def _index(self, segment: RemoteLogSegmentMetadata, suffix: str, entry: Struct) -> bytes:
+        key = segment.segment_id, suffix
+        found = self._indexes.get(key)
         if found is not None:
-            self._indexes.move_to_end(segment.segment_id)
+            self._indexes.move_to_end(key)
             return found
-        name = object_name(segment, OFFSET_INDEX_SUFFIX)
-        index = await self._store.get_range(name, 0, INDEX_BYTES_MAX)
-        if len(index) % OffsetIndex.ENTRY.size:
-            raise RemoteDataDamaged(f"{name}: {len(index)} bytes are no whole number of entries")
-        self._keep(segment.segment_id, index)
+        index = await self.content(segment, suffix)
+        if len(index) % entry.size:
+            raise RemoteDataDamaged(
+                f"{object_name(segment, suffix)}: {len(index)} bytes are no whole number of entries"
+            )
+        self._keep(key, index)
         return index
 
-    def _keep(self, segment_id: Uuid, index: bytes) -> None:
-        self.index_bytes += len(index) - len(self._indexes.pop(segment_id, b""))
-        self._indexes[segment_id] = index
+    def _keep(self, key: tuple[Uuid, str], index: bytes) -> None:
+        self.index_bytes += len(index) - len(self._indexes.pop(key, b""))
+        self._indexes[key] = index
         while self.index_bytes > self._index_bytes_max:
             _, dropped = self._indexes.popitem(last=False)
             self.index_bytes -= len(dropped)

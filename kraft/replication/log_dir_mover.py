@@ -183,12 +183,12 @@ class LogDirMover:
 
     def _keep_up_with_truncation(self, move: LogDirMove) -> None:
         log, future = move.partition.log, move.future
-        if log.truncations != move.truncations or future.log_end_offset < log.log_start_offset or move.lag < 0:
+        if log.truncations != move.truncations or future.log_end_offset < log.local_log_start_offset or move.lag < 0:
             move.truncations = log.truncations
             if log.local.files_exist:
                 with self._distrusting(move):
                     self._replicas.logs.truncate_fully_and_start_at(
-                        future, log.log_start_offset, now_ms=self._clock.wall_ms()
+                        future, log.local_log_start_offset, now_ms=self._clock.wall_ms()
                     )
 
     async def _copy(self, move: LogDirMove) -> None:

@@ -72,7 +72,15 @@ class LogFlusher:
     async def flush(self, log: UnifiedLog) -> None:
         """Return once everything now in `log` is durable. Raises StorageError (OutOfResources: may be tried again);
         ApiError when the log was deleted."""
+        await self._flush(self._enqueue(log))
+
+    async def flush_epochs(self, log: UnifiedLog) -> None:
+        """As `flush`, of the leader epochs as well: an epoch without records is not durable with the records."""
         waiter = self._enqueue(log)
+        waiter.needs += 1
+        await self._flush(waiter)
+
+    async def _flush(self, waiter: _Waiter) -> None:
         await waiter.event.wait()
         if waiter.failure is not None:
             raise waiter.failure

@@ -12,7 +12,7 @@ acknowledged (KIP-101).
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -22,7 +22,6 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages import fetch_response
 from kraft.protocol.messages.fetch_request import ReplicaState
-from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.replication.fetch_session_handler import FetchSessionHandler, Key, Wanted
 from kraft.replication.following import (
     FIRST_BACKOFF_SECONDS,
@@ -32,6 +31,7 @@ from kraft.replication.following import (
     append_fetched,
     truncation_offset,
 )
+from kraft.replication.leader_offsets import EARLIEST, LATEST, leader_offset, remote_start_of
 from kraft.replication.partition import Partition
 from kraft.world.turns import PARTITIONS_A_TURN, Turn
 
@@ -309,6 +309,8 @@ class ReplicaFetcher:
         try:
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 await self._start_where_the_leader_is(following, connection)
+            elif data.error_code == ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
+                await self._start_behind_remote(following, connection)
             elif data.error_code:
                 # Leader and follower see different moments of the metadata; the one behind will catch up. Whatever it
                 # is, ask again later.
@@ -367,6 +369,22 @@ class ReplicaFetcher:
             report("log truncated", topic=partition.topic, partition=partition.index, **cut._asdict(), reason=reason)
             self._settings.truncations.truncated(partition, cut)
 
+    async def _start_behind_remote(self, following: Following, connection: ClientConnection) -> None:
+        """What we lack is in the remote tier alone: we begin behind it. Raises KraftError, TimeoutError, OSError."""
+        partition, remote = following.partition, self._replicas.remote
+        if remote is None:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: this broker has no remote tier")
+        start = await remote_start_of(
+            connection, following, remote, self._replicas.node_id, self._settings.socket_timeout_seconds
+        )
+        await self._replicas.writer.until_free(partition.log)
+        if self._is_current(following):
+            log_facts = {"at": start.offset, "log_start": start.log_start_offset, "end": partition.log.log_end_offset}
+            self._log.info(
+                "log begins behind the remote tier", topic=partition.topic, partition=partition.index, **log_facts
+            )
+            self._replicas.logs.begin_behind_remote(partition.log, start, now_ms=self._clock.wall_ms())
+
     async def _start_where_the_leader_is(self, following: Following, connection: ClientConnection) -> None:
         """Our end is outside the leader's log: beyond its end (an unclean election), or before its start (retention,
         or we are new)."""
@@ -401,26 +419,3 @@ class ReplicaFetcher:
                 following,
                 f"offset {log.log_end_offset} is out of range, though the leader has {leader_start} to {leader_end}",
             )
-
-
-LATEST: Final = -1
-EARLIEST: Final = -2
-
-
-async def leader_offset(
-    connection: ClientConnection, following: Following, timestamp: int, replica_id: int, timeout: float
-) -> int:
-    """Ask the leader for the end (LATEST) or the start (EARLIEST) of its log (ListOffsets as a replica).
-
-    Raises ApiError, Disconnected, TimeoutError."""
-    partition = following.partition
-    wanted = ListOffsetsPartition(
-        partition_index=partition.index, current_leader_epoch=following.leader_epoch, timestamp=timestamp
-    )
-    topics = [ListOffsetsTopic(name=partition.topic, partitions=[wanted])]
-    request = ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=topics)
-    response: Any = await connection.call(request, timeout=timeout)
-    told = response.topics[0].partitions[0]
-    if told.error_code:
-        raise ApiError(told.error_code, f"the leader's offsets: {name_of(told.error_code)}")
-    return int(told.offset)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
     from kraft.metadata.image.metadata_changes import MetadataChanges
     from kraft.metadata.image.metadata_image import MetadataImage
+    from kraft.replication.remote_log_manager import RemoteLogManager
     from kraft.storage.log_append import LogAppendInfo
     from kraft.storage.log_manager import LogManager
     from kraft.storage.unified_log import UnifiedLog
@@ -118,6 +119,8 @@ class ReplicaManager:
             sends_consumers_to_followers=configs.static.optional_text("replica.selector.class") == RACK_AWARE,
         )
         self._listeners: list[ReplicaListener] = []
+        self.remote: RemoteLogManager | None = None
+        """Of a broker with tiered storage."""
 
     @property
     def config(self) -> NodeConfig:

@@ -40,6 +40,11 @@ class TimeLookups:
         async with self._free:
             return await run_steps(find_by_timestamp(log, timestamp), self._threads.run, serve_others)
 
+    async def find_in_batch(self, batch: RecordBatch, timestamp: int, start_offset: int) -> Found | None:
+        """Likewise in one batch, from `start_offset` on."""
+        async with self._free:
+            return await run_steps(_find_in_batch(batch, timestamp, start_offset), self._threads.run, serve_others)
+
     async def find_latest(self, log: UnifiedLog) -> Found | None:
         """The first record that has the largest timestamp of all; None when no record has one. Raises what `find`
         raises."""

@@ -41,6 +41,7 @@ from kraft.server.audit import AuditLog, follow_metadata, make_authorizer
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
+from kraft.server.broker_tiering import BrokerTiering, open_store
 from kraft.server.broker_transactions import BrokerTransactions
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.consumer_group_configs import DynamicConsumerGroupConfigs
@@ -115,7 +116,7 @@ class BrokerServer(ReplicaListener):
         status: StatusReports,
     ) -> None:
         self._world, self._config, self._nursery, self.logins = world, config, nursery, NodeLogins(config)
-        self.log = loggers.get("broker")
+        self.log, self._disk_lost = loggers.get("broker"), trio.Event()
         self.metadata, self.configs = MetadataCache(world.clock, MetadataImage()), ConfigView(config)
         log = loggers.get("replicas")
         isr = AlterPartitionManager(config.node_id, lambda: self.lifecycle.epoch, channel, world, log)
@@ -128,11 +129,11 @@ class BrokerServer(ReplicaListener):
         self.lifecycle = BrokerLifecycleManager(
             world, config, cluster_id, channel, lambda: self.metadata.offset, loggers.get("lifecycle")
         )
-        self._disk_lost = trio.Event()
         self.replicas.add_listener(self)
         self.replication = BrokerReplication(
             world, config, self.replicas, isr, self.metadata, self.lifecycle, channel, events, loggers
         )
+        self.tiering = self._tiering(channel, loggers)
         self.publisher = BrokerMetadataPublisher(
             self.metadata,
             self.replicas,
@@ -174,6 +175,14 @@ class BrokerServer(ReplicaListener):
     def plain_users(self) -> dict[str, PlainUsers]:
         """Those of each listener; they follow the metadata."""
         return self.logins.plain_users(self._config.broker_listeners)
+
+    def _tiering(self, channel: NodeToControllerChannel, loggers: Loggers) -> BrokerTiering | None:
+        store = open_store(self._world, self._config)
+        if store is None:
+            return None
+        tiering = BrokerTiering(self._world, store, self.configs, self.metadata, self.replicas, channel, loggers)
+        self.replicas.remote = tiering.manager
+        return tiering
 
     def _services(self) -> BrokerServices:
         return self.services
@@ -251,6 +260,8 @@ class BrokerServer(ReplicaListener):
             service_nursery.start_soon(self.log_tasks.run)
             await self._until_live()
             await self.token_keys.start(service_nursery)
+            if self.tiering is not None:
+                service_nursery.start_soon(self.tiering.run)
             for name, server in self.socket_servers.items():
                 await service_nursery.start(
                     lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status)

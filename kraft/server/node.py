@@ -27,6 +27,7 @@ from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequ
 from kraft.replication.log_loading import load_logs
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import BrokerServer
+from kraft.server.broker_tiering import open_store
 from kraft.server.controller_server import ControllerServer
 from kraft.server.event_journal import EventJournal
 from kraft.server.farewell import close_logs, leave
@@ -134,6 +135,7 @@ async def run_node(
     keys = TlsKeys(world, config)
     logins = NodeLogins(config)
     check_own_principal(config, keys, logins, await own_subject(world, config, logins, loggers.get("node")))
+    open_store(world, config)  # Here it can be said why it cannot be.
     broker_name, controller_name = config.inter_broker_listener_name, config.controller_listener_names[0]
     to_brokers = keys.world_towards(broker_name, logins.towards(broker_name))
     to_controllers = keys.world_towards(controller_name, logins.towards(controller_name))

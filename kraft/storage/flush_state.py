@@ -214,6 +214,10 @@ class FlushState:
         if now_ms is not None:
             self.last_flush_ms = now_ms
 
+    def has_written(self, epochs: LeaderEpochCache) -> bool:
+        """Whether the leader-epoch checkpoint is as `epochs`, durably."""
+        return self._epochs_written == epochs.version
+
     def write_epochs(self, epochs: LeaderEpochCache) -> None:
         """Replace the leader-epoch checkpoint now, durably. Raises OSError."""
         local = self._local

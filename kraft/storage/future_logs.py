@@ -111,7 +111,7 @@ class FutureLogs:
         agreed = agreed_end(
             log.leader_epoch_cache.entries, log.log_end_offset, future.leader_epoch_cache.entries, future.log_end_offset
         )
-        if agreed <= max(future.log_start_offset, log.log_start_offset) or future.topic_id != log.topic_id:
+        if agreed <= max(future.log_start_offset, log.local_log_start_offset) or future.topic_id != log.topic_id:
             self.discard(future, now_ms=now_ms)
             return None
         truncate_to(directory, future, agreed, now_ms=now_ms)
@@ -134,6 +134,8 @@ class FutureLogs:
         future.leader_epoch_cache = epochs
         future.update_high_watermark(log.high_watermark)
         future.follow_log_start(log.log_start_offset)
+        if log.config.remote_storage_enable:
+            future.log_start_offset = log.log_start_offset  # The remote tier has what is before the copy.
         prepare_new_log(target, log.topic_partition, self._directories)
         self._exchange_names(log, future, source, target, now_ms)
         source.leaves(log.topic_partition)

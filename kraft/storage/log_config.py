@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 LONG_MAX = 0x7FFFFFFFFFFFFFFF
+FOLLOWS_RETENTION = -2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class LogConfig:
     flush_messages: int = LONG_MAX
     flush_ms: int = LONG_MAX
     index_interval_bytes: int = 4096
+    local_retention_bytes: int = -2
+    local_retention_ms: int = -2
     max_compaction_lag_ms: int = LONG_MAX
     max_message_bytes: int = 1_048_588
     message_timestamp_after_max_ms: int = 3_600_000
@@ -34,6 +37,8 @@ class LogConfig:
     message_timestamp_type: str = "CreateTime"
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
+    remote_log_copy_disable: bool = False
+    remote_storage_enable: bool = False
     retention_bytes: int = -1
     retention_ms: int = 604_800_000
     segment_bytes: int = 1_073_741_824
@@ -56,6 +61,14 @@ class LogConfig:
     @property
     def delete(self) -> bool:
         return "delete" in self.cleanup_policy
+
+    @property
+    def local_retention(self) -> tuple[int, int]:
+        """(ms, bytes) that a tiered log keeps on the disk of what is in the remote tier, too; -1 means no limit."""
+        return (
+            self.retention_ms if self.local_retention_ms == FOLLOWS_RETENTION else self.local_retention_ms,
+            self.retention_bytes if self.local_retention_bytes == FOLLOWS_RETENTION else self.local_retention_bytes,
+        )
 
     @property
     def log_append_time(self) -> bool:

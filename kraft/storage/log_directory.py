@@ -300,7 +300,8 @@ class LogDirectory:
         self._recovery_points.put(topic_partition, point)
         if topic_partition in self._points:
             self._points[topic_partition] = max(point, self._points[topic_partition])
-        if log.log_start_offset > log.segments[0].base_offset:
+        is_tiered = log.config.remote_storage_enable  # Its start is none of its segments'.
+        if log.log_start_offset > (0 if is_tiered else log.segments[0].base_offset):
             self._starts.put(topic_partition, log.log_start_offset)
         else:
             self._starts.drop(topic_partition)

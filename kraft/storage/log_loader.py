@@ -135,7 +135,9 @@ class LogLoader:
             end_offset = yield from self._recover()
         if not self._segments or end_offset < self._log_start_offset:
             end_offset = yield from self._start_afresh(end_offset)
-        start_offset = max(self._log_start_offset, self._segments[0].base_offset)
+        start_offset = self._log_start_offset
+        if not self._config.remote_storage_enable:  # Else what lies before the first segment is in the remote tier.
+            start_offset = max(start_offset, self._segments[0].base_offset)
         yield from self._complete_transaction_indexes()
         yield from self._complete_epochs()
         self._epochs.truncate_from_end(end_offset)

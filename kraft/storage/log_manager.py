@@ -30,6 +30,7 @@ from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kraft.storage.retention import DeletedSegments
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import upkeep_failure
+from kraft.storage.tiered_log import RemoteStart, begin_behind_remote, delete_local_segments
 from kraft.storage.truncation import truncate_fully_and_start_at, truncate_to
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FileSystem
@@ -321,6 +322,16 @@ class LogManager:
             raise upkeep_failure(problem, log.directory) from problem
         self.deletions.add(deleted.paths, now_ms + log.config.file_delete_delay_ms)
         return deleted
+
+    def delete_local_segments(self, log: UnifiedLog, count: int, *, now_ms: int) -> DeletedSegments:
+        """As `tiered_log.delete_local_segments`; files go after file.delete.delay.ms. Raises StorageError."""
+        deleted = delete_local_segments(log, count)
+        self.deletions.add(deleted.paths, now_ms + log.config.file_delete_delay_ms)
+        return deleted
+
+    def begin_behind_remote(self, log: UnifiedLog, start: RemoteStart, *, now_ms: int) -> None:
+        """As `tiered_log.begin_behind_remote`. Raises StorageError, CorruptData."""
+        begin_behind_remote(self.directory_of(log), log, start, now_ms=now_ms)
 
     def due_deletions(self, now_ms: int) -> DeletionJob | None:
         """What may be removed now; None when nothing."""

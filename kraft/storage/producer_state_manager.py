@@ -343,11 +343,23 @@ class ProducerStateManager:
         self.producers, self.ongoing, self.unreplicated, self.verifications = {}, {}, {}, {}
         self.map_end_offset = offset
 
+    def restart_from(self, offset: int, snapshot: bytes, now_ms: int) -> None:
+        """Forget everything; the log goes on from `offset`, as of which `snapshot` is. Raises OSError, CorruptData."""
+        entries = decode_snapshot(self.path_of(offset), snapshot)
+        self.reset(offset)
+        replace_file(self._files, self.path_of(offset), snapshot, durable=True)
+        self.snapshots = [offset]
+        self._load(entries, now_ms)
+
     def keep_snapshots(self, base_offsets: set[int]) -> None:
         """Keep the newest, and those at the starts of segments, where a truncation may need them."""
         for offset in self.snapshots[:-1]:
             if offset not in base_offsets:
                 self.remove_snapshot(offset)
+
+    def remove_snapshots_before(self, offset: int) -> None:
+        for snapshot in [each for each in self.snapshots if each < offset]:
+            self.remove_snapshot(snapshot)
 
     def remove_snapshot(self, offset: int) -> None:
         """Remove the snapshot at `offset`, if there is one."""

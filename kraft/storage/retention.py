@@ -34,6 +34,10 @@ def deletable_segments(
 ) -> tuple[int, str]:
     """(how many of the oldest segments may go, why). Never beyond the high watermark, never an empty active segment.
 
+    A tiered log is left to the remote tier's retention: it loses what lies before its log start. What is older than its
+    first segment may be in the remote tier alone. Where copying is switched off and nothing is left there, the log is
+    like any other.
+
     A topic that only compacts loses what lies before its log start; one that deletes also what is too old or too
     much. Time counts by a segment's largest timestamp (the file's time when it has none), so that one timestamp in
     the future pins its segment and all that follow.
@@ -42,6 +46,10 @@ def deletable_segments(
     if not config.delete:
         if not config.compact:
             return 0, ""
+        return _before_log_start(replicated, segments, log_start_offset), "log start offset breach"
+    if config.remote_storage_enable and not (
+        config.remote_log_copy_disable and log_start_offset >= segments[0].base_offset
+    ):
         return _before_log_start(replicated, segments, log_start_offset), "log start offset breach"
     reasons = [
         (_too_old(replicated, config, now_ms), "retention time breach"),

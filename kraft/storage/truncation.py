@@ -17,8 +17,17 @@ def truncate_to(directory: LogDirectory, log: UnifiedLog, offset: int, *, now_ms
     if offset >= log.log_end_offset:
         return False
     checkpoint_before_truncation(directory, log, offset)
+    start, epochs = log.log_start_offset, log.leader_epoch_cache.entries
     try:
-        return log.truncate_to(offset, now_ms)
+        changed = log.truncate_to(offset, now_ms)
+        if start < log.log_start_offset and log.config.remote_storage_enable:
+            # Nothing is left on the disk: the rest of the log is in the remote tier.
+            log.log_start_offset = start
+            for epoch, start_offset in epochs:
+                if start_offset < offset:
+                    log.leader_epoch_cache.assign(epoch, start_offset)
+            log.flush_state.write_epochs(log.leader_epoch_cache)
+        return changed
     except OSError as problem:
         raise StorageError(f"{log.directory}: {problem}") from problem
 

@@ -5,6 +5,8 @@ Collaborators: `local_log` has files and segments, `log_validator` decides what 
 an append between its steps, `flush_state` knows what is durable, `producer_state_manager` knows the producers,
 `log_loader` brings a log back from its directory.
 
+What lies between the start of a tiered log and its first segment is in the remote tier (`tiered_log`).
+
 Invariant: log_start_offset <= high_watermark <= log_end_offset, and recovery_point <= log_end_offset.
 """
 
@@ -200,6 +202,11 @@ class UnifiedLog:
     def size(self) -> int:
         """Bytes of records."""
         return sum(segment.size for segment in self.local.segments)
+
+    @property
+    def local_log_start_offset(self) -> int:
+        """Where what can be read from the disk begins."""
+        return max(self.log_start_offset, self.local.segments[0].base_offset)
 
     @property
     def recovery_point(self) -> int:
@@ -424,7 +431,7 @@ class UnifiedLog:
         """Slices from the batch that contains `offset`, below `max_offset` (a high watermark or LSO; without it the
         log end). With `min_one_message` at least one whole batch.
 
-        Raises ApiError OFFSET_OUT_OF_RANGE, StorageError.
+        Raises ApiError OFFSET_OUT_OF_RANGE, OFFSET_MOVED_TO_TIERED_STORAGE, StorageError.
         """
         end_offset = self.log_end_offset
         if not self.log_start_offset <= offset <= end_offset:
@@ -435,6 +442,8 @@ class UnifiedLog:
         bound = end_offset if max_offset is None else min(max_offset, end_offset)
         if offset >= bound:
             return EMPTY
+        if offset < self.local.segments[0].base_offset:
+            raise ApiError(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, f"{self.topic_partition}: offset {offset}")
         try:
             return self.local.read(offset, max_bytes, bound, end_offset, min_one_message)
         except OSError as problem:
@@ -545,8 +554,7 @@ class UnifiedLog:
         paths = self.local.delete_first(count)
         self._advance_log_start(self.segments[0].base_offset)
         if self._producers is not None:
-            for offset in [offset for offset in self._producers.snapshots if offset < self.segments[0].base_offset]:
-                self._producers.remove_snapshot(offset)
+            self._producers.remove_snapshots_before(self.segments[0].base_offset)
         return DeletedSegments(paths, count, reason)
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:

@@ -29,6 +29,7 @@ from kraft.common.config.resources import (
     keys_of,
     listener_base,
 )
+from kraft.common.config.topic_config import effective_topic_config
 from kraft.common.config.types import ConfigType, split_list
 from kraft.common.errors import ApiError
 
@@ -68,6 +69,13 @@ _READ_AT_START: Final = (
     "config.providers",
     "listener.security.protocol.map",
     "listeners",
+    "remote.fetch.max.wait.ms",
+    "remote.list.offsets.request.timeout.ms",
+    "remote.log.index.file.cache.total.size.bytes",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.copy.max.bytes.per.second",
+    "remote.log.manager.fetch.max.bytes.per.second",
+    "remote.log.reader.threads",
 )
 """Keys that Kafka changes while a broker runs, and that are read here once, when it starts."""
 
@@ -233,6 +241,7 @@ def check_texts(resource_type: int, resource_name: str, texts: Mapping[str, str]
     ApiError."""
     if resource_type == ResourceType.TOPIC:
         check_topic_texts(texts)
+        _check_tiering(texts, broker)
     elif resource_type == ResourceType.BROKER:
         if resource_name:
             try:
@@ -271,6 +280,29 @@ def check_topic_texts(texts: Mapping[str, str]) -> None:
             INVALID_CONFIG,
             f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})",
         )
+
+
+def _check_tiering(texts: Mapping[str, str], broker: NodeConfig) -> None:
+    """Raises ApiError with INVALID_CONFIG, in Kafka's cases."""
+    values = effective_topic_config(texts, broker)
+    if not values["remote.storage.enable"]:
+        return
+    if not broker.flag("remote.log.storage.system.enable"):
+        raise ApiError(
+            INVALID_CONFIG,
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log "
+            "storage. Set remote.log.storage.system.enable=true and kraft.remote.storage.uri on every node.",
+        )
+    policy = values["cleanup.policy"]
+    if policy != ("delete",):
+        raise ApiError(INVALID_CONFIG, "Remote log storage only supports topics with cleanup.policy=delete.")
+    for kind in ("ms", "bytes"):
+        local, whole = values[f"local.retention.{kind}"], values[f"retention.{kind}"]
+        if isinstance(local, int) and isinstance(whole, int) and whole >= 0 and (local == -1 or local > whole):
+            raise ApiError(
+                INVALID_CONFIG,
+                f"local.retention.{kind} ({local}) must not be more than retention.{kind} ({whole})",
+            )
 
 
 def check_report(name: str, text: str, current: Mapping[str, str]) -> None:

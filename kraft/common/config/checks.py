@@ -77,7 +77,8 @@ def check_together(config: NodeConfig) -> list[str]:
         for low, high in _BELOW
         if _above(config[low], config[high]) or config[low] == config[high]
     ]
-    return problems + _check_retention(config) + _check_memory(config) + _check_choices(config) + _check_admin(config)
+    checks = (_check_retention, _check_memory, _check_choices, _check_tiering, _check_admin)
+    return problems + [problem for check in checks for problem in check(config)]
 
 
 def _above(low: Value, high: Value) -> bool:
@@ -94,6 +95,16 @@ def _check_retention(config: NodeConfig) -> list[str]:
         f"{_origin(config, name)}: {name} must be -1 (for ever) or at least 1"
         for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
         if (value := config.optional_integer(name)) is not None and value != -1 and value < 1
+    ]
+
+
+def _check_tiering(config: NodeConfig) -> list[str]:
+    name, uri = "remote.log.storage.system.enable", "kraft.remote.storage.uri"
+    if not config.flag(name) or config.optional_text(uri) is not None:
+        return []
+    return [
+        f"{_origin(config, name)}: {name} needs {uri}: file:///directory, s3://bucket/prefix, gs://bucket/prefix or "
+        "az://container/prefix"
     ]
 
 

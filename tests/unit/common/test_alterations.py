@@ -16,7 +16,7 @@ from kraft.common.config.alterations import (
 )
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, ConfigurationError
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -164,9 +164,43 @@ def test_the_controllers_gate_refuses_with_kafkas_code_and_text(
 
 
 def test_what_is_not_served_is_refused_and_its_default_is_not(node: NodeConfig) -> None:
-    check_texts(TOPIC, "t", {"remote.storage.enable": "false"}, node)
-    with pytest.raises(ApiError, match=r"remote\.storage\.enable is not served yet"):
+    check_texts(TOPIC, "t", {"remote.log.delete.on.disable": "false"}, node)
+    with pytest.raises(ApiError, match=r"remote\.log\.delete\.on\.disable is not served yet"):
+        check_texts(TOPIC, "t", {"remote.log.delete.on.disable": "true"}, node)
+
+
+TIERING = {"remote.log.storage.system.enable": "true", "kraft.remote.storage.uri": "file:///objects"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        ({"cleanup.policy": "compact"}, "only supports topics with cleanup.policy=delete"),
+        ({"cleanup.policy": "compact,delete"}, "only supports topics with cleanup.policy=delete"),
+        ({"retention.ms": "5", "local.retention.ms": "6"}, r"local.retention.ms \(6\) must not be more than"),
+        ({"retention.bytes": "5", "local.retention.bytes": "-1"}, r"local.retention.bytes \(-1\) must not be more"),
+    ],
+)
+def test_a_tiered_topic_must_make_sense(texts: dict[str, str], sentence: str) -> None:
+    node = load_node_config(sets=[f"{name}={value}" for name, value in TIERING.items()])
+    check_texts(TOPIC, "t", {"remote.storage.enable": "true"}, node)
+    check_texts(TOPIC, "t", {"remote.storage.enable": "true", "retention.ms": "5"}, node)
+    check_texts(TOPIC, "t", texts, node)
+    with pytest.raises(ApiError, match=sentence):
+        check_texts(TOPIC, "t", {"remote.storage.enable": "true", **texts}, node)
+
+
+def test_a_node_without_a_store_has_no_tiered_topics(node: NodeConfig) -> None:
+    with pytest.raises(ApiError, match="Tiered Storage functionality is disabled in the broker"):
         check_texts(TOPIC, "t", {"remote.storage.enable": "true"}, node)
+    with pytest.raises(ConfigurationError, match=r"needs kraft\.remote\.storage\.uri: file:///directory"):
+        load_node_config(sets=["remote.log.storage.system.enable=true"])
+
+
+def test_a_class_that_stores_remotely_is_told_what_to_set_instead() -> None:
+    name = "remote.log.storage.manager.class.name"
+    config = load_node_config(sets=[f"{name}=io.aiven.kafka.tieredstorage.RemoteStorageManager"])
+    assert any("set kraft.remote.storage.uri to file:///directory" in warning for warning in config.warnings)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,15 @@ REFUSED = {
     "num.network.threads": ("4", NO_EFFECT),
     "num.recovery.threads.per.data.dir": ("3", NO_EFFECT),
     "num.replica.fetchers": ("2", NO_EFFECT),
+    "remote.fetch.max.wait.ms": ("1000", READ_AT_START),
+    "remote.list.offsets.request.timeout.ms": ("1000", READ_AT_START),
+    "remote.log.index.file.cache.total.size.bytes": ("1000", READ_AT_START),
+    "remote.log.manager.copier.thread.pool.size": ("11", READ_AT_START),
+    "remote.log.manager.copy.max.bytes.per.second": ("1000", READ_AT_START),
+    "remote.log.manager.expiration.thread.pool.size": ("11", NO_EFFECT),
+    "remote.log.manager.fetch.max.bytes.per.second": ("1000", READ_AT_START),
+    "remote.log.manager.follower.thread.pool.size": ("3", NO_EFFECT),
+    "remote.log.reader.threads": ("11", READ_AT_START),
     "share.coordinator.cached.buffer.max.bytes": ("2000000", NO_EFFECT),
     "ssl.keystore.type": ("PEM", NO_EFFECT),
     "ssl.protocol": ("TLSv1.2", NO_EFFECT),
@@ -71,6 +80,8 @@ TAKEN = {
     "log.flush.interval.ms": "7",
     "log.index.interval.bytes": "100",
     "log.index.size.max.bytes": "1000",
+    "log.local.retention.bytes": "1000",
+    "log.local.retention.ms": "1000",
     "log.message.timestamp.after.max.ms": "100",
     "log.message.timestamp.before.max.ms": "100",
     "log.message.timestamp.type": "LogAppendTime",
@@ -160,6 +171,12 @@ EFFECTS = {
     ),
     "log.index.size.max.bytes": (
         "tests/unit/replication/test_live_defaults.py::test_a_segment_is_closed_when_its_index_is_full"
+    ),
+    "log.local.retention.bytes": (
+        "tests/unit/replication/test_live_defaults.py::test_a_tiered_log_keeps_as_much_on_the_disk_as_is_set"
+    ),
+    "log.local.retention.ms": (
+        "tests/unit/replication/test_live_defaults.py::test_a_tiered_log_keeps_as_much_on_the_disk_as_is_set"
     ),
     "log.message.timestamp.after.max.ms": (
         "tests/unit/replication/test_live_defaults.py::test_a_timestamp_is_refused_beyond_the_bound"

@@ -211,6 +211,18 @@ def test_closed_segments_are_deleted_by_age_and_by_size(key: str, value: str) ->
     play(body)
 
 
+@pytest.mark.parametrize(
+    ("key", "before", "after"), [("log.local.retention.ms", 7000, 1000), ("log.local.retention.bytes", -1, 1000)]
+)
+def test_a_tiered_log_keeps_as_much_on_the_disk_as_is_set(key: str, before: int, after: int) -> None:
+    async def body(universe: Universe, made: Broker) -> None:
+        assert before in log_of(made).config.local_retention
+        alter(made, key, "1000")
+        assert after in log_of(made).config.local_retention
+
+    play(body, retention_ms="7000")
+
+
 def test_transactions_are_written_unverified_where_that_is_switched_off() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         codes = []

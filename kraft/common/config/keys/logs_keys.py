@@ -179,9 +179,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "-2",
         MEDIUM,
         CLUSTER_WIDE,
-        REFUSED,
+        ENFORCED,
         at_least(-2),
-        "How long tiered segments stay on the local disk. Tiered storage is not there.",
+        "How long tiered segments stay on the local disk.",
     ),
     key(
         "log.local.retention.bytes",
@@ -189,9 +189,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "-2",
         MEDIUM,
         CLUSTER_WIDE,
-        REFUSED,
+        ENFORCED,
         at_least(-2),
-        "How many bytes of tiered segments stay on the local disk. Tiered storage is not there.",
+        "How many bytes of tiered segments stay on the local disk.",
     ),
     key(
         "log.cleanup.policy",

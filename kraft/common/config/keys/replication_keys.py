@@ -172,6 +172,6 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         REFUSED,
         ANYTHING,
-        "Lets a new follower start at the last tiered offset. Tiered storage is not there.",
+        "Lets a new follower start at the last tiered offset. Here it starts where its leader's disk does.",
     ),
 )

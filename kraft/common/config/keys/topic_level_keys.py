@@ -160,12 +160,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "-2",
         MEDIUM,
         CLUSTER_WIDE,
-        REFUSED,
+        ENFORCED,
         at_least(-2),
-        (
-            "How many bytes of a tiered partition stay on the local disk; -2 follows retention.bytes. Tiered "
-            "storage is not there."
-        ),
+        "How many bytes of a tiered partition stay on the local disk; -2 follows retention.bytes.",
     ),
     key(
         "local.retention.ms",
@@ -173,9 +170,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "-2",
         MEDIUM,
         CLUSTER_WIDE,
-        REFUSED,
+        ENFORCED,
         at_least(-2),
-        "How long tiered segments stay on the local disk; -2 follows retention.ms. Tiered storage is not there.",
+        "How long tiered segments stay on the local disk; -2 follows retention.ms.",
     ),
     key(
         "max.compaction.lag.ms",
@@ -273,9 +270,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "false",
         MEDIUM,
         CLUSTER_WIDE,
-        REFUSED,
+        ENFORCED,
         ANYTHING,
-        "Stops copying segments to remote storage. Tiered storage is not there.",
+        "Stops copying segments to remote storage. What is there is read until it is too old.",
     ),
     key(
         "remote.log.delete.on.disable",
@@ -285,7 +282,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         REFUSED,
         ANYTHING,
-        "Removes remote data when tiering is switched off. Tiered storage is not there.",
+        "Removes remote data when tiering is switched off. It cannot be switched off: stop copying.",
     ),
     key(
         "remote.storage.enable",
@@ -293,9 +290,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "false",
         MEDIUM,
         CLUSTER_WIDE,
-        REFUSED,
+        ENFORCED,
         ANYTHING,
-        "Moves old segments to remote storage. Tiered storage is not there.",
+        "Copies closed segments to remote storage, from where they are read when they have left the disk.",
     ),
     key(
         "retention.bytes",

@@ -1,0 +1,300 @@
+"""Moves a broker's tiered partitions between the tiers (KIP-405): what leads is copied and expired, what has been
+copied leaves the disk, on leaders and followers alike.
+
+Each tiered partition has a task. A round begins with reading its metadata to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+import trio
+
+from kraft.client.backoff import Backoff
+from kraft.common.errors import ApiError, KraftError
+from kraft.common.ids import Uuid
+from kraft.protocol.error_codes import ErrorCode
+from kraft.remote.copy_decisions import deletable_local_segments
+from kraft.remote.local_files import facts_of, reading_facts
+from kraft.remote.log_facts import LogFacts
+from kraft.remote.metadata_cache import RemoteLogMetadataCache
+from kraft.remote.metadata_manager import MetadataTopic, PartitionMetadata, RemoteLogMetadataManager
+from kraft.remote.object_names import LEADER_EPOCHS_SUFFIX
+from kraft.remote.remote_log_task import COPIES_MAX, RemoteLogTask
+from kraft.remote.remote_lookup import remote_bytes, remote_start_offset
+from kraft.remote.remote_partition import RemotePartition
+from kraft.remote.remote_retention import RemoteRetention
+from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
+from kraft.replication.remote_reads import RemoteReads
+from kraft.replication.replica_manager import ReplicaListener
+from kraft.replication.step_driver import run_steps, serve_others, write_checkpoint
+from kraft.replication.throttled_store import ThrottledStore
+from kraft.storage.leader_epoch_cache import parse_leader_epochs
+from kraft.storage.log_files import PRODUCER_SNAPSHOT_SUFFIX
+from kraft.storage.tiered_log import RemoteStart
+from kraft.world.ports import ObjectError, ObjectStore
+
+if TYPE_CHECKING:
+    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.logging import Logger
+    from kraft.replication.partition import Partition
+    from kraft.replication.replica_manager import ReplicaManager
+
+WORK: Final = "remote log"
+"""What the health calls it."""
+ROUNDS_BETWEEN_STRAYS: Final = 100
+"""Objects that late requests left are looked for now and then: it costs a listing."""
+
+Failures = (KraftError, ObjectError, OSError, TimeoutError)
+
+
+class RemoteMetadataTopic(MetadataTopic, Protocol):
+    """`__remote_log_metadata`, which may not be there yet."""
+
+    async def make_sure(self) -> None:
+        """Returns when it is. Raises MetadataNotWritten."""
+
+
+class RemoteLogManager(ReplicaListener):
+    """Owned by the broker's loop. `run` works until cancelled."""
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        topic: RemoteMetadataTopic,
+        store: ObjectStore,
+        config: Callable[[], NodeConfig],
+        log: Logger,
+    ) -> None:
+        self._replicas = replicas
+        self._world = replicas.world
+        self._topic = topic
+        self._config = config
+        self._log = log
+        self._store = ThrottledStore(
+            store, lambda: config().integer("remote.log.manager.copy.max.bytes.per.second"), replicas.world.clock
+        )
+        self._metadata = RemoteLogMetadataManager(topic)
+        self._free = trio.Semaphore(config().integer("remote.log.manager.copier.thread.pool.size"))
+        self._working: dict[tuple[bytes, int], Partition] = {}
+        self._changed = trio.Event()
+        self.reads = RemoteReads(replicas.world, store, self.metadata_of, replicas.time_lookups, config())
+        replicas.add_listener(self)
+
+    def role_changed(self, partition: Partition) -> None:
+        """See `ReplicaListener`."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        async with trio.open_nursery() as partition_nursery:
+            partition_nursery.start_soon(self.reads.run)
+            while True:
+                self._changed = trio.Event()
+                for partition in self._replicas:
+                    key = partition.topic_id, partition.index
+                    if self._is_ours(partition) and self._working.get(key) is not partition:
+                        self._working[key] = partition
+                        partition_nursery.start_soon(self._work, key, partition)
+                with self._world.clock.move_on_after(self._interval()):
+                    await self._changed.wait()
+
+    def _interval(self) -> float:
+        return self._config().seconds("remote.log.manager.task.interval.ms")
+
+    def _is_ours(self, partition: Partition) -> bool:
+        found = self._replicas.find(partition.topic, partition.index)
+        return found is partition and partition.log.config.remote_storage_enable
+
+    async def _work(self, key: tuple[bytes, int], partition: Partition) -> None:
+        backoff, rounds = self._backoff(), 0
+        while self._is_ours(partition):
+            pause = 0.0
+            with self._replicas.set_aside.guard(WORK, str(partition)):
+                pause = self._interval()
+                try:
+                    async with self._free:
+                        if await self._round(partition, with_strays=rounds % ROUNDS_BETWEEN_STRAYS == 0):
+                            pause = 0.0
+                    backoff, rounds = self._backoff(), rounds + 1
+                except Failures as problem:
+                    self._log.warning("remote log put off", partition=str(partition), reason=str(problem))
+                    pause = backoff.next()
+            await self._world.clock.sleep(pause)
+        if self._working.get(key) is partition:
+            del self._working[key]
+            self._metadata.forget(topic_id_partition(partition))
+            self.reads.forget(partition)
+
+    def _backoff(self) -> Backoff:
+        config = self._config()
+        return Backoff(
+            self._world.random.stream("remote log backoff"),
+            config.seconds("remote.log.manager.task.retry.backoff.ms"),
+            config.seconds("remote.log.manager.task.retry.backoff.max.ms"),
+        )
+
+    async def metadata_of(self, partition: Partition) -> PartitionMetadata:
+        """What is known of a partition that is here, as of now. Raises MetadataNotWritten, ProtocolError."""
+        await self._topic.make_sure()
+        metadata = self._metadata.follow(topic_id_partition(partition))
+        await metadata.catch_up()
+        return metadata
+
+    # A round
+
+    async def _round(self, partition: Partition, *, with_strays: bool) -> bool:
+        """Whether there is more to do at once."""
+        metadata = await self.metadata_of(partition)
+        self.reads.knows(partition, metadata)
+        if not partition.log.local.files_exist:
+            return False  # Nothing was ever written.
+        failure: Exception | None = None
+        has_more = False
+        if partition.is_leader:
+            try:
+                has_more = await self._lead(partition, metadata, with_strays=with_strays)
+            except Failures as problem:  # What was copied may leave the disk all the same.
+                failure = problem
+        await self._delete_local(partition, metadata)
+        if failure is not None:
+            raise failure
+        return has_more
+
+    async def _lead(self, partition: Partition, metadata: PartitionMetadata, *, with_strays: bool) -> bool:
+        leader_epoch, log, cache = partition.leader_epoch, partition.log, metadata.cache
+        config = log.config
+        remote = RemotePartition(
+            self._store,
+            metadata,
+            cache,
+            self._world.clock,
+            broker_id=self._replicas.node_id,
+            leads=lambda: partition.is_leader and partition.led_since_epoch <= leader_epoch,
+        )
+
+        async def advance_log_start(offset: int) -> None:
+            await self._advance_log_start(partition, offset)
+
+        task = RemoteLogTask(
+            self._world,
+            log,
+            remote,
+            cache,
+            topic_id_partition(partition),
+            broker_id=self._replicas.node_id,
+            leader_epoch=leader_epoch,
+            advance_log_start=advance_log_start,
+        )
+        facts = reading_facts(log)
+        if _knew_segments(facts, cache) and remote_start_offset(facts, cache) > log.log_start_offset:
+            await advance_log_start(remote_start_offset(facts, cache))
+        copied = [] if config.remote_log_copy_disable else await task.copy()
+        for segment in copied:
+            self._tell("segment copied to the remote tier", partition, segment)
+        retention = RemoteRetention(retention_ms=config.retention_ms, retention_bytes=config.retention_bytes)
+        for segment, reason in await task.expire(retention):
+            self._tell("segment deleted from the remote tier", partition, segment, reason=reason)
+        if with_strays:
+            await self._delete_strays(remote, partition)
+        return len(copied) == COPIES_MAX
+
+    async def _delete_strays(self, remote: RemotePartition, partition: Partition) -> None:
+        strays = await remote.delete_stray_objects(topic_id_partition(partition))
+        if strays.unknown:
+            self._log.warning(
+                "objects that no segment has",
+                partition=str(partition),
+                count=len(strays.unknown),
+                first=strays.unknown[0],
+            )
+
+    def _tell(self, event: str, partition: Partition, segment: RemoteLogSegmentMetadata, **more: str) -> None:
+        offsets = f"{segment.start_offset}..{segment.last_offset}"
+        self._log.info(event, partition=str(partition), offsets=offsets, size=segment.size, **more)
+
+    async def _advance_log_start(self, partition: Partition, offset: int) -> None:
+        """The log begins at `offset`, also after a crash of this broker. A follower learns of it with its next fetch;
+        one that does not, and leads some day, finds it out by what the remote tier has. Raises ApiError,
+        StorageError."""
+        partition.delete_records_before(offset)
+        directory = self._replicas.logs.directory_of(partition.log)
+        try:
+            job = await run_steps(directory.gather_recovery_points(), self._world.threads.run, serve_others)
+            if job.contents:
+                await write_checkpoint(job, self._world.threads)
+        except BaseException:
+            directory.checkpoint_missed()
+            raise
+
+    async def _delete_local(self, partition: Partition, metadata: PartitionMetadata) -> None:
+        log = partition.log
+        if not log.flush_state.has_written(log.leader_epoch_cache):
+            await self._replicas.flusher.flush_epochs(log)
+        if not self._is_ours(partition) or self._replicas.logs.get(log.topic_partition) is not log:
+            return
+        retention_ms, retention_bytes = log.config.local_retention
+        now_ms = self._world.clock.wall_ms()
+        count = deletable_local_segments(
+            facts_of(log),
+            metadata.cache,
+            local_retention_ms=retention_ms,
+            local_retention_bytes=retention_bytes,
+            now_ms=now_ms,
+        )
+        deleted = self._replicas.logs.delete_local_segments(log, count, now_ms=now_ms)
+        if deleted.count:
+            self._log.info("segments deleted", partition=str(partition), count=deleted.count, reason=deleted.reason)
+
+    # What others ask
+
+    async def latest_tiered(self, partition: Partition) -> int:
+        """The last offset of the log that is in the remote tier; -1 where nothing is. Raises ApiError."""
+        try:
+            metadata = await self.metadata_of(partition)
+        except KraftError as problem:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: {problem}") from problem
+        self.reads.knows(partition, metadata)
+        highest = (
+            min(found, last_offset)
+            for epoch, _, last_offset in reading_facts(partition.log).lineage()
+            if (found := metadata.cache.highest_offset_for_epoch(epoch)) is not None
+        )
+        return max(highest, default=-1)
+
+    def remote_bytes(self, partition: Partition) -> int:
+        """How much of the log is in the remote tier, as far as is known here."""
+        found = self._metadata.follow(topic_id_partition(partition)) if self._topic.partition_count else None
+        return 0 if found is None else remote_bytes(reading_facts(partition.log), found.cache)
+
+    async def remote_start(
+        self, partition: Partition, offset: int, leader_epoch: int, log_start_offset: int
+    ) -> RemoteStart:
+        """What a follower needs whose leader has only what is from `offset` on: the record before that was written in
+        `leader_epoch`. Raises KraftError, ObjectError."""
+        metadata = await self.metadata_of(partition)
+        segment = metadata.cache.remote_log_segment_metadata(leader_epoch, offset - 1)
+        if segment is None:
+            raise ApiError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{partition}: offset {offset - 1} of epoch {leader_epoch} is not known in the remote tier",
+            )
+        epochs = await self.reads.segments.content(segment, LEADER_EPOCHS_SUFFIX)
+        snapshot = await self.reads.segments.content(segment, PRODUCER_SNAPSHOT_SUFFIX)
+        entries = parse_leader_epochs(f"{partition}{LEADER_EPOCHS_SUFFIX}", epochs.decode()).entries
+        return RemoteStart(
+            log_start_offset=log_start_offset,
+            offset=segment.last_offset + 1,
+            leader_epochs=entries,
+            producer_snapshot=snapshot,
+        )
+
+
+def topic_id_partition(partition: Partition) -> TopicIdPartition:
+    return TopicIdPartition(partition.topic, Uuid(partition.topic_id), partition.index)
+
+
+def _knew_segments(facts: LogFacts, cache: RemoteLogMetadataCache) -> bool:
+    """Whether anything of the log was ever in the remote tier. Metadata that knows nothing may have been lost, and
+    says nothing of where the log begins."""
+    return any(cache.highest_offset_for_epoch(epoch) is not None for epoch, _ in facts.leader_epochs)

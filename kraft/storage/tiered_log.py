@@ -1,0 +1,77 @@
+"""What is done to a log of which the older part is in the remote tier alone (KIP-405): segments leave its disk, and a
+replica begins behind what is in the remote tier.
+
+Such a log starts where its records start, in whichever tier, and its leader epochs reach back to there: by them what
+the remote tier has is found. The batches that told them may be gone from the disk, so the epochs are durable first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kraft.common.errors import StorageError
+from kraft.storage.flush_state import NOT_CLOSED
+from kraft.storage.leader_epoch_cache import LeaderEpochCache
+from kraft.storage.log_directory import LogDirectory
+from kraft.storage.retention import NOTHING_DELETED, DeletedSegments
+from kraft.storage.truncation import checkpoint_before_truncation
+from kraft.storage.unified_log import UnifiedLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteStart:
+    """Where a replica goes on whose earlier records are in the remote tier: `leader_epochs` and `producer_snapshot` are
+    as of `offset`."""
+
+    log_start_offset: int
+    offset: int
+    leader_epochs: Sequence[tuple[int, int]]
+    producer_snapshot: bytes
+
+
+def delete_local_segments(log: UnifiedLog, count: int) -> DeletedSegments:
+    """Take the `count` oldest segments off the disk; the log starts where it did. The caller knows that the remote tier
+    has all of them, and removes their files later. Nothing happens while the leader epochs are not durable, or an
+    append is under way. Raises StorageError."""
+    assert log.config.remote_storage_enable
+    assert count < len(log.segments)
+    if not count or log.is_appending or not log.flush_state.has_written(log.leader_epoch_cache):
+        return NOTHING_DELETED
+    try:
+        paths = log.local.delete_first(count)
+        log.producers.remove_snapshots_before(log.segments[0].base_offset)
+    except OSError as problem:
+        raise StorageError(f"{log.directory}: {problem}") from problem
+    return DeletedSegments(paths, count, "local retention")
+
+
+def begin_behind_remote(directory: LogDirectory, log: UnifiedLog, start: RemoteStart, *, now_ms: int) -> None:
+    """Drop all that is on the disk; the log goes on from where `start` says. Blocks for some syncs. Raises
+    StorageError, CorruptData.
+
+    What the remote tier is read by is durable first. A crash in between leaves the old records: they are a part of the
+    leader's log, so the new epochs are true of them, too.
+    """
+    assert not log.is_appending
+    assert start.log_start_offset <= start.offset
+    checkpoint_before_truncation(directory, log, min(start.log_start_offset, log.log_start_offset))
+    epochs = LeaderEpochCache(entry for entry in start.leader_epochs if entry[1] < start.offset)
+    epochs.truncate_from_start(start.log_start_offset)
+    epochs.version += log.leader_epoch_cache.version + 1  # Never taken for what is on the disk.
+    try:
+        if not log.local.files_exist:
+            log.local.make_files()
+        log.flush_state.write_epochs(epochs)
+        log.producers.restart_from(start.offset, start.producer_snapshot, now_ms)
+        log.truncations += 1
+        log.flush_state.closed_at = NOT_CLOSED
+        log.local.start_afresh(start.offset, now_ms)
+    except OSError as problem:
+        raise StorageError(f"{log.directory}: {problem}") from problem
+    log.leader_epoch_cache = epochs
+    log.log_end_offset = start.offset
+    log.flush_state.truncated_to(start.offset)
+    log.log_start_offset = start.log_start_offset
+    log.update_high_watermark(start.offset)
+    directory.recovery_checkpoints().run()

@@ -1,0 +1,175 @@
+"""Tiered storage as a user sees it: segments leave the disk, consumers read both tiers, and a deleted topic leaves
+nothing behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from jepsen.three_nodes import NODES, ThreeNodes
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraft.testing.foreign.librdkafka import AdminClient, Consumer
+from kraft.testing.node_process import NodeProcess
+from tests.integration.plain_clients import Record, write_confluent
+
+SECONDS_MAX = 60
+RECORDS = 20_000
+SEGMENT = 1 << 20
+LOCAL = 2 << 20
+TIERED = {
+    "remote.storage.enable": "true",
+    "segment.bytes": str(SEGMENT),
+    "local.retention.bytes": str(LOCAL),
+    "file.delete.delay.ms": "100",
+}
+
+
+def until(holds: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + SECONDS_MAX
+    while not holds():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
+def options(store: str, *more: str) -> tuple[str, ...]:
+    settings = (
+        "remote.log.storage.system.enable=true",
+        f"kraft.remote.storage.uri={store}",
+        "remote.log.manager.task.interval.ms=200",
+        "log.retention.check.interval.ms=500",
+        *more,
+    )
+    return tuple(part for setting in settings for part in ("--set", setting))
+
+
+def create(bootstrap: str, topic: str, replicas: int = 1, **config: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    (created,) = admin.create_topics([NewTopic(topic, 1, replicas, config=TIERED | config)]).values()
+    created.result(SECONDS_MAX)
+
+
+def records_of(count: int, first: int = 0) -> list[Record]:
+    """About a kilobyte each, which does not compress."""
+    return [Record(None, b"%d " % index + bytes(1000)) for index in range(first, first + count)]
+
+
+def read(bootstrap: str, topic: str, count: int, start: int = 0) -> list[int]:
+    """What the first `count` records from `start` on are, by their numbers; each at its offset."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reads", "check.crcs": True})
+    consumer.assign([TopicPartition(topic, 0, start)])
+    numbers: list[int] = []
+    give_up = time.monotonic() + SECONDS_MAX
+    try:
+        while len(numbers) < count:
+            assert time.monotonic() < give_up, f"{len(numbers)} records were read"
+            for message in consumer.consume(1000, 0.5):
+                assert message.error() is None
+                assert message.offset() == start + len(numbers)
+                numbers.append(int(message.value().split()[0]))
+    finally:
+        consumer.close()
+    return numbers
+
+
+def size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # Renamed since it was listed.
+        return SEGMENT
+
+
+def log_bytes(directory: Path) -> int:
+    return sum(size_of(path) for path in directory.glob("*.log"))
+
+
+def objects(store: Path) -> list[Path]:
+    return [path for path in store.rglob("*") if path.is_file()]
+
+
+def start_of(bootstrap: str, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "asks"})
+    try:
+        low, _ = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=SECONDS_MAX, cached=False)
+    finally:
+        consumer.close()
+    return int(low)
+
+
+def test_a_consumer_reads_what_has_left_the_disk_also_after_a_kill(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with NodeProcess(tmp_path / "node", *options(f"file://{store}")) as node:
+        create(node.bootstrap, "t")
+        directory = tmp_path / "node" / "data" / "t-0"
+        write_confluent(node.bootstrap, "t", records_of(RECORDS), "none")
+        until(lambda: log_bytes(directory) <= LOCAL + SEGMENT)
+        assert len(objects(store)) >= 5 * 15, "five objects a segment, without a transaction index"
+        assert read(node.bootstrap, "t", RECORDS) == list(range(RECORDS))
+
+        node.kill()
+        node.start()
+        assert read(node.bootstrap, "t", RECORDS) == list(range(RECORDS))
+        assert start_of(node.bootstrap, "t") == 0
+        write_confluent(node.bootstrap, "t", records_of(RECORDS // 4, RECORDS), "none")
+        until(lambda: log_bytes(directory) <= LOCAL + SEGMENT)
+        assert read(node.bootstrap, "t", 1000, RECORDS // 2) == list(range(RECORDS // 2, RECORDS // 2 + 1000))
+
+        AdminClient({"bootstrap.servers": node.bootstrap}).delete_topics(["t"])["t"].result(SECONDS_MAX)
+        until(lambda: objects(store) == [])
+        assert node.stop() == 0
+
+
+def replica(cluster: ThreeNodes, node: int, topic: str) -> Path:
+    return cluster.nodes[node].directory / "data" / f"{topic}-0"
+
+
+def reassign(cluster: ThreeNodes, topic: str, target: list[int]) -> None:
+    partition = ReassignablePartition(partition_index=0, replicas=target)
+    wanted = ReassignableTopic(name=topic, partitions=[partition])
+    answer = cluster.ask(1, AlterPartitionReassignmentsRequest(topics=[wanted], timeout_ms=10_000))
+    assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
+
+
+def until_few_are_local(cluster: ThreeNodes, topic: str, nodes: Sequence[int] = NODES) -> None:
+    until(lambda: all(0 < log_bytes(replica(cluster, node, topic)) <= LOCAL + SEGMENT for node in nodes))
+
+
+def test_a_leader_that_dies_while_it_copies_loses_nothing(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    slow = options(f"file://{store}", "remote.log.manager.copy.max.bytes.per.second=4000000")
+    with ThreeNodes(tmp_path / "nodes", *slow) as cluster:
+        topic = cluster.create("t", **TIERED)
+        write_confluent(cluster.bootstrap, topic, records_of(RECORDS), "none")
+        for copied in (12, 40):
+            until(lambda copied=copied: len(objects(store)) >= copied)
+            leader = cluster.leader(topic)
+            cluster.kill([leader])
+            until(lambda leader=leader: cluster.leader(topic) != leader)
+            cluster.start([leader])
+        until_few_are_local(cluster, topic)
+        assert read(cluster.bootstrap, topic, RECORDS) == list(range(RECORDS))
+
+
+def test_a_new_follower_begins_behind_the_remote_tier(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with ThreeNodes(tmp_path / "nodes", *options(f"file://{store}")) as cluster:
+        topic = cluster.create("t", replicas=2, **TIERED)
+        write_confluent(cluster.bootstrap, topic, records_of(RECORDS), "none")
+        old = [each for each in NODES if each in cluster.partitions(topic)[0].replicas]
+        (new,) = [each for each in NODES if each not in old]
+        until_few_are_local(cluster, topic, old)
+        reassign(cluster, topic, [*old, new])
+        cluster.until_in_sync(topic)
+        assert log_bytes(replica(cluster, new, topic)) <= LOCAL + SEGMENT
+        reassign(cluster, topic, [new])
+        until(lambda: cluster.leader(topic) == new)
+        assert read(cluster.bootstrap, topic, RECORDS) == list(range(RECORDS))
+        write_confluent(cluster.bootstrap, topic, records_of(1000, RECORDS), "none")
+        assert read(cluster.bootstrap, topic, 2000, RECORDS - 1000) == list(range(RECORDS - 1000, RECORDS + 1000))
