@@ -98,9 +98,11 @@ trap finish EXIT
 """,
 )
 TLS = Session("tls")
+SECURED = Session("secured")
 TEST_KIT = Session("test-kit")
 SESSIONS = {
-    session.name: session for session in (FIRST_NODE, SPARK_RECIPES, THREE_NODES, OPERATIONS, UPKEEP, TLS, TEST_KIT)
+    session.name: session
+    for session in (FIRST_NODE, SPARK_RECIPES, THREE_NODES, OPERATIONS, UPKEEP, TLS, SECURED, TEST_KIT)
 }
 
 
