@@ -144,6 +144,27 @@ class HistoryPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFacts:
+    """What a topic holds and does. Rates are a second's, over the last ten seconds."""
+
+    name: str
+    records: int
+    """Offsets in use: with markers of transactions, and what compaction has taken out."""
+    leader_bytes: int
+    replica_bytes: int
+    records_in: float
+    bytes_in: float
+    bytes_out: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFactsPage:
+    topics: tuple[TopicFacts, ...]
+    silent: tuple[int, ...]
+    """Brokers that did not tell what they lead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFacts:
     """A partition that is not as it should be."""
 
@@ -265,6 +286,9 @@ class AdminPort(Protocol):
 
     async def newest_events(self, count: int) -> EventPage:
         """The last `count` events that this node keeps, oldest first."""
+
+    async def topic_facts(self, topics: Sequence[str]) -> TopicFactsPage:
+        """Of those of the topics that there are."""
 
     async def history(self, kind: str, name: str) -> HistoryPage:
         """The last hour of a "topic", "group" or "broker" of that name, or of the "cluster"."""

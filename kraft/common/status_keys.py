@@ -22,7 +22,10 @@ controller knows them."""
 HISTORY: Final = "kraft.status.history"
 """Of one broker, and of a topic or group as far as that broker knows it, by that broker: the last hour."""
 
-STATUS_KEYS: Final = frozenset((CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY))
+TOPIC_FACTS: Final = "kraft.status.topic"
+"""Of a topic, as far as one broker has it, by that broker: records, bytes, and what comes and goes a second."""
+
+STATUS_KEYS: Final = frozenset((CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY, TOPIC_FACTS))
 
 PAGE_CHARS: Final = 30_000
 

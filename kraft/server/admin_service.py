@@ -25,6 +25,7 @@ from kraft_http.ports import (
     EventPage,
     HistoryPage,
     NodeIdentity,
+    TopicFactsPage,
     UncleanElectionFacts,
 )
 from kraft_http.waits import WaitingElections
@@ -47,6 +48,7 @@ from kraft.server.group_lags import GroupLags
 from kraft.server.history_gathering import gather_history
 from kraft.server.loss_facts import gather_unclean_elections
 from kraft.server.node_metrics import NodeMetrics
+from kraft.server.topic_facts import gather_topic_facts
 
 if TYPE_CHECKING:
     from kraft.protocol.schema import Message
@@ -229,6 +231,13 @@ class AdminService:
             self._check_describe()  # Either may have been lost meanwhile.
             found = journal.since(after_id)
         return _event_page(found, journal.last_id)
+
+    async def topic_facts(self, topics: Sequence[str]) -> TopicFactsPage:
+        return await self._run(self._topic_facts, topics)
+
+    async def _topic_facts(self, topics: Sequence[str]) -> TopicFactsPage:
+        self._check_describe()
+        return await gather_topic_facts(self._node, topics)
 
     async def history(self, kind: str, name: str) -> HistoryPage:
         return await self._run(self._history, kind, name)

@@ -97,6 +97,14 @@ class History:
         rings = self._topics.get(topic, ())
         return self._document(zip(TOPIC_SERIES, rings, strict=False))
 
+    def latest_of_topic(self, topic: str) -> dict[str, float]:
+        """What it did a second at the last sample, by series."""
+        rings, place = self._topics.get(topic), (self._count - 1) % SAMPLES_MAX
+        return {
+            name: 0.0 if rings is None else round(rings[position].values[place], 3)
+            for position, name in enumerate(TOPIC_SERIES)
+        }
+
     def of_group(self, group: str) -> dict[str, Any]:
         """Likewise of a group: its lag in records."""
         ring = self._groups.get(group)

@@ -17,7 +17,7 @@ from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import METADATA_TOPIC
-from kraft.common.status_keys import CLUSTER_HEALTH, HISTORY, NODE_STATUS, WAITING_ELECTIONS
+from kraft.common.status_keys import CLUSTER_HEALTH, HISTORY, NODE_STATUS, TOPIC_FACTS, WAITING_ELECTIONS
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.server.cluster_facts import disk_room, gather_facts, offline_log_dirs
@@ -29,6 +29,7 @@ from kraft.server.status_questions import (
     status_document,
     status_question,
 )
+from kraft.server.topic_facts import own_topic_facts
 
 if TYPE_CHECKING:
     from kraft_http.health import ClusterHealth, VoterFacts
@@ -62,6 +63,8 @@ class NodeStatus:
             return own_history(self._node, kind, topic or group or "")
         if group is not None:
             return None
+        if key == TOPIC_FACTS:
+            return None if topic is None else own_topic_facts(self._node, topic)
         if key == WAITING_ELECTIONS:
             return await self.waiting_elections(topic)
         if key == NODE_STATUS and topic is None:

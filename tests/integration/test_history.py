@@ -127,3 +127,15 @@ def test_a_node_that_does_not_answer_is_named(watched: Watched) -> None:
         assert found["series"]["records_in"]
     finally:
         os.kill(frozen["pid"], signal.SIGCONT)
+
+
+def test_topics_are_told_by_what_they_hold_and_do(watched: Watched) -> None:
+    for node in range(3):
+        url = f"{watched.nodes[node]['admin_url']}/v1/topic-facts"
+        answer = httpx.get(url, params={"topic": ["watched", "nothing"]}, timeout=30).json()
+        [facts] = answer["data"]
+        assert (facts["topic_name"], facts["records"]) == ("watched", RECORDS)
+        assert facts["leader_bytes"] > RECORDS * 100
+        assert facts["replica_bytes"] == 3 * facts["leader_bytes"]
+        assert facts["records_in"] >= 0
+    assert httpx.get(url, timeout=30).status_code == 400

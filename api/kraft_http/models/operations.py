@@ -298,6 +298,21 @@ class HistoryData(BaseModel):
     unanswered_brokers: UnansweredBrokers
 
 
+class TopicFactsData(BaseModel):
+    topic_name: str
+    records: int = Field(description="Offsets in use: with markers of transactions, and what compaction took out.")
+    leader_bytes: int = Field(description="Size of one copy.")
+    replica_bytes: int = Field(description="Size of all copies.")
+    records_in: float = Field(description="A second, over the last ten seconds; 0 where no node counts.")
+    bytes_in: float
+    bytes_out: float
+
+
+class TopicFactsList(BaseModel):
+    data: list[TopicFactsData]
+    unanswered_brokers: UnansweredBrokers
+
+
 class EventData(BaseModel):
     id: int
     time: str = Field(description="RFC 3339, UTC.")

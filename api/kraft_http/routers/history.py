@@ -1,4 +1,5 @@
-"""The last hour, as the nodes themselves keep it: for charts, without a database beside the cluster."""
+"""What topics hold, and the last hour, as the nodes themselves keep it: for lists and charts, without a database beside
+the cluster."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ from fastapi import APIRouter, Query, Response
 from kraft_http.deps import Port
 from kraft_http.errors import ApiProblem, documented
 from kraft_http.models.common import UnansweredBroker
-from kraft_http.models.operations import HistoryData
+from kraft_http.models.operations import HistoryData, TopicFactsData, TopicFactsList
 
 router = APIRouter(tags=["Operations"])
 
+TOPICS_MAX = 100
 UNITS = {
     "records_in": "records a second",
     "bytes_in": "bytes a second",
@@ -54,5 +56,33 @@ async def get_history(
         unanswered_brokers=[
             UnansweredBroker(broker_id=broker_id, detail="it does not answer, or keeps no history")
             for broker_id in found.silent
+        ],
+    )
+
+
+@router.get("/v1/topic-facts", summary="What topics hold and do", responses=documented(400))
+async def get_topic_facts(
+    port: Port,
+    response: Response,
+    topic: Annotated[list[str], Query(min_length=1, max_length=TOPICS_MAX, description="May be given again.")],
+) -> TopicFactsList:
+    """Records, bytes and rates of each topic that there is, summed over its leaders."""
+    found = await port.topic_facts(topic)
+    response.headers["Cache-Control"] = "no-store"
+    return TopicFactsList(
+        data=[
+            TopicFactsData(
+                topic_name=each.name,
+                records=each.records,
+                leader_bytes=each.leader_bytes,
+                replica_bytes=each.replica_bytes,
+                records_in=each.records_in,
+                bytes_in=each.bytes_in,
+                bytes_out=each.bytes_out,
+            )
+            for each in found.topics
+        ],
+        unanswered_brokers=[
+            UnansweredBroker(broker_id=broker_id, detail="it does not answer") for broker_id in found.silent
         ],
     )

@@ -1,0 +1,72 @@
+"""What topics hold and do, for lists: summed over the partitions that each broker leads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from kraft_http.ports import TopicFacts, TopicFactsPage
+
+from kraft.common.config.resource_type import ResourceType
+from kraft.common.errors import KraftError
+from kraft.common.status_keys import TOPIC_FACTS
+from kraft.server.history import TOPIC_SERIES
+from kraft.server.status_questions import ANSWER_SECONDS_MAX, ASKED_AT_ONCE, ask_statuses
+
+if TYPE_CHECKING:
+    from kraft.server.node import Node
+
+SUMS: Final = ("records", "leader_bytes", "replica_bytes")
+
+
+def own_topic_facts(node: Node, topic: str) -> dict[str, Any]:
+    """The document of `kraft.status.topic`: offsets in use and bytes of the partitions that are led here, bytes of all
+    that are hosted here, and what came and went a second in the last ten seconds (0 where nobody counts)."""
+    records = leader_bytes = replica_bytes = 0
+    found = node.shared.loader.image.topics.by_name(topic)
+    if node.broker is not None and found is not None:
+        for index in found.partitions:
+            partition = node.broker.replicas.find(topic, index)
+            if partition is None:
+                continue
+            replica_bytes += partition.log.size
+            if partition.is_leader:
+                records += partition.log.log_end_offset - partition.log.log_start_offset
+                leader_bytes += partition.log.size
+    rates = dict.fromkeys(TOPIC_SERIES, 0.0) if node.history is None else node.history.latest_of_topic(topic)
+    return {"records": records, "leader_bytes": leader_bytes, "replica_bytes": replica_bytes, **rates}
+
+
+async def gather_topic_facts(node: Node, topics: Sequence[str]) -> TopicFactsPage:
+    """Of topics that there are; others are left out. Brokers that do not answer soon are named."""
+    image = node.shared.loader.image
+    names = [name for name in topics if image.topics.by_name(name) is not None]
+    live = [broker_id for broker_id, broker in image.cluster.brokers.items() if not broker.fenced]
+    told: dict[int, dict[str, Any]] = {}
+    room = trio.Semaphore(ASKED_AT_ONCE)
+    async with trio.open_nursery() as asking_nursery:
+        for broker_id in live if names else ():
+            if broker_id == node.config.node_id:
+                told[broker_id] = {name: own_topic_facts(node, name) for name in names}
+            else:
+                asking_nursery.start_soon(partial(_ask, node, broker_id, names, told, room))
+    facts = []
+    for name in names:
+        documents = [document for _, answer in sorted(told.items()) if (document := answer.get(name)) is not None]
+        sums = {key: sum(document[key] for document in documents) for key in (*SUMS, *TOPIC_SERIES)}
+        facts.append(TopicFacts(name=name, **sums))
+    silent = tuple(broker_id for broker_id in live if names and broker_id not in told)
+    return TopicFactsPage(topics=tuple(facts), silent=silent)
+
+
+async def _ask(
+    node: Node, broker_id: int, names: Sequence[str], told: dict[int, dict[str, Any]], room: trio.Semaphore
+) -> None:
+    try:
+        async with room:
+            with node.world.clock.move_on_after(ANSWER_SECONDS_MAX):
+                told[broker_id] = await ask_statuses(node.remote, broker_id, ResourceType.TOPIC, names, TOPIC_FACTS)
+    except (KraftError, ConnectionError, TimeoutError, ValueError):
+        return  # It is named among those that are silent.
