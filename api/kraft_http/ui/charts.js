@@ -17,7 +17,8 @@ export function charts(query, wanted) {
   const refresh = async () => {
     if (Date.now() - asked < STEP_MS) return;
     asked = Date.now();
-    const found = await request("/v1/history?" + new URLSearchParams(query));
+    let found;
+    try { found = await request("/v1/history?" + new URLSearchParams(query)); } catch (problem) { said.replaceChildren(note("There are no charts: " + problem.message, "warn")); return; }
     for (const each of drawn) each.show(found);
     said.replaceChildren(found.unanswered_brokers.length ? note("Without broker " + found.unanswered_brokers.map(each => each.broker_id).join(", ") + ", which does not answer or keeps no history.", "warn") : "");
   };
