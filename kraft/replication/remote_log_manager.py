@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import trio
 
 from kraft.client.backoff import Backoff
-from kraft.common.errors import ApiError, KraftError
+from kraft.common.errors import ApiError, KraftError, StorageError
 from kraft.common.ids import Uuid
 from kraft.protocol.error_codes import ErrorCode
 from kraft.remote.copy_decisions import deletable_local_segments
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
     from kraft.replication.partition import Partition
     from kraft.replication.replica_manager import ReplicaManager
+    from kraft.storage.unified_log import UnifiedLog
 
 WORK: Final = "remote log"
 """What the health calls it."""
@@ -231,20 +232,33 @@ class RemoteLogManager(ReplicaListener):
         log = partition.log
         if not log.flush_state.has_written(log.leader_epoch_cache):
             await self._replicas.flusher.flush_epochs(log)
+        deleted = 0
+        try:
+            while self._delete_first_local(partition, log, metadata.cache):
+                # One at a time: after a power loss no later one may be gone while an earlier one is back.
+                await self._world.threads.run(self._world.files.sync_directory, log.directory)
+                deleted += 1
+        except (StorageError, OSError) as problem:
+            self._replicas.handle_storage_error(problem, partition.topic, partition.index, "local retention")
+            raise
+        finally:
+            if deleted:
+                self._log.info("segments deleted", partition=str(partition), count=deleted, reason="local retention")
+
+    def _delete_first_local(self, partition: Partition, log: UnifiedLog, cache: RemoteLogMetadataCache) -> bool:
+        """Take the first segment off the disk if it is to go, and may. Whether it did. Raises StorageError, OSError."""
         if not self._is_ours(partition) or self._replicas.logs.get(log.topic_partition) is not log:
-            return
+            return False
         retention_ms, retention_bytes = log.config.local_retention
         now_ms = self._world.clock.wall_ms()
         count = deletable_local_segments(
             facts_of(log),
-            metadata.cache,
+            cache,
             local_retention_ms=retention_ms,
             local_retention_bytes=retention_bytes,
             now_ms=now_ms,
         )
-        deleted = self._replicas.logs.delete_local_segments(log, count, now_ms=now_ms)
-        if deleted.count:
-            self._log.info("segments deleted", partition=str(partition), count=deleted.count, reason=deleted.reason)
+        return bool(self._replicas.logs.delete_local_segments(log, min(count, 1), now_ms=now_ms).count)
 
     # What others ask
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 KEPT_BYTES_MAX: Final = 64 << 20
 """Of records that were read and not sent yet."""
 INDEX_BYTES_MAX: Final = 128 << 20
+FULL_SECONDS: Final = 0.05
+"""How often it is looked whether there is room for another read."""
 SCAN_BYTES: Final = 1 << 20
 """So much is read at a time where a record is looked for by its time."""
 
@@ -140,17 +142,19 @@ class RemoteReads:
     async def _read(self, part: RemotePart, offset: int, max_bytes: int, min_one_message: bool) -> bytes:
         """Raises ObjectError, RemoteDataDamaged."""
         key = part.segment.segment_id, offset, max_bytes, min_one_message
-        read = self._reads.get(key)
-        if read is None:
-            waiting = sum(not each.done.is_set() for each in self._reads.values())
-            if self._nursery is None or waiting >= self._waiting_max:
-                return b""
-            read = self._reads[key] = _Read()
-            self._nursery.start_soon(self._work, key, read, part)
+        while (read := self._reads.get(key)) is None:  # Whoever asks has a time limit.
+            if self._nursery is not None and self._waiting() < self._waiting_max:
+                read = self._reads[key] = _Read()
+                self._nursery.start_soon(self._work, key, read, part)
+                break
+            await self._clock.sleep(FULL_SECONDS)
         await read.done.wait()
         if read.problem is not None:
             raise read.problem
         return read.data
+
+    def _waiting(self) -> int:
+        return sum(not each.done.is_set() for each in self._reads.values())
 
     async def _work(self, key: _Key, read: _Read, part: RemotePart) -> None:
         _, offset, max_bytes, min_one_message = key

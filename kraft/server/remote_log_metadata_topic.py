@@ -63,8 +63,14 @@ class RemoteLogMetadataTopic:
         return 0 if topic is None else len(topic.partitions)
 
     async def make_sure(self) -> None:
-        """Returns when the topic is there. Raises MetadataNotWritten."""
+        """Returns when the topic is there, and forgets nothing. Raises MetadataNotWritten."""
         if self.partition_count:
+            config = self._configs.topic(self._metadata.image, REMOTE_LOG_METADATA_TOPIC).log
+            if (config.cleanup_policy, config.retention_ms, config.retention_bytes) != (("delete",), -1, -1):
+                raise MetadataNotWritten(
+                    f"{REMOTE_LOG_METADATA_TOPIC} must not forget anything: set its cleanup.policy=delete, "
+                    "retention.ms=-1, retention.bytes=-1"
+                )
             return
         request = CreateTopicsRequest(topics=[self._wanted()], timeout_ms=int(VISIBLE_SECONDS_MAX * 1000))
         try:

@@ -1,0 +1,54 @@
+"""Where a reader finds an offset in the remote tier, and how far it may read there."""
+
+from __future__ import annotations
+
+from kraft.remote.log_facts import LogFacts
+from kraft.remote.metadata_cache import RemoteLogMetadataCache
+from kraft.remote.remote_lookup import find_part, parts_from, remote_start_offset
+from tests.unit.remote.logs import log
+from tests.unit.remote.support import DELETED, cache_of, put_into, segment
+
+
+def found(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> tuple[int, int] | None:
+    """(copy's number, end offset)."""
+    part = find_part(facts, cache, offset)
+    return None if part is None else (part.segment.segment_id[-1], part.end_offset)
+
+
+def test_an_offset_is_found_in_the_segment_that_has_it() -> None:
+    facts, cache = log(20, 30), cache_of(segment(1, 0, 9), segment(2, 10, 19))
+    assert [found(facts, cache, offset) for offset in (0, 9, 10, 19, 20)] == [(1, 10), (1, 10), (2, 20), (2, 20), None]
+
+
+def test_a_segment_of_several_epochs_is_read_through() -> None:
+    facts = log(10, 20, epochs={0: 0, 2: 4, 3: 9})
+    cache = cache_of(segment(1, 0, 9, {0: 0, 2: 4, 3: 9}))
+    assert [found(facts, cache, offset) for offset in (0, 4, 9)] == [(1, 10)] * 3
+
+
+def test_records_that_the_log_lost_are_not_read() -> None:
+    """An unclean election: the segment goes on in epoch 1, the log in epoch 2 from offset 6 on."""
+    facts = log(10, 20, epochs={0: 0, 2: 6})
+    cache = cache_of(segment(1, 0, 9, {0: 0, 1: 8}))
+    assert [found(facts, cache, offset) for offset in (0, 5, 6, 8)] == [(1, 6), (1, 6), None, None]
+
+
+def test_a_segment_that_ends_within_an_epoch_ends_there() -> None:
+    facts = log(20, 30, epochs={0: 0, 1: 15})
+    cache = cache_of(segment(1, 0, 9), segment(2, 10, 19, {0: 10, 1: 15}))
+    assert found(facts, cache, 3) == (1, 10)
+    assert [part.end_offset for part in parts_from(facts, cache, 3)] == [10, 20]
+
+
+def test_a_segment_of_which_an_epoch_begins_elsewhere_is_read_before_it_alone() -> None:
+    facts, cache = log(20, 30, epochs={0: 0, 1: 15}), cache_of(segment(1, 0, 19, {0: 0, 1: 10}))
+    assert found(facts, cache, 3) == (1, 10)
+
+
+def test_the_log_begins_where_the_first_segment_does_of_which_it_has_something() -> None:
+    cache = cache_of(segment(2, 10, 19))
+    assert remote_start_offset(log(20, 30), cache) == 10
+    assert remote_start_offset(log(5, 30), cache) == 5
+    put_into(cache, segment(3, 0, 9), DELETED)
+    assert remote_start_offset(log(20, 30), cache) == 10
+    assert remote_start_offset(log(20, 30), cache_of()) == 20

@@ -1,0 +1,149 @@
+"""A log of which the older part is in the remote tier begins where it did, whatever becomes of its process."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_manager import LogManager
+from kraft.storage.producer_snapshot import encode_snapshot
+from kraft.storage.tiered_log import RemoteStart
+from kraft.storage.unified_log import UnifiedLog
+from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of
+
+TIERED = LogConfig(remote_storage_enable=True, retention_ms=-1)
+
+
+def manager(machine: Machine, config: LogConfig = TIERED) -> LogManager:
+    logs = LogManager(
+        machine.files, ["/logs"], node_id=1, new_uuid=lambda: bytes(15) + b"\1", config_of=lambda topic: config
+    )
+    logs.open(None)
+    logs.format_missing("MkU3OEVBNTcwNTJENDM2Qk")
+    return logs
+
+
+def fill(logs: LogManager) -> UnifiedLog:
+    """Three closed segments of the epochs 0, 1 and 2, and an active one of epoch 3."""
+    log = logs.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    for epoch in range(4):
+        if epoch:
+            log.roll(NOW_MS)
+        log.append_as_leader(batch_of(b"a", b"b"), epoch, now_ms=NOW_MS)
+    log.update_high_watermark(log.log_end_offset)
+    return log
+
+
+def facts(log: UnifiedLog) -> tuple[int, int, int, list[tuple[int, int]]]:
+    return log.log_start_offset, log.local_log_start_offset, log.log_end_offset, list(log.leader_epoch_cache.entries)
+
+
+EPOCHS = [(0, 0), (1, 2), (2, 4), (3, 6)]
+
+
+def reloaded(machine: Machine) -> tuple[LogManager, UnifiedLog]:
+    logs = manager(machine)
+    logs.load(NOW_MS)
+    log = logs.get(T0)
+    assert log is not None
+    return logs, log
+
+
+@pytest.mark.parametrize("ends", ["clean", "killed", "power"])
+def test_segments_that_left_the_disk_are_still_of_the_log(ends: str) -> None:
+    machine = Machine()
+    logs = manager(machine)
+    log = fill(logs)
+    log.flush(now_ms=NOW_MS)
+    assert logs.delete_local_segments(log, 2, now_ms=NOW_MS).count == 2
+    assert facts(log) == (0, 4, 8, EPOCHS)
+    with pytest.raises(ApiError) as moved:
+        log.read(3, 1000)
+    assert moved.value.code == ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+    if ends == "clean":
+        list(logs.close_logs())
+        logs.finish_shutdown()
+    else:
+        machine.files.sync_directory(log.directory)
+        logs.release()
+        if ends == "power":
+            machine.power_off()
+    _, again = reloaded(machine)
+    assert facts(again) == (0, 4, 8, EPOCHS)
+    assert again.delete_old_segments(NOW_MS).count == 0
+
+
+def test_nothing_leaves_the_disk_before_the_leader_epochs_are_durable() -> None:
+    logs = manager(Machine())
+    log = fill(logs)
+    assert logs.delete_local_segments(log, 2, now_ms=NOW_MS).count == 0
+    log.flush(now_ms=NOW_MS)
+    log.assign_epoch(4, 8)
+    assert logs.delete_local_segments(log, 2, now_ms=NOW_MS).count == 0
+
+
+def test_where_the_log_begins_is_written_down() -> None:
+    machine = Machine()
+    logs = manager(machine)
+    log = fill(logs)
+    log.flush(now_ms=NOW_MS)
+    logs.delete_local_segments(log, 2, now_ms=NOW_MS)
+    log.delete_records_before(3)
+    assert logs.delete_old_segments(log, now_ms=NOW_MS).count == 0
+    list(logs.close_logs())
+    logs.finish_shutdown()
+    _, again = reloaded(machine)
+    assert facts(again) == (3, 4, 8, [(1, 3), (2, 4), (3, 6)])
+
+
+def test_retention_is_not_for_the_disk_of_a_tiered_log() -> None:
+    logs = manager(Machine(), LogConfig(remote_storage_enable=True, retention_ms=1, retention_bytes=1))
+    log = fill(logs)
+    assert logs.delete_old_segments(log, now_ms=NOW_MS * 2).count == 0
+    log.delete_records_before(4)
+    assert logs.delete_old_segments(log, now_ms=NOW_MS * 2).count == 2
+    assert facts(log)[:2] == (4, 4)
+
+
+def test_a_truncation_into_the_remote_tier_leaves_what_is_there() -> None:
+    machine = Machine()
+    logs = manager(machine)
+    log = fill(logs)
+    log.flush(now_ms=NOW_MS)
+    logs.delete_local_segments(log, 2, now_ms=NOW_MS)
+    logs.truncate_to(log, 3, now_ms=NOW_MS)
+    assert facts(log) == (0, 3, 3, [(0, 0), (1, 2)])
+    machine.files.sync_directory(log.directory)
+    logs.release()
+    machine.power_off()
+    _, again = reloaded(machine)
+    assert facts(again) == (0, 3, 3, [(0, 0), (1, 2)])
+
+
+@pytest.mark.parametrize("had_records", [False, True])
+@pytest.mark.parametrize("ends", ["killed", "power"])
+def test_a_replica_begins_behind_the_remote_tier(had_records: bool, ends: str) -> None:
+    machine = Machine()
+    logs = manager(machine)
+    log = fill(logs) if had_records else logs.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    start = RemoteStart(
+        log_start_offset=5,
+        offset=20,
+        leader_epochs=[(0, 0), (1, 2), (7, 15), (8, 20)],
+        producer_snapshot=encode_snapshot(()),
+    )
+    logs.begin_behind_remote(log, start, now_ms=NOW_MS)
+    assert facts(log) == (5, 20, 20, [(1, 5), (7, 15)])
+    assert log.high_watermark == 20
+    logs.release()
+    if ends == "power":
+        machine.power_off()
+    logs, again = reloaded(machine)
+    assert facts(again) == (5, 20, 20, [(1, 5), (7, 15)])
+    again.append_as_leader(batch_of(b"x"), 8, now_ms=NOW_MS)
+    again.flush(now_ms=NOW_MS)
+    logs.release()
+    _, again = reloaded(machine)
+    assert facts(again) == (5, 20, 21, [(1, 5), (7, 15), (8, 20)])
