@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from jepsen.checker.analysis import Analysis
 from jepsen.checker.history import History
-from jepsen.checker.rules import content, ends, groups, order, progress, transactions, white_box
+from jepsen.checker.rules import access, content, ends, groups, order, progress, transactions, white_box
 
 FINDINGS_MAX = 20  # Of one rule; one defect breaks most of its promises many times.
 
@@ -43,6 +43,8 @@ RULES: Final[dict[str, Callable[[Analysis], Iterator[str]]]] = {
     "25 compaction": progress.compaction,
     "26 half a transaction": transactions.half_transactions,
     "27 offset apart from records": transactions.offsets_apart,
+    "28 let in": access.let_in,
+    "29 served too early": access.served_too_early,
     "W1 one leader": white_box.one_leader_an_epoch,
     "W2 nothing falls": white_box.nothing_falls,
     "W3 high watermark": white_box.high_watermark_covered,

@@ -215,6 +215,40 @@ class FinalRead(Keyed):
 
 
 @dataclass(slots=True, kw_only=True)
+class Permission(Operation):
+    """An administrator gave a user the right to write to a topic, or took it again."""
+
+    OP: ClassVar[str] = "permission"
+    user: str
+    topic: str
+    is_granted: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Asked(Operation):
+    """A node let a user in, or refused what it may not do: `operation` is "write" or "read"."""
+
+    OP: ClassVar[str] = "asked"
+    user: str
+    topic: str
+    operation: str
+    is_allowed: bool = False
+    node: str = ""
+    expected: bool | None = None
+    """White box: whether the node's metadata allow it, where they said the same from the beginning to the end."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Throttled(Operation):
+    """A client was told to wait for `seconds`, and asked again on the same connection: from when it sent the one
+    request to when the next was answered."""
+
+    OP: ClassVar[str] = "throttled"
+    user: str
+    seconds: float
+
+
+@dataclass(slots=True, kw_only=True)
 class Phase(Operation):
     """The harness: `name` is "chaos", "healed" (all faults are over from `began` on) or "drained" (all was read)."""
 
@@ -345,6 +379,9 @@ KINDS: Final[dict[str, type[Operation]]] = {
         TopicChange,
         TopicSeen,
         FinalRead,
+        Permission,
+        Asked,
+        Throttled,
         Phase,
         FaultInjected,
         Stuck,

@@ -23,6 +23,8 @@ from jepsen.simulation.consumer_members import ConsumerMember, share_all
 from jepsen.simulation.coordinators import find_coordinator
 from jepsen.simulation.fate import Fate
 from jepsen.simulation.faults import CLIENTS, SURE
+from jepsen.simulation.guest_house import GuestHouse
+from jepsen.simulation.guests import Guest, Insight, Permissions
 from jepsen.simulation.incarnation_clients import IncarnationReader
 from jepsen.simulation.incarnations import NAME, WIRE, Incarnation
 from jepsen.simulation.leftovers import leftovers
@@ -42,6 +44,7 @@ from jepsen.simulation.topic_remaker import Surroundings, TopicRemaker
 from jepsen.simulation.transactors import FeatureRaiser, Transactor, cluster_of, set_level
 from kraft.admin.features import SAFE_DOWNGRADE
 from kraft.client.cluster import Cluster
+from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import KraftError
 from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC
 from kraft.world.simulated import Universe
@@ -113,6 +116,8 @@ Client = (
     | Transactor
     | FeatureRaiser
     | MissedEpochs
+    | Permissions
+    | Guest
 )
 
 
@@ -126,6 +131,9 @@ class ClusterRun(SimulatedRun):
         self.flush = chance.random() < FLUSH_RATE
         self.fate = Fate(seed, chance, ROLES, flush=self.flush)
         self.two_disks = self.universe.stream("directories").random() < TWO_DISKS_RATE
+        insight = Insight(lambda host: self.observer.acls_told(host), lambda host: self.observer.acls_read(host))
+        self.guests = GuestHouse(self.universe, self.recorder, self.layout.brokers, self.session, insight)
+        self.observed = (*OBSERVED, *self.guests.places)
         piped = self.universe.stream("piped")
         most = min(PIPED_REPLICAS_MAX, len(self.layout.brokers))
         self.piped_replicas = most if piped.random() < ALL_BROKERS_RATE else piped.randint(1, most)
@@ -137,7 +145,7 @@ class ClusterRun(SimulatedRun):
         )
         self.transactors: list[Transactor] = []
         self.consumer_members: list[ConsumerMember] = []
-        self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, OBSERVED)
+        self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, self.observed)
         directories = partial(self.layout.directories, two_disks=self.two_disks)
         self.scene = Scene(self.universe, self.layout.nodes, self.stop_node, directories, self.observer.is_spare)
         self.ambush = Ambush(self.scene, self.recorder, self.observer, self.nodes, self.universe.stream("ambush"))
@@ -190,9 +198,7 @@ class ClusterRun(SimulatedRun):
     async def main(self, universe: Universe) -> None:
         async with trio.open_nursery() as node_nursery:
             for node in self.layout.nodes:
-                node_nursery.start_soon(
-                    self.keep_alive, node, self.layout.configuration(node, flush=self.flush, two_disks=self.two_disks)
-                )
+                node_nursery.start_soon(self.keep_alive, node, self._configuration(node))
             await self._set_up()
             node_nursery.start_soon(self._observe)
             self.recorder.phase("calm")
@@ -222,22 +228,29 @@ class ClusterRun(SimulatedRun):
             self.end(node_nursery)
         self.leader_changes = self._leader_changes_seen()
 
+    def _configuration(self, node: str) -> NodeConfig:
+        return self.layout.configuration(
+            node, flush=self.flush, two_disks=self.two_disks, more=self.guests.settings, has_guests=self.guests.is_open
+        )
+
     def visits(self) -> visits.Visits:
         struck = list(visits.moments(self.recorder.history))
         if self.raiser.raised is not None:
             struck.append(visits.Moment("feature raised", self.raiser.raised))
-        settings = [
+        drawn = [
             "flush 1" if self.flush else "flush default",
             "two disks" if self.two_disks else "one disk",
             f"transaction.version {self.transaction_level}",
         ]
+        if self.guests.is_open:
+            drawn.append("users and quotas")
         if len(self.layout.brokers) == PIPED_REPLICAS_MAX:
-            settings.append("five brokers")
+            drawn.append("five brokers")
         if self._transaction_state_replicas == REPLICAS:
-            settings.append("transaction state at RF 3")
+            drawn.append("transaction state at RF 3")
         piped = (f"RF {self.piped_replicas}", f"min ISR {self.piped_in_sync}", "segments as in production")
         of_topic = {"": (f"RF {REPLICAS}", "min ISR 2", "tiny segments"), PIPED[0][0]: piped}
-        return visits.count(self.recorder.history, struck, settings, of_topic, frozenset((EVENTS,)))
+        return visits.count(self.recorder.history, struck, drawn, of_topic, frozenset((EVENTS,)))
 
     def _arm(self, *, armed: bool) -> None:
         self.ambush.armed = self.lost_answers.armed = self.missed_epochs.armed = armed
@@ -312,6 +325,7 @@ class ClusterRun(SimulatedRun):
             await session.pause(0.5)
         while not await find_coordinator(session, GROUP):
             await session.pause(0.5)
+        await self.guests.set_up(session)
         if self.transaction_level < 2:
             while not self._controllers_have_registered():  # A controller allows no change before all voters have.
                 await session.pause(0.5)
@@ -372,6 +386,7 @@ class ClusterRun(SimulatedRun):
             Mover(self.session(f"{NAME} mover"), (WIRE,), self.layout.brokers),
         ]
         clients += [*self._transaction_clients(), self.missed_epochs]
+        clients += self.guests.clients()
         if self.layout.dynamic:
             clients.append(VoterChanger(self.session("voters"), self.layout))
         self.consumer_members = [
@@ -430,7 +445,7 @@ class ClusterRun(SimulatedRun):
             each.place for each in fresh if isinstance(each, Poll) and each.process == SESSION_READER and each.records
         }
         return told.issuperset(SESSION_READ) and all(
-            (kind, place) in ended for kind in (Send, Poll) for place in OBSERVED
+            (kind, place) in ended for kind in (Send, Poll) for place in self.observed
         )
 
     async def _read_everything(self) -> None:
@@ -438,7 +453,7 @@ class ClusterRun(SimulatedRun):
             await self._end_what_is_open(transactor)
         for place in PAID:
             await CommittedReader(self.session(f"final {place[0]}-{place[1]}"), self.recorder, place).read_all()
-        for place in (*PLACES, *PIPED):
+        for place in (*PLACES, *PIPED, *self.guests.places):
             await Reader(self.session(f"final {place[0]}-{place[1]}"), self.recorder, place).read_all(
                 compacted=place == COMPACTED
             )
@@ -450,6 +465,7 @@ class ClusterRun(SimulatedRun):
                 await find_coordinator(session, group)
                 await session.pause(0.5)
         await see_topics(self.session("final topics"), self.recorder)
+        await self.guests.take_all()
         await self._read_last()
 
     async def _end_what_is_open(self, transactor: Transactor) -> None:
@@ -467,7 +483,7 @@ class ClusterRun(SimulatedRun):
             await self.remaker.committer(self._last, "final").look()
 
     async def _compare_replicas(self) -> None:
-        for place in OBSERVED:
+        for place in self.observed:
             while not self.observer.is_quiet(place):
                 await self.universe.sleep(0.2)
             self.observer.contents(place, compacted=place == COMPACTED)
@@ -479,3 +495,4 @@ class ClusterRun(SimulatedRun):
             await self.universe.sleep(0.05)
         for name, node in self.observer.living():
             self.observer.image(name, node)
+        await self.guests.knock_everywhere()

@@ -13,6 +13,9 @@ from kraft.common.config.node_loader import load_node_config
 
 PORT: Final = 9092
 CONTROLLER_PORT: Final = 9093
+GUESTS: Final = "GUESTS"
+GUESTS_PORT: Final = 9094
+"""A listener of brokers where clients log in."""
 DATA: Final = "/data"
 MORE: Final = "/more"
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -58,7 +61,13 @@ class Layout(NamedTuple):
         return Directories((DATA, MORE), (MORE,) if node in self.controllers else (DATA, MORE))
 
     def configuration(
-        self, node: str, *, flush: bool, two_disks: bool, more: Mapping[str, str] | None = None
+        self,
+        node: str,
+        *,
+        flush: bool,
+        two_disks: bool,
+        more: Mapping[str, str] | None = None,
+        has_guests: bool = False,
     ) -> NodeConfig:
         """With `flush` nothing is acknowledged that a power loss could take; with `two_disks`, of which one may be
         lost, nothing that has no other copy. `more` are keys that win."""
@@ -69,6 +78,7 @@ class Layout(NamedTuple):
             listener
             for listener, has in (
                 (f"PLAINTEXT://{{}}:{PORT}", is_broker),
+                (f"{GUESTS}://{{}}:{GUESTS_PORT}", is_broker and has_guests),
                 (f"CONTROLLER://{{}}:{CONTROLLER_PORT}", is_controller),
             )
             if has

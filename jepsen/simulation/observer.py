@@ -20,6 +20,7 @@ from kraft.server.node import Node
 from kraft.world.simulated import Universe
 
 if TYPE_CHECKING:
+    from kraft.metadata.image.acls_image import AclsImage
     from kraft.metadata.image.partition_registration import PartitionRegistration
     from kraft.metadata.image.topics_image import TopicImage
     from kraft.replication.partition import Partition as Replica
@@ -131,6 +132,20 @@ class Observer:
                 if topic is not None and (replica is None or replica.topic_id == topic.id):
                     return bytes(topic.id)
         return None
+
+    def acls_told(self, host: str) -> AclsImage | None:
+        """The entries of which the broker at `host` has told its authorizer, perhaps since replaced by newer ones;
+        None where it does not run."""
+        node = self._broker_at(host)
+        return None if node is None or node.broker is None else node.broker.metadata.image.acls
+
+    def acls_read(self, host: str) -> AclsImage | None:
+        """The newest entries that its authorizer may know."""
+        node = self._broker_at(host)
+        return None if node is None else node.shared.loader.image.acls
+
+    def _broker_at(self, host: str) -> Node | None:
+        return next((node for name, node in self.living() if f"node-{name}" == host and node.broker), None)
 
     def snapshot(self) -> None:
         """One moment, for the white-box rules."""

@@ -138,6 +138,11 @@ class Session:
         """Where requests go now."""
         return self._host
 
+    @property
+    def present_connection(self) -> object:
+        """The connection that requests go over now; None where the next one makes it."""
+        return self._connection
+
     def close(self) -> None:
         self._disconnect()
 
@@ -159,16 +164,16 @@ class RoamingSession(Session):
         self._hosts = tuple(hosts)
         self._leaders: dict[Partition, tuple[str, int]] = {}
         self._links: dict[str, Session] = {}
-        self._roam()
+        self.roam()
 
     async def call(self, request: Any, low: int, high: int) -> Any:
         try:
             response = await super().call(request, low, high)
         except Unanswered:
-            self._roam()
+            self.roam()
             raise
         if any(code in TRY_AGAIN for code in error_codes(response)):
-            self._roam()
+            self.roam()
         return response
 
     def close(self) -> None:
@@ -199,7 +204,8 @@ class RoamingSession(Session):
         for place in places:
             self._leaders.pop(place, None)
 
-    def _roam(self) -> None:
+    def roam(self) -> None:
+        """Turn to any node, and forget who leads."""
         self._leaders.clear()
         self._turn_to(self.chance.choice(self._hosts))
 
@@ -210,7 +216,7 @@ class RoamingSession(Session):
 
     async def aim(self, place: Partition) -> int:
         if self.chance.random() < ASTRAY_RATE:
-            self._roam()
+            self.roam()
             return -1
         if place not in self._leaders:
             await self._learn(place)

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from jepsen.checker.history import History
 from jepsen.checker.operations import (
+    Asked,
     Assigned,
     Commit,
     Committed,
@@ -19,8 +20,10 @@ from jepsen.checker.operations import (
     ListOffset,
     Operation,
     Owned,
+    Permission,
     Poll,
     Send,
+    Throttled,
     TopicChange,
     TopicSeen,
     Transaction,
@@ -73,12 +76,14 @@ FEATURES: Final = (
     "topics made and grown",
     "topics made anew",
     "records deleted",
+    "users let in and refused",
+    "throttled clients",
 )
 SETTINGS: Final = (
     *("flush default", "flush 1", "one disk", "two disks", "five brokers"),
     *(f"RF {count}" for count in range(1, 6)),
     *(f"min ISR {count}" for count in range(1, 4)),
-    *("segments as in production", "tiny segments", "transaction state at RF 3"),
+    *("users and quotas", "segments as in production", "tiny segments", "transaction state at RF 3"),
     *(f"transaction.version {level}" for level in range(3)),
 )
 OTHER_READS: Final = {"session-reader": "fetch sessions", "committed": "read committed"}
@@ -109,6 +114,10 @@ def features_of(operation: Operation, moved: frozenset[str]) -> Iterator[str]:
             yield "offsets asked"
         case DeleteRecords():
             yield "records deleted"
+        case Asked() | Permission():
+            yield "users let in and refused"
+        case Throttled():
+            yield "throttled clients"
         case TopicChange() | TopicSeen():
             yield "topics made anew" if "/" in operation.topic else "topics made and grown"
         case _:

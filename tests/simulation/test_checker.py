@@ -3,6 +3,7 @@ history survives its way through JSON lines."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from jepsen.checker.operations import (
     FAIL,
     INFO,
     OK,
+    Asked,
     Assigned,
     Commit,
     Committed,
@@ -26,6 +28,7 @@ from jepsen.checker.operations import (
     ListOffset,
     Operation,
     Owned,
+    Permission,
     Phase,
     Poll,
     QuorumState,
@@ -35,6 +38,7 @@ from jepsen.checker.operations import (
     Said,
     Send,
     Stuck,
+    Throttled,
     TopicChange,
     TopicSeen,
     Transaction,
@@ -67,6 +71,19 @@ def said(member: str, epoch: int, began: float, *partitions: int) -> Said:
 def gave_up(began: float) -> list[Operation]:
     """A member has two partitions under epoch 5, and is asked for more once it has given up the first."""
     return [owned("a", 5, 0, 0, 1), owned("a", 5, began, 1), said("a", 5, began + 2, 1), owned("a", 5, began + 2)]
+
+
+def granted(began: float, *, is_granted: bool = True, **more: Any) -> Permission:
+    operation = Permission(process="p", user="u", topic="t", is_granted=is_granted, began=began)
+    operation.ok(began + 1)
+    return dataclasses.replace(operation, **more)
+
+
+def asked(began: float, *, is_allowed: bool, expected: bool | None = None) -> Asked:
+    operation = Asked(process="u", user="u", topic="t", operation="write", node="1", began=began, expected=expected)
+    operation.is_allowed = is_allowed
+    operation.ok(began + 1)
+    return operation
 
 
 def send(who: str, first: int, count: int, offset: int, began: float, ended: float | None = None, **more: Any) -> Send:
@@ -339,6 +356,20 @@ PLANTED: dict[str, list[list[Operation]]] = {
         ]
         for outcome, values, told in ((INFO, ("a:0", "a:1"), 1), (INFO, ("a:0",), 2))
     ],
+    "28 let in": [
+        [granted(1), asked(3, is_allowed=False, expected=True)],
+        [granted(1), asked(3, is_allowed=True, expected=False)],
+        [asked(3, is_allowed=True)],
+        [asked(1, is_allowed=True), granted(4)],
+        [granted(1, outcome=FAIL), asked(3, is_allowed=True)],
+        [
+            granted(1),
+            Phase(process="harness", name="healed", began=3),
+            granted(4, is_granted=False),
+            asked(6, is_allowed=True),
+        ],
+    ],
+    "29 served too early": [[Throttled(process="u", user="u", seconds=3.0, began=1, ended=2.4, outcome=OK)]],
     "W1 one leader": [
         [replica("1", leads=True), replica("2", leads=True)],
         [QuorumState(process=node, epoch=4, leader=1, is_leader=True, began=1) for node in "12"],
@@ -516,6 +547,19 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         *gave_up(1),
         owned("b", 6, 5, 0),
         Commit(process="a", member="a", group="g", offset=1, generation=5, **at(7)),
+    ],
+    "a user who is let in or refused while its permission changes, or after a change of unknown fate": lambda: [
+        granted(1),
+        asked(1.5, is_allowed=False),
+        asked(3, is_allowed=True, expected=True),
+        granted(4, is_granted=False),
+        asked(4.5, is_allowed=True),
+        Phase(process="harness", name="healed", began=7),
+        granted(8, is_granted=False, outcome=INFO, ended=None),
+        asked(9, is_allowed=True),
+    ],
+    "a quota's wait on a node whose clock is twice as fast": lambda: [
+        Throttled(process="u", user="u", seconds=3.0, began=1, ended=2.6, outcome=OK)
     ],
     "a commit of unknown fate that arrives late": lambda: [
         Commit(process="c", group="g", offset=1, **{**at(1), "outcome": "info"}),
