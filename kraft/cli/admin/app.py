@@ -19,6 +19,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from kraft.cli.admin.command_config import offer
 from kraft.cli.admin.output import abandon
+from kraft.cli.admin.watch import split_watch
+from kraft.cli.admin.watch import watch as watch_again
 from kraft.common.errors import ConfigurationError
 from kraft.common.version import VERSION
 
@@ -144,6 +146,9 @@ def root(
         help="Which cluster: `kraft profiles` makes and shows them.",
         show_default=False,
     ),
+    watch: str = typer.Option(  # Taken out before the others are read.
+        None, "--watch", metavar="SECONDS", help="Again and again, until Ctrl-C.", show_default=False
+    ),
     version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version and leave."
     ),
@@ -182,14 +187,17 @@ def _use(profile: str, context: typer.Context) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of the `kraft` script. Returns the exit code."""
     # In a context of its own: what one command was given (--command-config) is not left to the next in this process.
-    return copy_context().run(_run, arguments)
+    seconds, command = split_watch(sys.argv[1:] if arguments is None else arguments)
+    if seconds is None:
+        return copy_context().run(_run, command)
+    return watch_again(seconds, lambda: copy_context().run(_run, command))
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(arguments: Sequence[str]) -> int:
     try:
         command = typer.main.get_command(app)
         _hide_types_of_flags(command)
-        command(args=list(sys.argv[1:] if arguments is None else arguments), prog_name="kraft")
+        command(args=list(arguments), prog_name="kraft")
     except SystemExit as leaving:
         # Help that somebody stopped to read (`--help | head -1`) is no failure.
         if isinstance(leaving.__context__, BrokenPipeError):

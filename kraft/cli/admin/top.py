@@ -11,6 +11,7 @@ import typer
 
 from kraft.admin import groups, offsets, topics
 from kraft.cli.admin.options import (
+    CLEAR,
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT,
     Bootstrap,
@@ -30,7 +31,6 @@ app = typer.Typer(add_completion=False)
 
 GROUPS_MAX = 200
 """Groups whose offsets are asked for at each look, in order of their names."""
-CLEAR = "\x1b[H\x1b[2J"
 
 
 @app.command(epilog="Example: kraft top --interval 5")
