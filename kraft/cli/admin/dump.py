@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from kraft.cli.admin.file_dump import Thing, things_of
-from kraft.cli.admin.options import Output, OutputFormat, line_format
+from kraft.cli.admin.options import INTERRUPTED, Output, OutputFormat, line_format
 from kraft.cli.admin.output import abandon
-from kraft.cli.admin.running import FAILED, INTERRUPTED, complain
+from kraft.cli.admin.running import FAILED, complain
 from kraft.common.errors import KraftError
 
 app = typer.Typer(add_completion=False)

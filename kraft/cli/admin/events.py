@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from kraft.cli.admin.http_api import DEFAULT_ADMIN, Admin, ask_admin, open_admin, senseless
-from kraft.cli.admin.options import Output, OutputFormat, line_format
+from kraft.cli.admin.options import INTERRUPTED, Output, OutputFormat, line_format
 from kraft.cli.admin.output import Table, abandon, show
-from kraft.cli.admin.running import INTERRUPTED, complain
+from kraft.cli.admin.running import complain
 from kraft.common.errors import KraftError
 
 app = typer.Typer(add_completion=False)

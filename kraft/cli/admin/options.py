@@ -11,6 +11,8 @@ import typer
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_PORT = 9092
 DEFAULT_TIMEOUT = 30.0
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 CLEAR = "\x1b[H\x1b[2J"
 """What clears a terminal."""
 

@@ -10,7 +10,7 @@ import trio
 import typer
 
 from kraft.cli.admin.command_config import security_of_command
-from kraft.cli.admin.options import OutputFormat, parse_bootstrap
+from kraft.cli.admin.options import INTERRUPTED, OutputFormat, parse_bootstrap
 from kraft.cli.admin.output import abandon, say, warn
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
@@ -23,7 +23,6 @@ T = TypeVar("T")
 
 FAILED = 1
 NOT_FOUND = 3
-INTERRUPTED = 130
 CONNECT_SECONDS_MAX = 5.0
 
 NOT_FOUND_CODES = frozenset(

@@ -6,8 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from kraft.cli.admin.options import CLEAR
-from kraft.cli.admin.running import INTERRUPTED
+from kraft.cli.admin.options import CLEAR, INTERRUPTED
 
 OPTION = "--watch"
 SECONDS_MIN = 0.5

@@ -6,7 +6,7 @@ import pytest
 
 from kraft.cli.admin import watch
 from kraft.cli.admin.app import main
-from kraft.cli.admin.running import INTERRUPTED
+from kraft.cli.admin.options import INTERRUPTED
 from kraft.cli.admin.watch import split_watch
 
 
