@@ -34,6 +34,7 @@ PAGES = {
     "config": "Cluster configuration",
     "transactions": "No transactional producer",
     "users": "No user has SCRAM",
+    "permissions": "authorizer",
     "quotas": "reports",
 }
 """Addresses, and what each page must show. In the search for it, text counts, not elements."""

@@ -26,6 +26,7 @@ _HEADERS: Final = {
 
 _TYPES: Final = {"css": "text/css", "html": "text/html", "js": "text/javascript"}
 ASSETS: Final = (
+    "access.js",
     "charts.js",
     "console.css",
     "console.js",

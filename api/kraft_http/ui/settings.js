@@ -1,4 +1,4 @@
-// Cluster-wide configuration, transactions, users, quotas.
+// Cluster-wide configuration, transactions, quotas.
 import { address, ask, button, configTable, el, field, number, once, pages, patch, pill, request, section, select, table, unanswered, v3, when } from "/assets/lib.js";
 
 export async function config(place) {
@@ -22,12 +22,6 @@ export async function transactions(place, parameters) {
   filter.input.oninput = () => { clearTimeout(waiting); waiting = setTimeout(() => { history.replaceState(null, "", address("transactions", { q: filter.input.value })); list.reset(); }, 200); };
   place.append(el("h1", { className: "page" }, "Transactions"), el("div", { className: "bar-row" }, filter.row), shown, list.row);
   return list.go;
-}
-export async function users(place) {
-  const shown = el("div");
-  place.append(el("h1", { className: "page" }, "Users"), shown);
-  const refresh = async () => { const listed = await request("/v1/users"); patch(shown, section("SCRAM users", table([["user", "mono"], ["mechanisms and iterations"]], listed.data.map(each => [each.user, Object.entries(each.mechanisms).map(([name, count]) => name + " " + number(count)).join(", ")]), "No user has SCRAM credentials. kafka-configs --alter --add-config creates them."))); };
-  return refresh;
 }
 export async function quotas(place) {
   const shown = el("div");
