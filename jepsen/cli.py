@@ -36,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--disk", default="ext4", choices=("ext4", "xfs", "directory"), help="directory: the reduced form, without root"
     )
+    run.add_argument("--secured", action="store_true", help="SASL_SSL between all, with an authorizer")
     run.add_argument("--directory", default=None, help="where histories, logs and reports go")
     check = commands.add_parser("check", help="judge a history alone")
     check.add_argument("history", type=Path)
@@ -156,6 +157,7 @@ def run_one(options: argparse.Namespace, workload: str, plan: str, seed: int, di
         rate=options.rate,
         flush=not options.no_flush,
         disk=options.disk,
+        secured=options.secured,
     )
     print(
         (

@@ -16,6 +16,7 @@ from jepsen.loopback import Directory, LoopbackNetwork
 from jepsen.network import Network
 from jepsen.node import CLIENT_PORT, CONTROLLER_PORT, Node
 from jepsen.preload.page import build
+from jepsen.servers import Access, Servers
 from jepsen.targets import Target
 from kraft.client.connection import connect
 from kraft.world.real import RealWorld
@@ -25,8 +26,6 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 NODES = (1, 2, 3, 4, 5)
 SETTINGS = {
     "process.roles": "broker,controller",
-    "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     "controller.quorum.election.timeout.ms": "600",
@@ -64,9 +63,10 @@ class Cluster:
         seed: int = 0,
         preload: bool = False,
         admin: bool = False,
+        secured: bool = False,
     ) -> None:
         """`preload`: nodes run under the library that changes their clocks and syncs, where it can be built.
-        `admin`: they serve HTTP on ADMIN_PORT."""
+        `admin`: they serve HTTP on ADMIN_PORT. `secured`: they let in nobody without a password, over TLS."""
         self.target = target
         self._admin = admin
         self.network = LoopbackNetwork(nodes) if disk == "directory" else Network(nodes)
@@ -78,8 +78,9 @@ class Cluster:
             node: base64.urlsafe_b64encode(bytes([65, *chance.randbytes(15)])).decode().rstrip("=") for node in nodes
         }
         self.nodes = {node: self._make(node) for node in nodes}
-        self.settings = {**SETTINGS, **target.settings, **settings}
-        self._bootstrap = ",".join(node.bootstrap for node in self.nodes.values())
+        self._access = Access(logs.absolute() / "keys", secured=secured)
+        self.settings = {**SETTINGS, **self._access.settings(), **target.settings, **settings}
+        self._servers = self._access.servers(",".join(node.bootstrap for node in self.nodes.values()))
 
     def _make(self, number: int) -> Node:
         folder = self._scratch / f"n{number}"
@@ -87,9 +88,9 @@ class Cluster:
         return Node(number, self.target, self.network, disk, self._logs, self._library)
 
     @property
-    def bootstrap(self) -> str:
-        """Of the nodes that were there in the beginning."""
-        return self._bootstrap
+    def servers(self) -> Servers:
+        """The nodes that were there in the beginning."""
+        return self._servers
 
     def start(self) -> None:
         """Format every disk, start every node, wait until all serve. Raises NodeFailed."""
@@ -133,7 +134,7 @@ class Cluster:
 
     def _properties(self, node: Node) -> dict[str, str]:
         listeners, advertised = (
-            f"PLAINTEXT://{host}:{CLIENT_PORT},CONTROLLER://{host}:{CONTROLLER_PORT}"
+            f"{self._access.listener}://{host}:{CLIENT_PORT},CONTROLLER://{host}:{CONTROLLER_PORT}"
             for host in (self.network.listens(node.number), node.host)
         )
         return {
@@ -174,9 +175,11 @@ class Cluster:
         if asked is None:
             raise ConnectionError(f"node {node} has left")
 
+        world = RealWorld(log_sink=lambda event: None, tls=self._access.tls, login=self._access.login)
+
         async def call() -> Any:
             with trio.fail_after(timeout):
-                async with connect(RealWorld(log_sink=lambda event: None), asked.host, CLIENT_PORT) as connection:
+                async with connect(world, asked.host, CLIENT_PORT) as connection:
                     return await connection.call(request)
 
         try:

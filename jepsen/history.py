@@ -34,6 +34,7 @@ class RunFacts:
     seed: int
     seconds: float
     flush: bool
+    secured: bool = False
     unclean: bool = False
     min_in_sync: int = 1
     """min.insync.replicas of the topic that is written to."""

@@ -215,6 +215,7 @@ def render(run: RunHistory, verdict: Verdict) -> str:
         else ""
     )
     promise = "flush.messages=1" if facts.flush else "default flush settings"
+    promise += ", SASL_SSL" if facts.secured else ""
     legend = "".join(f'<span style="background:{COLOURS[node % len(COLOURS)]}">n{node}</span>' for node in range(1, 6))
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

@@ -22,7 +22,7 @@ from jepsen.nemesis.runner import Nemesis
 from jepsen.node import NodeFailed
 from jepsen.observer import Observer
 from jepsen.targets import Target
-from jepsen.workloads.client import SERVERS_COMMON, Client
+from jepsen.workloads.client import Client
 from jepsen.workloads.final import compare_replicas, read_all, read_committed, stuck
 from jepsen.workloads.workload import GROUP, PARTITIONS, SOLO, TOPIC, UNCLEAN, WORKLOADS, Clients, Setting
 from kraft.testing.foreign.librdkafka import AdminClient
@@ -49,6 +49,8 @@ class Options:
     rate: float = 150.0
     flush: bool = True
     disk: str = "ext4"
+    secured: bool = False
+    """SASL_SSL between all, with an authorizer."""
 
 
 def settings(options: Options) -> Mapping[str, str]:
@@ -72,6 +74,7 @@ class Run:
             seed=options.seed,
             preload=options.disk != "directory" and needs_preload(options.plan),
             admin=options.workload in UNCLEAN,
+            secured=options.secured,
         )
         facts = RunFacts(
             target=target.name,
@@ -80,6 +83,7 @@ class Run:
             seed=options.seed,
             seconds=options.seconds,
             flush=options.flush,
+            secured=options.secured,
             unclean=options.workload in UNCLEAN,
             min_in_sync=1 if options.workload in UNCLEAN else 2,
             version=commit(short=True),
@@ -109,7 +113,7 @@ class Run:
         return judge_file(self.directory / HISTORY)
 
     def _create_topic(self) -> None:
-        admin = AdminClient({**SERVERS_COMMON, "bootstrap.servers": self.cluster.bootstrap})
+        admin = AdminClient(dict(self.cluster.servers.librdkafka))
         self._await_brokers(admin)
         config = {"min.insync.replicas": str(self._facts.min_in_sync), "segment.bytes": str(1 << 20)}
         config.update(UNCLEAN.get(self._facts.workload, {}))
@@ -233,9 +237,9 @@ class Run:
             client.join(JOIN_SECONDS_MAX)
 
     def _look(self, clients: Clients, places: list[Partition]) -> None:
-        read_all(self.recorder, self.cluster.bootstrap, places)
+        read_all(self.recorder, self.cluster.servers, places)
         for group in sorted(clients.groups):
-            read_committed(self.recorder, self.cluster.bootstrap, group, places)
+            read_committed(self.recorder, self.cluster.servers, group, places)
         for maker in clients.makers:
             maker.look()
         compare_replicas(self.cluster, self.recorder, {**self._await_in_sync(), METADATA: sorted(self.cluster.nodes)})

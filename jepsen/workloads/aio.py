@@ -14,6 +14,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from jepsen.checker.operations import Partition, Send
 from jepsen.history import Recorder
+from jepsen.servers import Servers
 from jepsen.workloads.client import KEY, Client
 from jepsen.workloads.rdkafka import UNKNOWN_ATTEMPTS, Polls
 
@@ -54,9 +55,9 @@ class AioProducer(AioClient):
     """Idempotent, acks=all."""
 
     def __init__(
-        self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], per_second: float
+        self, name: str, recorder: Recorder, servers: Servers, seed: int, places: Sequence[Partition], per_second: float
     ) -> None:
-        super().__init__(name, recorder, bootstrap, seed)
+        super().__init__(name, recorder, servers, seed)
         self.places = list(places)
         self.period = 1.0 / per_second
         self.number = 0
@@ -64,7 +65,7 @@ class AioProducer(AioClient):
     async def _live(self) -> None:
         producer = await started(
             lambda: AIOKafkaProducer(
-                bootstrap_servers=self.bootstrap,
+                **self.servers.aiokafka,
                 enable_idempotence=True,
                 request_timeout_ms=60_000,
                 retry_backoff_ms=100,
@@ -138,8 +139,8 @@ class AioReader(AioClient):
     beyond = 0
     heard = 0.0
 
-    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition]) -> None:
-        super().__init__(name, recorder, bootstrap, seed)
+    def __init__(self, name: str, recorder: Recorder, servers: Servers, seed: int, places: Sequence[Partition]) -> None:
+        super().__init__(name, recorder, servers, seed)
         self.places = list(places)
 
     async def _live(self) -> None:
@@ -147,7 +148,7 @@ class AioReader(AioClient):
         while not self.stopping.is_set():
             consumer = await started(
                 lambda: AIOKafkaConsumer(
-                    bootstrap_servers=self.bootstrap,
+                    **self.servers.aiokafka,
                     enable_auto_commit=False,
                     auto_offset_reset="none",
                     fetch_max_wait_ms=100,

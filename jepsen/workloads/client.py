@@ -6,31 +6,22 @@ import random
 import sys
 import threading
 import traceback
-from typing import Any
 
 from jepsen.checker.operations import OK, Unexpected
 from jepsen.history import Recorder
+from jepsen.servers import Servers
 from kraft.testing.foreign.process import Hung
 
 KEY = b"k" * 180  # Records get some weight, so that segments roll.
-SERVERS_COMMON: dict[str, Any] = {
-    "log_level": 0,
-    "socket.timeout.ms": 4000,
-    "socket.connection.setup.timeout.ms": 2000,
-    "reconnect.backoff.ms": 50,
-    "reconnect.backoff.max.ms": 500,
-    "metadata.max.age.ms": 3000,
-    "topic.metadata.refresh.fast.interval.ms": 100,
-}
 
 
 class Client:
     """`name` is unique in a run. A subclass says in `work` what it does once; it must return within a second or so."""
 
-    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int) -> None:
+    def __init__(self, name: str, recorder: Recorder, servers: Servers, seed: int) -> None:
         self.name = name
         self.recorder = recorder
-        self.bootstrap = bootstrap
+        self.servers = servers
         self.chance = random.Random(f"{seed} {name}")
         self.stopping = threading.Event()
         # One that hangs is in the history, and must not keep the run.

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from jepsen.checker.operations import OK, FinalRead, Partition, ReplicaContent, Stuck, Writers
 from jepsen.db import Cluster
 from jepsen.history import METADATA, Recorder
-from jepsen.workloads.client import SERVERS_COMMON
+from jepsen.servers import Servers
 from jepsen.workloads.rdkafka import record_committed
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.testing.foreign.librdkafka import Consumer
@@ -32,11 +32,10 @@ def stuck(recorder: Recorder, what: str) -> None:
     recorder.done(Stuck(process="harness", began=now, ended=now, outcome=OK, what=what))
 
 
-def read_all(recorder: Recorder, bootstrap: str, places: Sequence[Partition]) -> dict[Partition, FinalRead]:
+def read_all(recorder: Recorder, servers: Servers, places: Sequence[Partition]) -> dict[Partition, FinalRead]:
     """What there is in the end. A partition that cannot be read in time is written down as stuck."""
     settings = {
-        **SERVERS_COMMON,
-        "bootstrap.servers": bootstrap,
+        **servers.librdkafka,
         "group.id": "final",
         "enable.auto.commit": False,
         "auto.offset.reset": "error",
@@ -83,12 +82,10 @@ def _read(consumer: Consumer, place: Partition, read: FinalRead, deadline: float
     return position >= read.end
 
 
-def read_committed(recorder: Recorder, bootstrap: str, group: str, places: Sequence[Partition]) -> None:
+def read_committed(recorder: Recorder, servers: Servers, group: str, places: Sequence[Partition]) -> None:
     """What the group has committed in the end: members ask only when they are assigned something, which may have
     been before the last fault."""
-    consumer = Consumer(
-        {**SERVERS_COMMON, "bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False}
-    )
+    consumer = Consumer({**servers.librdkafka, "group.id": group, "enable.auto.commit": False})
     partitions = [TopicPartition(*place) for place in places]
     deadline = time.monotonic() + COMMITTED_SECONDS_MAX
     while not record_committed(recorder, "final", consumer, group, partitions):

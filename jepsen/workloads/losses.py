@@ -24,7 +24,7 @@ class LossWatch(Client):
     """Of one topic."""
 
     def __init__(self, name: str, recorder: Recorder, cluster: Cluster, seed: int, topic: str) -> None:
-        super().__init__(name, recorder, cluster.bootstrap, seed)
+        super().__init__(name, recorder, cluster.servers, seed)
         self.cluster = cluster
         self.topic = topic
         self._known: list[LossReport] = []

@@ -10,7 +10,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from jepsen.checker.operations import Commit, Committed, Partition, Poll, Send
 from jepsen.history import Recorder
-from jepsen.workloads.client import KEY, SERVERS_COMMON, Client
+from jepsen.servers import Servers
+from jepsen.workloads.client import KEY, Client
 from kraft.testing.foreign.librdkafka import Consumer, Producer
 from kraft.testing.foreign.process import Hung
 from kraft.testing.foreign.values import Received
@@ -34,13 +35,13 @@ class RdProducer(Client):
         self,
         name: str,
         recorder: Recorder,
-        bootstrap: str,
+        servers: Servers,
         seed: int,
         places: Sequence[Partition],
         per_second: float,
         **settings: Any,
     ) -> None:
-        super().__init__(name, recorder, bootstrap, seed)
+        super().__init__(name, recorder, servers, seed)
         self.places = list(places)
         self.period = 1.0 / per_second
         self.settings = settings
@@ -50,8 +51,7 @@ class RdProducer(Client):
     def open(self) -> None:
         self.producer = Producer(
             {
-                **SERVERS_COMMON,
-                "bootstrap.servers": self.bootstrap,
+                **self.servers.librdkafka,
                 "enable.idempotence": True,
                 "linger.ms": 2,
                 "message.timeout.ms": 0,
@@ -191,20 +191,19 @@ class RdReader(Client):
         self,
         name: str,
         recorder: Recorder,
-        bootstrap: str,
+        servers: Servers,
         seed: int,
         places: Sequence[Partition],
         again: float = 0.002,
     ) -> None:
-        super().__init__(name, recorder, bootstrap, seed)
+        super().__init__(name, recorder, servers, seed)
         self.places = list(places)
         self.again = again
 
     def open(self) -> None:
         self.consumer = Consumer(
             {
-                **SERVERS_COMMON,
-                "bootstrap.servers": self.bootstrap,
+                **self.servers.librdkafka,
                 "group.id": f"none-{self.name}",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
@@ -269,14 +268,14 @@ class RdMember(Client):
         self,
         name: str,
         recorder: Recorder,
-        bootstrap: str,
+        servers: Servers,
         seed: int,
         topics: Sequence[str],
         group: str,
         leave: float = 0.01,
         protocol: str = "classic",
     ) -> None:
-        super().__init__(name, recorder, bootstrap, seed)
+        super().__init__(name, recorder, servers, seed)
         self.protocol = protocol
         self.topics = list(topics)
         self.group = group
@@ -285,8 +284,7 @@ class RdMember(Client):
     def open(self) -> None:
         self.consumer = Consumer(
             {
-                **SERVERS_COMMON,
-                "bootstrap.servers": self.bootstrap,
+                **self.servers.librdkafka,
                 "group.id": self.group,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",

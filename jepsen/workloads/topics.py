@@ -12,7 +12,8 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from jepsen.checker.operations import OK, TopicChange, TopicSeen
 from jepsen.history import Recorder
-from jepsen.workloads.client import SERVERS_COMMON, Client
+from jepsen.servers import Servers
+from jepsen.workloads.client import Client
 from kraft.testing.foreign.librdkafka import AdminClient
 from kraft.testing.foreign.process import Hung
 
@@ -24,13 +25,13 @@ SEEN_SECONDS_MAX = 20.0
 class TopicMaker(Client):
     """Every topic has a name of its own, and its changes come one after the other."""
 
-    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, period: float = 0.4) -> None:
-        super().__init__(name, recorder, bootstrap, seed)
+    def __init__(self, name: str, recorder: Recorder, servers: Servers, seed: int, period: float = 0.4) -> None:
+        super().__init__(name, recorder, servers, seed)
         self.period = period
         self.changes: dict[str, list[TopicChange]] = {}
 
     def open(self) -> None:
-        self.admin = AdminClient({**SERVERS_COMMON, "bootstrap.servers": self.bootstrap})
+        self.admin = AdminClient({**self.servers.librdkafka})
 
     def work(self) -> None:
         if len(self.changes) < TOPICS_MAX and (not self.changes or self.chance.random() < 0.6):
@@ -80,7 +81,7 @@ class TopicMaker(Client):
     def look(self) -> None:
         """After healing, once this client has ended: write down what there is. Brokers may be a little behind; they
         are given a while."""
-        admin = AdminClient({**SERVERS_COMMON, "bootstrap.servers": self.bootstrap})
+        admin = AdminClient({**self.servers.librdkafka})
         deadline = time.monotonic() + SEEN_SECONDS_MAX
         while True:
             began = self.recorder.now()

@@ -27,7 +27,7 @@ class Watermarks(Client):
         seed: int,
         places: Sequence[Partition],
     ) -> None:
-        super().__init__(name, recorder, cluster.bootstrap, seed)
+        super().__init__(name, recorder, cluster.servers, seed)
         self.cluster = cluster
         self.observer = observer
         self.places = list(places)

@@ -55,7 +55,7 @@ class Clients:
 
 def queue(setting: Setting) -> Clients:
     """Everything at once: two kinds of producers, readers, a group, ends, topics."""
-    common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
+    common = (setting.recorder, setting.cluster.servers, setting.seed)
     return Clients(
         producers=[
             RdProducer("rd-a", *common, setting.places, setting.rate),
@@ -74,7 +74,7 @@ def queue(setting: Setting) -> Clients:
 
 def producers(setting: Setting) -> Clients:
     """Idempotent producers alone, faster, and one reader."""
-    common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
+    common = (setting.recorder, setting.cluster.servers, setting.seed)
     return Clients(
         producers=[
             *(RdProducer(f"rd-{name}", *common, setting.places, setting.rate * 1.5) for name in "abc"),
@@ -86,7 +86,7 @@ def producers(setting: Setting) -> Clients:
 
 def groups(setting: Setting) -> Clients:
     """A group whose members come and go and commit."""
-    common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
+    common = (setting.recorder, setting.cluster.servers, setting.seed)
     return Clients(
         producers=[RdProducer("rd-a", *common, setting.places, setting.rate)],
         readers=[
@@ -98,7 +98,7 @@ def groups(setting: Setting) -> Clients:
 
 def consumers(setting: Setting) -> Clients:
     """A consumer group of KIP-848 whose members come and go and commit."""
-    common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
+    common = (setting.recorder, setting.cluster.servers, setting.seed)
     return Clients(
         producers=[RdProducer("rd-a", *common, setting.places, setting.rate)],
         readers=[
@@ -110,7 +110,7 @@ def consumers(setting: Setting) -> Clients:
 
 def topics(setting: Setting) -> Clients:
     """Topics made, grown and deleted by two administrators, beside a little traffic."""
-    common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
+    common = (setting.recorder, setting.cluster.servers, setting.seed)
     return Clients(
         producers=[RdProducer("rd-a", *common, setting.places, 50)],
         readers=[RdReader("reader-rd", *common, setting.places)],
@@ -120,7 +120,7 @@ def topics(setting: Setting) -> Clients:
 
 def offsets(setting: Setting) -> Clients:
     """Ends of partitions, watched closely by several."""
-    common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
+    common = (setting.recorder, setting.cluster.servers, setting.seed)
     watchers = [
         Watermarks(f"ends-{name}", setting.recorder, setting.cluster, setting.observer, setting.seed, setting.places)
         for name in "abc"

@@ -66,6 +66,15 @@ def test_swarms_of_faults(tmp_path: Path, seed: int, disk: str) -> None:
 
 
 @pytest.mark.soak
+def test_swarms_of_faults_among_nodes_that_let_in_nobody_without_a_password(tmp_path: Path) -> None:
+    """SASL_SSL between all, sessions of five seconds, an authorizer."""
+    done = jepsen(tmp_path, "--secured", "--plan", "swarm", "--seconds", "60", "--seed", "20")
+    verdict = last_line(done)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(verdict.group(3)) >= CHECKED_LEAST
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [111, 112])
 def test_swarms_of_faults_under_default_flush_settings(tmp_path: Path, seed: int) -> None:
     done = jepsen(tmp_path, "--plan", "swarm", "--no-flush", "--seconds", "60", "--seed", str(seed))

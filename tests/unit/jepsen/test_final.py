@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from jepsen.checker.operations import Committed, Partition, Stuck, Writers
 from jepsen.history import Recorder, RunFacts, RunHistory, load
+from jepsen.servers import open_servers
 from jepsen.workloads.final import METADATA, contents, read_committed, tell_writers
 from kraft.protocol.records.builder import Record, build_batch
 
@@ -125,7 +126,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int, second
         tmp_path / "history",
         RunFacts(target="kraft", workload="queue", plan="power-all", seed=1, seconds=1, flush=True, unclean=False),
     )
-    read_committed(recorder, "nowhere:1", "readers", [EVENTS, ("events", 1)])
+    read_committed(recorder, open_servers("nowhere:1"), "readers", [EVENTS, ("events", 1)])
     recorder.close()
     return load(tmp_path / "history")
 

@@ -13,6 +13,7 @@ from jepsen.checker.operations import INFO, Operation
 from jepsen.history import LossReport, PowerLoss, Recorder, load
 from jepsen.judges.verdict import judge
 from jepsen.report import render
+from jepsen.servers import open_servers
 from jepsen.workloads.losses import LossWatch
 from tests.unit.jepsen.histories import final, phases, poll, report, run, send
 
@@ -134,7 +135,7 @@ def test_what_power_took_under_default_settings_no_election_need_tell() -> None:
 
 def test_what_is_told_comes_through_the_file(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "history.jsonl", run().facts)
-    watch: Any = LossWatch("losses", recorder, SimpleNamespace(bootstrap=""), 1, "events")  # type: ignore[arg-type]
+    watch: Any = LossWatch("losses", recorder, SimpleNamespace(servers=open_servers("")), 1, "events")  # type: ignore[arg-type]
     losses = [
         {"replica": 1, "state": "lost", "start_offset": 3, "end_offset": 9, "high_watermark": 7},
         {"replica": 2, "state": "awaited"},

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from jepsen.checker.operations import Unexpected
 from jepsen.history import Recorder, RunFacts, load
+from jepsen.servers import open_servers
 from jepsen.workloads.rdkafka import RdProducer
 
 DESYNCHRONIZED = KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, "sequence desynchronization", True)
@@ -56,7 +57,7 @@ def test_only_where_records_may_be_gone_it_begins_anew(
     recorder = Recorder(tmp_path / "history", facts)
     if power_failed:
         recorder.power_loss([1, 2, 3])
-    producer = RdProducer("rd", recorder, "nowhere:1", 1, [("events", 0)], 1000.0)
+    producer = RdProducer("rd", recorder, open_servers("nowhere:1"), 1, [("events", 0)], 1000.0)
     monkeypatch.setattr(Refused, "made", 0)
     monkeypatch.setattr("jepsen.workloads.rdkafka.Producer", lambda *_, **__: Refused(producer))
     producer.start()
