@@ -4,7 +4,7 @@ and what deletions wait for."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -49,6 +49,7 @@ class Cluster:
     def __init__(self, universe: Universe, nursery: trio.Nursery) -> None:
         self.universe = universe
         self.nodes: dict[str, Node] = {}
+        self.more_keys: Mapping[str, str] = {}
         self._nursery = nursery
 
     async def start(self, name: str) -> None:
@@ -64,6 +65,7 @@ class Cluster:
             "broker.session.timeout.ms": str(int(SESSION_SECONDS * 1000)),
             "broker.heartbeat.interval.ms": "500",
             "replica.lag.time.max.ms": "2000",
+            **self.more_keys,
         }
         config = load_node_config(sets=[f"{key}={value}" for key, value in keys.items()])
         world = self.universe.world_for(name)
