@@ -55,13 +55,19 @@ def parts_from(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> I
         offset = part.end_offset
 
 
+def parts_with_aborted(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> Sequence[RemotePart]:
+    """Those from `offset` on in which a transaction of the log was aborted, in order."""
+    found = []
+    for segment in cache.segments():
+        if segment.is_finished and not segment.txn_index_is_empty and segment.last_offset >= offset:
+            part = find_part(facts, cache, max(segment.start_offset, offset))
+            if part is not None and part.segment.segment_id == segment.segment_id:
+                found.append(part)
+    return sorted(found, key=lambda part: part.end_offset)
+
+
 def remote_start_offset(facts: LogFacts, cache: RemoteLogMetadataCache) -> int:
     """Where the log begins as far as it can be read, in whichever tier. Later than its start where a leader that was
     before moved that, and nobody has told this replica."""
     first = next((found.start_offset for found, _ in remote_ranges(facts, cache)), facts.local_log_start_offset)
     return min(first, facts.local_log_start_offset)
-
-
-def remote_bytes(facts: LogFacts, cache: RemoteLogMetadataCache) -> int:
-    """Of the segments from which something of the log can be read."""
-    return sum({segment.segment_id: segment.size for _, segment in remote_ranges(facts, cache)}.values())

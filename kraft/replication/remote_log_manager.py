@@ -22,7 +22,7 @@ from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.metadata_manager import MetadataTopic, PartitionMetadata, RemoteLogMetadataManager
 from kraft.remote.object_names import LEADER_EPOCHS_SUFFIX
 from kraft.remote.remote_log_task import COPIES_MAX, RemoteLogTask
-from kraft.remote.remote_lookup import remote_bytes, remote_start_offset
+from kraft.remote.remote_lookup import remote_start_offset
 from kraft.remote.remote_partition import RemotePartition
 from kraft.remote.remote_retention import RemoteRetention
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
@@ -275,11 +275,6 @@ class RemoteLogManager(ReplicaListener):
             if (found := metadata.cache.highest_offset_for_epoch(epoch)) is not None
         )
         return max(highest, default=-1)
-
-    def remote_bytes(self, partition: Partition) -> int:
-        """How much of the log is in the remote tier, as far as is known here."""
-        found = self._metadata.follow(topic_id_partition(partition)) if self._topic.partition_count else None
-        return 0 if found is None else remote_bytes(reading_facts(partition.log), found.cache)
 
     async def remote_start(
         self, partition: Partition, offset: int, leader_epoch: int, log_start_offset: int

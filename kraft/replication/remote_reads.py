@@ -18,11 +18,12 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.record_batch import HEADER_SIZE, RecordBatch, batches
 from kraft.remote.local_files import reading_facts
 from kraft.remote.metadata_manager import PartitionMetadata
-from kraft.remote.remote_lookup import RemotePart, find_part, parts_from
+from kraft.remote.remote_lookup import RemotePart, find_part, parts_from, parts_with_aborted
 from kraft.remote.segment_reader import RemoteSegmentReader
 from kraft.replication.replication_quota import ReplicationQuota
 from kraft.replication.time_lookups import Found, TimeLookups
 from kraft.world.ports import ObjectError, ObjectMissing, ObjectStore, World
+from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.common.config.node_config import NodeConfig
@@ -35,6 +36,9 @@ FULL_SECONDS: Final = 0.05
 """How often it is looked whether there is room for another read."""
 SCAN_BYTES: Final = 1 << 20
 """So much is read at a time where a record is looked for by its time."""
+
+TURN_PARTS: Final = 200
+"""Segments that are looked up between two pauses."""
 
 MetadataOf = Callable[["Partition"], Awaitable[PartitionMetadata]]
 
@@ -181,9 +185,9 @@ class RemoteReads:
         """The aborted transactions that overlap [offset, bound). Raises ObjectError, KraftError."""
         found: dict[tuple[int, int], None] = {}
         metadata, facts = self._known[partition.topic_id, partition.index], reading_facts(partition.log)
-        for part in list(parts_from(facts, metadata.cache, offset)):
+        for part in parts_with_aborted(facts, metadata.cache, offset):
             for each in await self.segments.aborted_transactions(part.segment):
-                if each.last_offset >= offset and each.first_offset < bound:
+                if offset <= each.last_offset < part.end_offset and each.first_offset < bound:
                     found[each.producer_id, each.first_offset] = None
                 if each.last_stable_offset >= bound:
                     return list(found)
@@ -225,8 +229,10 @@ class RemoteReads:
         log = partition.log
         metadata = await self._metadata_of(partition)
         self.knows(partition, metadata)
-        start, found = log.log_start_offset, []
+        start, found, turn = log.log_start_offset, [], Turn(TURN_PARTS)
         for part in parts_from(reading_facts(log), metadata.cache, start):
+            if turn.is_over():
+                await turn.next()
             if start >= log.local_log_start_offset:
                 break
             found.append((part, start))

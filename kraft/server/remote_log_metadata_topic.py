@@ -34,7 +34,8 @@ PARTITIONS: Final = "rlmm.config.remote.log.metadata.topic.num.partitions"
 REPLICATION_FACTOR: Final = "rlmm.config.remote.log.metadata.topic.replication.factor"
 ALL_REPLICAS: Final = -1
 LATEST: Final = -1
-READ_BYTES: Final = 256 << 10
+READ_BYTES: Final = 32 << 10
+"""Some hundred records: more of them would keep the loop from others while they are decoded."""
 WRITE_MS_MAX: Final = 20_000
 VISIBLE_SECONDS_MAX: Final = 5.0
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kraft.remote.log_facts import LogFacts
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
-from kraft.remote.remote_lookup import find_part, parts_from, remote_start_offset
+from kraft.remote.remote_lookup import find_part, parts_from, parts_with_aborted, remote_start_offset
 from tests.unit.remote.logs import log
 from tests.unit.remote.support import DELETED, cache_of, put_into, segment
 
@@ -43,6 +45,17 @@ def test_a_segment_that_ends_within_an_epoch_ends_there() -> None:
 def test_a_segment_of_which_an_epoch_begins_elsewhere_is_read_before_it_alone() -> None:
     facts, cache = log(20, 30, epochs={0: 0, 1: 15}), cache_of(segment(1, 0, 19, {0: 0, 1: 10}))
     assert found(facts, cache, 3) == (1, 10)
+
+
+def test_aborted_transactions_are_looked_for_where_the_log_is() -> None:
+    facts = log(30, 40, epochs={0: 0, 2: 16})
+    plain = replace(segment(1, 0, 9), txn_index_is_empty=True)
+    lost = segment(3, 20, 29, {1: 20})
+    cache = cache_of(lost, segment(2, 10, 19, {0: 10, 1: 16}), plain, segment(4, 20, 29, {2: 20}))
+    parts = parts_with_aborted(facts, cache, 5)
+    assert [(part.segment.segment_id[-1], part.end_offset) for part in parts] == [(2, 16), (4, 30)]
+    assert [part.end_offset for part in parts_with_aborted(facts, cache, 15)] == [16, 30]
+    assert [part.end_offset for part in parts_with_aborted(facts, cache, 25)] == [30]
 
 
 def test_the_log_begins_where_the_first_segment_does_of_which_it_has_something() -> None:
