@@ -27,7 +27,7 @@ from kraft.handlers.produce_checks import (
     refusal_of,
 )
 from kraft.handlers.registry import Handler, RequestContext, between
-from kraft.handlers.throttling import user_of, wait_ms
+from kraft.handlers.throttling import throttle, user_of, wait_ms
 from kraft.handlers.transactional_produce import TransactionalProduce, VerificationFailed
 from kraft.metadata.quota_keys import PRODUCER_BYTE_RATE
 from kraft.network.reply import NO_REPLY, SCRATCH_BYTES, FirstStage, Reply, Staged
@@ -84,6 +84,11 @@ def produce(
 ) -> Reply | Awaitable[Reply]:
     """Answers at once unless a thread writes, this replica's disk or followers must be waited for, or there are so
     many partitions that others are served in between."""
+    if broker.quotas.limits_producers and not context.peer.has_produced:
+        context.peer.has_produced = True
+        owed = broker.quotas.producer_owes(user_of(context), context.client_id or "", len(frame))
+        if owed > 0:
+            return _produce_in_turns(frame, position, context, broker, owed)
     request = ProduceRequest.decode_at_once(frame, position, context.api_version)
     if request is None:
         return _produce_in_turns(frame, position, context, broker)
@@ -120,15 +125,31 @@ def _partition_count(topics: list[TopicProduceData]) -> int:
     return sum(len(topic.partition_data) for topic in topics)
 
 
-def _produce_in_turns(frame: memoryview, position: int, context: RequestContext, broker: BrokerServices) -> Staged:
-    """A Produce to many partitions, or of a transaction that the coordinator must confirm first: until the last
-    append it is in its first stage, and others are served meanwhile."""
+async def _wait_for_share(context: RequestContext, broker: BrokerServices, seconds: float, size: int) -> None:
+    """The client's share used too much before, by another connection. Those that are here have waited for it."""
+    quotas = broker.quotas
+    quotas.report(throttle(context, PRODUCER_BYTE_RATE, seconds))
+    quotas.held_bytes += size
+    try:
+        await broker.world.clock.sleep(seconds)
+    finally:
+        quotas.held_bytes -= size
+
+
+def _produce_in_turns(
+    frame: memoryview, position: int, context: RequestContext, broker: BrokerServices, owed: float = 0.0
+) -> Staged:
+    """A Produce to many partitions, or of a transaction that the coordinator must confirm first, or that waits for
+    the seconds that its share owes: until the last append it is in its first stage, and others are served
+    meanwhile."""
     if len(frame) <= SCRATCH_BYTES:
         frame = memoryview(bytes(frame))  # The scratch buffer is not ours across an await.
     stage = FirstStage(1)
 
     async def answer() -> Reply:
         try:
+            if owed > 0:
+                await _wait_for_share(context, broker, owed, len(frame))
             decoding = ProduceRequest.decode_in_turns(frame, position, context.api_version)
             pending = PendingProduce(context, broker, (await in_turns(decoding))[0], len(frame))
             if pending.transaction is not None:

@@ -126,6 +126,7 @@ class Peer:
         "client_software",
         "forwarded",
         "has_logged_in",
+        "has_produced",
         "host",
         "left",
         "listener",
@@ -144,6 +145,8 @@ class Peer:
         """Whether it has logged in by a delegation token. Then it gets no tokens."""
         self.has_logged_in: bool | None = None
         """Whether the other side is known by a login; None where the listener's protocol says it."""
+        self.has_produced = False
+        """Whether it has sent a Produce while some client had a quota of them."""
         self.forwarded = False
         """Whether this is a client whose request came in an Envelope. Its listener is the broker's then."""
         self.sasl: object | None = None

@@ -7,7 +7,7 @@ is over. A quota counts on each broker for itself.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from kraft.common.errors import ApiError
@@ -33,6 +33,10 @@ KEPT_MAX: Final = 10_000
 """Clients whose use is remembered, for each key. Those that used nothing for the longest are forgotten first."""
 REQUEST_WAIT_SECONDS_MAX: Final = 1.0
 """A client that has taken too much of the node's time waits no longer than this for one request (KIP-124)."""
+HELD_SECONDS_MAX: Final = 20.0
+"""How long the first Produce of a connection waits for what its share owes: less than clients wait for an answer."""
+HELD_BYTES_MAX: Final = 32 << 20
+"""Of requests that wait so. Beyond, they are served at once, as by Kafka: memory is for others, too."""
 PERCENT: Final = 100.0
 
 K = TypeVar("K")
@@ -58,22 +62,43 @@ class _Kept(Generic[K, M]):
             self._by_key.move_to_end(key)
         return measure
 
+    def known(self, key: K) -> M | None:
+        """None where nothing is remembered."""
+        return self._by_key.get(key)
+
+    def all(self) -> Iterable[M]:
+        return self._by_key.values()
+
+
+class _Use:
+    """What one share has used, and until when it was told to wait. A rate forgets after its windows; a wait that was
+    told may be longer."""
+
+    __slots__ = ("owed_until", "rate")
+
+    def __init__(self, samples: int, window_seconds: int) -> None:
+        self.rate = WindowedRate(samples, window_seconds)
+        self.owed_until = 0.0
+
 
 class RateQuota:
     """One key that limits a rate."""
 
-    __slots__ = ("_clock", "_limits", "_rates", "_samples", "_window_seconds")
+    __slots__ = ("_clock", "_limits", "_samples", "_uses", "_window_seconds")
 
     def __init__(self, limits: QuotaLimits, samples: int, window_seconds: int, clock: Clock) -> None:
         self._limits = limits
         self._samples = samples
         self._window_seconds = window_seconds
         self._clock = clock
-        self._rates: _Kept[Share, WindowedRate] = _Kept(lambda: WindowedRate(samples, window_seconds))
+        self._uses: _Kept[Share, _Use] = _Kept(lambda: _Use(samples, window_seconds))
 
     def take_limits(self, limits: QuotaLimits) -> bool:
-        """What was used so far counts against the new limits. Whether there is any."""
+        """What was used so far counts against the new limits; waits that were told by the old ones are owed no more.
+        Whether there is any."""
         self._limits = limits
+        for use in self._uses.all():
+            use.owed_until = 0.0
         return bool(limits)
 
     def use(self, user: str, client_id: str, value: float) -> float:
@@ -82,9 +107,18 @@ class RateQuota:
         if found is None:
             return 0.0
         share, limit = found
-        rate, now = self._rates.of(share), self._clock.now()
-        rate.record(value, now)
-        return rate.seconds_over(limit, now)
+        use, now = self._uses.of(share), self._clock.now()
+        use.rate.record(value, now)
+        seconds = use.rate.seconds_over(limit, now)
+        if seconds > 0:
+            use.owed_until = max(use.owed_until, now + seconds)
+        return seconds
+
+    def owed(self, user: str, client_id: str) -> float:
+        """How many seconds the client's share still has to wait for what it used before, by whatever connection."""
+        found = self._limits.find(user, client_id)
+        use = None if found is None else self._uses.known(found[0])
+        return 0.0 if use is None else max(0.0, use.owed_until - self._clock.now())
 
     def use_if_within(self, user: str, client_id: str, value: float) -> tuple[float, bool]:
         """As `use`, and whether the client gets what it asked for. Where that comes too early it does not, and nothing
@@ -93,7 +127,7 @@ class RateQuota:
         if found is None:
             return 0.0, True
         share, limit = found
-        rate, now = self._rates.of(share), self._clock.now()
+        rate, now = self._uses.of(share).rate, self._clock.now()
         owed = rate.seconds_over(limit, now)
         rate.record(value, now)
         seconds = rate.seconds_over(limit, now)
@@ -130,6 +164,8 @@ class ClientQuotas:
         self.limits_producers = self.limits_consumers = self.limits_time = False
         """Whether anybody has such a quota. Nothing is counted or measured for one that nobody has."""
         self._image = nothing
+        self.held_bytes = 0
+        """Of requests that wait for what their shares owe."""
 
     def take_image(self, image: ClientQuotasImage) -> None:
         if image is self._image:
@@ -143,6 +179,13 @@ class ClientQuotas:
     def produced(self, user: str, client_id: str, size: int) -> float:
         """Count the bytes of a Produce; how many seconds the client has to wait."""
         return self._producer.use(user, client_id, size)
+
+    def producer_owes(self, user: str, client_id: str, size: int) -> float:
+        """How many seconds the first Produce of a connection, of `size` bytes, waits before it is served: whoever
+        connects anew owes what its share owes."""
+        if self.held_bytes + size > HELD_BYTES_MAX:
+            return 0.0
+        return min(self._producer.owed(user, client_id), HELD_SECONDS_MAX)
 
     def fetched(self, user: str, client_id: str, size: int) -> tuple[float, bool]:
         """Count the bytes of an answer to Fetch: how many seconds the client has to wait, and whether the answer goes

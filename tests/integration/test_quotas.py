@@ -184,6 +184,23 @@ def test_a_client_that_passes_over_its_wait_gets_no_more(node: NodeProcess) -> N
     assert told > 0
 
 
+def test_a_client_that_connects_anew_for_each_request_gets_no_more(node: NodeProcess) -> None:
+    limit(node, "producer_byte_rate", LIMIT, client_id="anew")
+    data = PartitionProduceData(index=0, records=build_batch([Record(0, 0, None, bytes(4 * SIZE), ())]))
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+    began = time.monotonic()
+    for _ in range(COUNT // 4):
+        with closing(Wire(node)) as wire:
+            wire.send(request, 9, "anew")
+            assert not wire.receive(ProduceRequest.API_KEY, 9).responses[0].partition_responses[0].error_code
+    assert time.monotonic() - began > 0.9 * (SIZE * COUNT / LIMIT - SPAN)
+    with closing(Wire(node)) as wire:
+        began = time.monotonic()
+        wire.send(request, 9, "another")
+        wire.receive(ProduceRequest.API_KEY, 9)
+    assert time.monotonic() - began < 1, "who owes nothing does not wait"
+
+
 def test_a_consumer_gets_no_more_than_its_quota_and_gets_it_all(node: NodeProcess) -> None:
     limit(node, "consumer_byte_rate", LIMIT, user="ANONYMOUS", client_id="reader")
     producer = Producer({"bootstrap.servers": node.bootstrap, "log_level": 0})
