@@ -66,7 +66,7 @@ class ThrottleAudit:
             "principal": throttle.principal,
             "host": throttle.host,
             "client_id": client_id,
-            "wait_ms": round(throttle.seconds * 1000),
+            "wait_ms": max(1, round(throttle.seconds * 1000)),
             "waits": waits,
             "untold": untold,
         }
