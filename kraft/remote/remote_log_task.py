@@ -73,11 +73,11 @@ class RemoteLogTask:
             await self._advance_log_start(expiry.log_start_offset)
         return [(segment, reason) for segment, reason in expiry.segments if await self._remote.delete(segment)]
 
-    async def copy(self) -> Sequence[RemoteLogSegmentMetadata]:
-        """Copy what is due, COPIES_MAX segments at most. Raises CopyFailed, MetadataNotWritten, StorageError and
+    async def copy(self, count_max: int = COPIES_MAX) -> Sequence[RemoteLogSegmentMetadata]:
+        """Copy what is due, `count_max` segments at most. Raises CopyFailed, MetadataNotWritten, StorageError and
         OSError: the next round goes on with it."""
         copied: list[RemoteLogSegmentMetadata] = []
-        while len(copied) < COPIES_MAX:
+        while len(copied) < count_max:
             facts = facts_of(self._log)
             due = segments_to_copy(facts, self._cache)
             if not due:

@@ -190,15 +190,20 @@ class RemoteLogManager(ReplicaListener):
         facts = reading_facts(log)
         if _knew_segments(facts, cache) and remote_start_offset(facts, cache) > log.log_start_offset:
             await advance_log_start(remote_start_offset(facts, cache))
-        copied = [] if config.remote_log_copy_disable else await task.copy()
-        for segment in copied:
-            self._tell("segment copied to the remote tier", partition, segment)
+        copied = 0
+        while copied < COPIES_MAX and not config.remote_log_copy_disable:
+            segments = await task.copy(1)
+            if not segments:
+                break
+            copied += 1
+            self._tell("segment copied to the remote tier", partition, segments[0])
+            await self._delete_local(partition, metadata)  # The disk need not wait for the rest.
         retention = RemoteRetention(retention_ms=config.retention_ms, retention_bytes=config.retention_bytes)
         for segment, reason in await task.expire(retention):
             self._tell("segment deleted from the remote tier", partition, segment, reason=reason)
         if with_strays:
             await self._delete_strays(remote, partition)
-        return len(copied) == COPIES_MAX
+        return copied == COPIES_MAX
 
     async def _delete_strays(self, remote: RemotePartition, partition: Partition) -> None:
         strays = await remote.delete_stray_objects(topic_id_partition(partition))

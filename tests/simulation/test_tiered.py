@@ -119,7 +119,8 @@ class TieredCluster(Cluster):
             await self.universe.sleep(2.0)
         if self.universe.world_of(name).node.alive:
             self.universe.kill(name)
-        await self.universe.sleep(chance.uniform(0.1, 6.0))
+        # Long enough now and then that what it lacks has left the disks of the others.
+        await self.universe.sleep(chance.uniform(0.1, 6.0) if chance.random() < 0.6 else 25.0)
         await self.start(name)
         await self.until(lambda now: len(now.isr) == 3)
 
@@ -132,7 +133,8 @@ async def story(cluster: TieredCluster, seed: int) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cluster.write)
         await cluster.universe.sleep(3)
-        faults.failure_rate = faults.lost_answer_rate = faults.late_rate = faults.damage_rate = 0.03
+        faults.failure_rate = faults.damage_rate = 0.02
+        faults.lost_answer_rate = faults.late_rate = 0.002  # Half a minute each.
         for _ in range(BREAKS):
             await cluster.break_something(chance)
             await cluster.universe.sleep(chance.uniform(0, 2))
