@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from kraft.common.errors import ConfigurationError
 from kraft.common.ids import METADATA_TOPIC
 from kraft.protocol.error_codes import name_of
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -17,7 +16,6 @@ from kraft.server.broker_channel import BrokerChannel
 from kraft.server.remote_log_metadata_topic import REMOTE_LOG_METADATA_TOPIC, RemoteLogMetadataTopic
 
 if TYPE_CHECKING:
-    from kraft.common.config.node_config import NodeConfig
     from kraft.common.logging import Loggers
     from kraft.handlers.metadata_cache import MetadataCache
     from kraft.replication.replica_manager import ReplicaManager
@@ -25,19 +23,7 @@ if TYPE_CHECKING:
     from kraft.server.node_to_controller_channel import NodeToControllerChannel
     from kraft.world.ports import ObjectStore, World
 
-STORE_SECONDS_MAX: Final = 30.0
-"""For one request to the store."""
 CURRENT_SECONDS_MAX: Final = 10.0
-
-
-def open_store(world: World, config: NodeConfig) -> ObjectStore | None:
-    """None where tiered storage is off. Raises ConfigurationError."""
-    if not config.flag("remote.log.storage.system.enable"):
-        return None
-    try:
-        return world.objects.open(config.text("kraft.remote.storage.uri"), timeout_seconds=STORE_SECONDS_MAX)
-    except ValueError as problem:
-        raise ConfigurationError([f"kraft.remote.storage.uri: {problem}"]) from problem
 
 
 class BrokerTiering:

@@ -27,7 +27,6 @@ from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequ
 from kraft.replication.log_loading import load_logs
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import BrokerServer
-from kraft.server.broker_tiering import open_store
 from kraft.server.controller_server import ControllerServer
 from kraft.server.event_journal import EventJournal
 from kraft.server.farewell import close_logs, leave
@@ -44,6 +43,7 @@ from kraft.server.node_status import ControllerStatus, NodeStatus
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.own_principal import check_own_principal, own_subject
 from kraft.server.remote_requests import RemoteRequests
+from kraft.server.remote_store import open_store
 from kraft.server.shared_server import SharedServer
 from kraft.server.stall_monitor import StallMonitor
 from kraft.server.tls_keys import TlsKeys
