@@ -36,7 +36,7 @@ class HistoryRecorder:
             node.loggers.get("history"), node.world.clock, events_max=1, period_seconds=FAILURES_TOLD_SECONDS
         )
         self._known_lags: dict[str, int] = {}
-        self._before: dict[TopicPartition, tuple[int, int, int]] = {}
+        self._before: dict[TopicPartition, tuple[int, int, int]] | None = None
         """End of the log, where this broker leads, and bytes in and out, by partition, at the last sample."""
         self._requests = 0
         self._cpu_seconds = 0.0
@@ -74,12 +74,13 @@ class HistoryRecorder:
     async def _counts(self) -> dict[str, TopicCounts]:
         """What each topic has done since the call before."""
         broker = self._node.broker
+        last = self._before
         sums: dict[str, list[int]] = {}
         seen: dict[TopicPartition, tuple[int, int, int]] = {}
         for count, partition in enumerate([] if broker is None else list(broker.replicas), 1):
             key = TopicPartition(partition.topic, partition.index)
             now = seen[key] = _counters(partition)
-            before = self._before.get(key, now)
+            before = now if last is None else last.get(key) or _at_its_beginning(partition)
             found = sums.setdefault(partition.topic, [0, 0, 0])
             for position in range(3):
                 if before[position] >= 0:  # It led then, too.
@@ -116,3 +117,12 @@ def _counters(partition: Partition) -> tuple[int, int, int]:
     """-1 for the end where another leads: it is the leader's to count records."""
     end = partition.log.log_end_offset if partition.is_leader else -1
     return end, partition.traffic.bytes_in, partition.traffic.bytes_out[CONSUMERS]
+
+
+def _at_its_beginning(partition: Partition) -> tuple[int, int, int]:
+    """The counters of a replica that has come since the last sample. Records are new where all that its log holds was
+    produced here, to this replica: neither copied, nor found on the disk at the start."""
+    if not partition.is_leader:
+        return -1, 0, 0
+    log = partition.log
+    return (log.log_start_offset if log.size <= partition.traffic.bytes_in else log.log_end_offset), 0, 0

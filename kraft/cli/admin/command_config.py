@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 
 from kraft.cli.config_files import process_secret_places
-from kraft.client.login_tokens import FetchedTokens
 from kraft.common.config.properties import parse_properties
 from kraft.common.config.providers import Providers, is_provider_key
 from kraft.common.config.resources import TLS_KEYS_WITHOUT_EFFECT
@@ -177,6 +176,8 @@ def _token_login(values: Mapping[str, str]) -> Login:
         options = jaas.options
     trust = {key: value for key, value in values.items() if key.startswith("ssl.truststore.")}
     endpoint = read_endpoint(values.get, options, trust)
+    from kraft.client.login_tokens import FetchedTokens  # Brings trio, which `--help` does not want.
+
     return Login(mechanism=OAUTHBEARER, username=endpoint.client_id, tokens=FetchedTokens(endpoint))
 
 
