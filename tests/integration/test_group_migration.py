@@ -53,6 +53,16 @@ class Service:
         self.numbers = count()
         self.sent = 0
         self.read: Counter[int] = Counter()
+        self.commit_beginnings()
+
+    def commit_beginnings(self) -> None:
+        """So that members always have where to go on, and a commit that is lost is an error of theirs: none may fall
+        back on a policy. (librdkafka, where it has looked up an offset by policy while partitions were taken from it,
+        may look it up once more half a second later, and read all again.)"""
+        clerk = Consumer({"bootstrap.servers": self.node.bootstrap, "log_level": 0, "group.id": self.group})
+        places = [TopicPartition(self.topic, partition, 0) for partition in range(PARTITIONS)]
+        clerk.commit(offsets=places, asynchronous=False)
+        clerk.close()
 
     def member(self, protocol: str, number: int) -> Consumer:
         classic = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
@@ -62,7 +72,7 @@ class Service:
                 "log_level": 0,
                 "group.id": self.group,
                 "group.protocol": protocol,
-                "auto.offset.reset": "earliest",
+                "auto.offset.reset": "error",
                 "enable.auto.commit": False,
                 **({"group.instance.id": f"i{number}"} if self.static else {}),
                 **({**classic, "partition.assignment.strategy": self.strategy} if protocol == "classic" else {}),
