@@ -7,7 +7,6 @@ there is frozen, which keeps later collections short (longest stall of the loop 
 
 from __future__ import annotations
 
-import gc
 import socket
 import ssl
 import threading
@@ -54,10 +53,13 @@ class AdminThread:
         listener: socket.socket,
         port: AdminPort,
         log_sink: Callable[[LogLine], None],
-        context: Callable[[], ssl.SSLContext] | None = None,
+        context: Callable[[], ssl.SSLContext] | None,
+        imported: Callable[[], None],
     ) -> None:
-        """`context` gives the keys for the next connection; None: it speaks plain HTTP."""
+        """`context` gives the keys for the next connection; None: it speaks plain HTTP. `imported` is called on the
+        thread once FastAPI is loaded, or could not be."""
         self._context = context
+        self._imported = imported
         self._listener = listener
         self._port = port
         self._log_sink = log_sink
@@ -94,9 +96,7 @@ class AdminThread:
 
             app = create_app(self._port, self._log_sink)
         finally:
-            gc.collect()
-            gc.freeze()
-            gc.enable()
+            self._imported()
         return app
 
     def _serve(self, app: Any) -> None:

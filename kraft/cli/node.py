@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report_problems(error.problems)
         return UNUSABLE
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
-    gc.disable()  # Until everything is imported; `process.serve` freezes what is there and enables it again.
+    gc.disable()  # Until everything is imported: `kraft.cli.heap` sets aside what is there, and enables it again.
     return run(config)
 
 

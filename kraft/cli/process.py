@@ -3,7 +3,6 @@ bounded in time."""
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import socket
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from kraft.cli.admin_tls import AdminTls, admin_tls
+from kraft.cli.heap import Heap
 from kraft.cli.http_admin import AdminThread, bind_admin
 from kraft.cli.service_manager import service_manager
 from kraft.cli.terminal import print_ready, process_age_ms, ready_line
@@ -71,6 +71,7 @@ class _Process:
         self.admin_socket: socket.socket | None = None
         self.admin: AdminThread | None = None
         self.admin_tls: AdminTls | None = None
+        self.heap = Heap()
         self.manager = service_manager(os.environ, world.log_sink)
 
     async def run(self) -> None:
@@ -112,15 +113,14 @@ class _Process:
         print_ready(line, broker, admin_url)
         self.manager.serving(line)
         if self.admin_socket is None:
-            gc.collect()
-            gc.freeze()
-            gc.enable()
+            self.heap.begin()
             return
         self.admin = AdminThread(
             self.admin_socket,
             node.admin_service,
             self.world.log_sink,
             None if self.admin_tls is None else self.admin_tls.context,
+            self.heap.begin,
         )
         self.admin.start()
 

@@ -78,13 +78,16 @@ class HistoryRecorder:
         sums: dict[str, list[int]] = {}
         seen: dict[TopicPartition, tuple[int, int, int]] = {}
         for count, partition in enumerate([] if broker is None else list(broker.replicas), 1):
-            key = TopicPartition(partition.topic, partition.index)
-            now = seen[key] = _counters(partition)
+            key, now = partition.log.topic_partition, _counters(partition)
             before = now if last is None else last.get(key) or _at_its_beginning(partition)
             found = sums.setdefault(partition.topic, [0, 0, 0])
-            for position in range(3):
-                if before[position] >= 0:  # It led then, too.
-                    found[position] += max(0, now[position] - before[position])
+            if now == before:
+                seen[key] = before  # The objects that there are already: new ones are work for the garbage collector.
+            else:
+                seen[key] = now
+                for position in range(3):
+                    if before[position] >= 0:  # It led then, too.
+                        found[position] += max(0, now[position] - before[position])
             if count % SLICE_PARTITIONS == 0:
                 await trio.lowlevel.checkpoint()
         self._before = seen

@@ -1,0 +1,80 @@
+"""Garbage collection that does not hold up the event loop, however many partitions a node has.
+
+Python's collector goes over all objects of a program at once, again whenever their number has grown by a quarter:
+165 ms for a node of 55,000 partitions, in the midst of whatever is served. Nearly all of them live as long as their
+partition does, and end without a collector. So what has outlived a collection that took long is set aside
+(`gc.freeze`), and later ones look at what is new alone. What was set aside and becomes garbage in a cycle is found
+once as much has been set aside again: memory is bounded by twice what is alive, and collections of everything become
+rarer as a node grows.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, Protocol
+
+OLDEST: Final = 2
+"""The generation whose collection goes over everything that is not set aside."""
+SECONDS_MAX: Final = 0.005
+"""How long such a collection may take before what it leaves is set aside."""
+GROWTH_MAX: Final = 2.0
+"""How often what is alive may be set aside before all of it is looked at again."""
+
+
+class Collector(Protocol):
+    """What of the module `gc` is used."""
+
+    callbacks: list[Callable[[Literal["start", "stop"], dict[str, int]], object]]
+
+    def freeze(self) -> None: ...
+    def unfreeze(self) -> None: ...
+    def get_freeze_count(self) -> int: ...
+    def get_objects(self, generation: int) -> list[Any]: ...
+    def enable(self) -> None: ...
+
+
+class Heap:
+    """Follows the collections of this process. `seconds` is a clock that never goes back."""
+
+    def __init__(self, collector: Collector = gc, seconds: Callable[[], float] = time.perf_counter) -> None:
+        self._collector = collector
+        self._seconds = seconds
+        self._begun = 0.0
+        self._is_everything = False
+        """Whether nothing is set aside: the next collection goes over all there is."""
+        self._alive = 0
+        """How many objects were left when all of them were looked at last."""
+        self._aside = 0
+        """How many are set aside, at most. Counting takes as long as a collection, so it is done when it matters."""
+
+    def begin(self) -> None:
+        """Set aside what the start has made, and collect from now on. Until now collections were off."""
+        self._collector.freeze()
+        self._alive = self._aside = self._collector.get_freeze_count()
+        self._collector.callbacks.append(self.follow)
+        self._collector.enable()
+
+    def follow(self, phase: Literal["start", "stop"], info: Mapping[str, int]) -> None:
+        """Called by the collector when a collection begins ("start") and when it is over ("stop")."""
+        if info["generation"] != OLDEST:
+            return
+        if phase == "start":
+            self._begun = self._seconds()
+        elif self._is_everything or self._seconds() - self._begun > SECONDS_MAX:
+            self._set_aside()
+
+    def _set_aside(self) -> None:
+        found = len(self._collector.get_objects(OLDEST))
+        self._collector.freeze()
+        if self._is_everything:
+            self._alive = self._aside = found
+            self._is_everything = False
+            return
+        self._aside += found
+        if self._aside > GROWTH_MAX * self._alive:
+            self._aside = self._collector.get_freeze_count()  # Many may have ended since, without a collector.
+        if self._aside > GROWTH_MAX * self._alive:
+            self._collector.unfreeze()
+            self._is_everything = True
