@@ -1,0 +1,168 @@
+"""An S3 server in a process of its own (moto), and a proxy in front of it that fails as networks and stores do."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+BUCKET = "bucket"
+START_SECONDS_MAX = 30
+ANSWER_SECONDS_MAX = 20
+SLOW_SECONDS = 0.3
+CHANGES = ("PUT", "POST", "DELETE")
+NOT_HANDED_ON = frozenset({"connection", "content-length", "transfer-encoding", "date", "server"})
+
+
+class Fault(Enum):
+    """What becomes of requests. `bites` counts them by its names."""
+
+    NONE = "none"
+    OUTAGE = "the connection ends, and the server hears nothing"
+    ERROR = "500, and the server hears nothing"
+    SLOW = "the answer takes a while"
+    TRUNCATED = "the body of a GET ends early"
+    LOST_ANSWER = "what is to change changes, and the connection ends"
+
+
+@dataclass(slots=True)
+class S3Server:
+    """The nodes ask `endpoint`; `direct` is the server itself."""
+
+    endpoint: str
+    direct: str
+    fault: Fault = Fault.NONE
+    bites: Counter[Fault] = field(default_factory=Counter)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """How a node is told of it."""
+        return {
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_REGION": "us-east-1",
+            "AWS_ENDPOINT": self.endpoint,
+            "AWS_SESSION_TOKEN": "",
+        }
+
+    def names(self) -> list[str]:
+        """The names in the bucket, the first thousand."""
+        with urllib.request.urlopen(f"{self.direct}/{BUCKET}?list-type=2", timeout=ANSWER_SECONDS_MAX) as answer:
+            return re.findall("<Key>([^<]*)</Key>", answer.read().decode())
+
+
+@contextmanager
+def running_s3() -> Iterator[S3Server]:
+    """A server with an empty bucket; both end with the block."""
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    drain = threading.Thread(target=process.stderr.read, name="S3's messages", daemon=True)
+    try:
+        found = None
+        while found is None and (line := process.stderr.readline()):
+            found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+        assert found is not None, "it ended before it served"
+        # What it writes about each request must not fill the pipe.
+        drain.start()
+        direct = f"http://127.0.0.1:{found[1]}"
+        _make_bucket(direct)
+        with _proxy(direct) as server:
+            yield server
+    finally:
+        process.kill()
+        process.wait()
+        if drain.is_alive():
+            drain.join()
+        process.stderr.close()
+
+
+def _make_bucket(direct: str) -> None:
+    give_up = time.monotonic() + START_SECONDS_MAX
+    while True:
+        try:
+            request = urllib.request.Request(f"{direct}/{BUCKET}", method="PUT")
+            urllib.request.urlopen(request, timeout=ANSWER_SECONDS_MAX).close()
+            return
+        except urllib.error.URLError:
+            assert time.monotonic() < give_up, "the server does not serve"
+            time.sleep(0.05)
+
+
+@contextmanager
+def _proxy(direct: str) -> Iterator[S3Server]:
+    server = S3Server("", direct)
+
+    class Handler(FaultyProxy):
+        s3 = server
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as proxy:
+        server.endpoint = f"http://127.0.0.1:{proxy.server_port}"
+        thread = threading.Thread(target=proxy.serve_forever, args=(0.05,), name="faulty S3")
+        thread.start()
+        try:
+            yield server
+        finally:
+            proxy.shutdown()
+            thread.join()
+
+
+class FaultyProxy(BaseHTTPRequestHandler):
+    """A connection an answer, so that a fault that begins meets the next request."""
+
+    s3: S3Server
+
+    def hand_on(self) -> None:
+        fault = self.s3.fault
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if fault in (Fault.OUTAGE, Fault.ERROR):
+            self.s3.bites[fault] += 1
+            if fault == Fault.ERROR:
+                self._answer(500, {}, b"", 0)
+            return
+        status, headers, content = self._ask(body)
+        size = int(headers.get("Content-Length", len(content))) if self.command == "HEAD" else len(content)
+        if fault == Fault.LOST_ANSWER and self.command in CHANGES:
+            self.s3.bites[fault] += 1
+            return
+        if fault == Fault.SLOW:
+            self.s3.bites[fault] += 1
+            time.sleep(SLOW_SECONDS)
+        if fault == Fault.TRUNCATED and self.command == "GET" and content:
+            self.s3.bites[fault] += 1
+            content = content[: len(content) // 2]
+        self._answer(status, headers, content, size)
+
+    do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = hand_on
+
+    def _ask(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection(self.s3.direct.removeprefix("http://"), timeout=ANSWER_SECONDS_MAX)
+        try:
+            connection.request(self.command, self.path, body, dict(self.headers))
+            answer = connection.getresponse()
+            return answer.status, dict(answer.headers), answer.read()
+        finally:
+            connection.close()
+
+    def _answer(self, status: int, headers: dict[str, str], content: bytes, size: int) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in NOT_HANDED_ON:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(size))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
