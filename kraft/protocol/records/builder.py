@@ -25,6 +25,7 @@ from kraft.protocol.records.record_batch import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_FLAG,
     TRANSACTIONAL_FLAG,
+    Buffer,
     RecordBatch,
 )
 from kraft.protocol.records.varint import varint
@@ -218,19 +219,17 @@ def build_empty_batch(batch: RecordBatch) -> bytes:
     )
 
 
-def with_max_timestamp(batch: RecordBatch, timestamp_type: int, max_timestamp: int) -> bytearray:
+def with_max_timestamp(batch: RecordBatch, timestamp_type: int, max_timestamp: int) -> bytes:
     """A copy of the whole batch with another timestamp type and max timestamp, and the CRC that goes with them.
     Records stay as they are, compressed or not."""
-    copy = bytearray(batch.view)
     attributes = (
         batch.attributes | TIMESTAMP_TYPE_FLAG
         if timestamp_type == LOG_APPEND_TIME
         else batch.attributes & ~TIMESTAMP_TYPE_FLAG
     )
-    _pack(
-        copy,
+    return _seal(
+        batch.view[HEADER_SIZE:],
         batch.base_offset,
-        batch.length,
         batch.partition_leader_epoch,
         attributes,
         batch.last_offset_delta,
@@ -241,63 +240,12 @@ def with_max_timestamp(batch: RecordBatch, timestamp_type: int, max_timestamp: i
         batch.base_sequence,
         batch.count,
     )
-    return copy
 
 
-def _seal(
-    payload: bytes | bytearray,
-    base_offset: int,
-    leader_epoch: int,
-    attributes: int,
-    last_offset_delta: int,
-    base_timestamp: int,
-    max_timestamp: int,
-    producer_id: int,
-    producer_epoch: int,
-    base_sequence: int,
-    count: int,
-) -> bytes:
-    batch = bytearray(HEADER_SIZE) + payload
-    _pack(
-        batch,
-        base_offset,
-        len(batch) - LOG_OVERHEAD,
-        leader_epoch,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        count,
-    )
-    return bytes(batch)
-
-
-def _pack(
-    batch: bytearray,
-    base_offset: int,
-    length: int,
-    leader_epoch: int,
-    attributes: int,
-    last_offset_delta: int,
-    base_timestamp: int,
-    max_timestamp: int,
-    producer_id: int,
-    producer_epoch: int,
-    base_sequence: int,
-    count: int,
-) -> None:
-    fields = (
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        count,
-    )
-    HEADER.pack_into(batch, 0, base_offset, length, leader_epoch, MAGIC, 0, *fields)
-    HEADER.pack_into(batch, 0, base_offset, length, leader_epoch, MAGIC, crc32c(memoryview(batch)[CRC_START:]), *fields)
+def _seal(payload: Buffer, base_offset: int, leader_epoch: int, *fields: int) -> bytes:
+    """The whole batch: `fields` are those of the header from the attributes on. A payload is copied once: where it has
+    a megabyte, a copy costs more than its CRC."""
+    length = HEADER_SIZE - LOG_OVERHEAD + len(payload)
+    unsealed = HEADER.pack(base_offset, length, leader_epoch, MAGIC, 0, *fields)
+    crc = crc32c(payload, crc32c(unsealed[CRC_START:]))
+    return b"".join((HEADER.pack(base_offset, length, leader_epoch, MAGIC, crc, *fields), payload))
