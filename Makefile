@@ -38,10 +38,11 @@ check-maven: check-machine
 $(STAMP): pyproject.toml $(CONSTRAINTS)
 	@echo "setting up $(VENV) (once; a few hundred MB, mostly Spark) ..."
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON3) -m venv --clear $(VENV)
-	@$(PY) -m pip install -q --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[dev]"
+	@KRAFT_COMPILE=0 $(PY) -m pip install -q --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[dev]"
 	@touch $(STAMP)
 
-setup: $(STAMP)
+setup: $(STAMP) # What pulling and patching leave without machine code gets it again, in a few seconds.
+	@$(PY) -m kraft._tools.compile_modules
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m compileall -q kraft api/kraft_http
 
 system: packages ## Install the Debian packages that tests use (as root; `make test` does it itself)
@@ -119,4 +120,4 @@ docs: setup ## Regenerate the generated pages of docs/
 	@$(PY) -m kraft._tools.draw_quorum_roles
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis kraft/protocol/records/_usual_records_*.so

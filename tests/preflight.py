@@ -14,6 +14,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -143,6 +144,11 @@ def find_descriptors() -> Finding:
     return Finding(hard >= DESCRIPTORS_MIN, f"at most {hard} open files")
 
 
+def find_headers() -> Finding:
+    path = Path(sysconfig.get_path("include"), "Python.h")
+    return Finding(path.exists() and find_compiler().available, str(path))
+
+
 CAPABILITIES = {
     "java17": Capability(
         find_java, "Kafka's own tools and Spark are not run against a node", "openjdk-17-jdk-headless"
@@ -167,6 +173,7 @@ CAPABILITIES = {
         find_namespaces, "real nodes are not cut off from each other by the kernel", "iproute2 util-linux"
     ),
     "cc": Capability(find_compiler, "no failing syncs of real files", "gcc libc6-dev"),
+    "headers": Capability(find_headers, "no module is tried as machine code", "gcc libc6-dev python3-dev"),
     "openssl": Capability(partial(find_program, "openssl"), "docs/security.md is not followed literally", "openssl"),
     "git": Capability(
         partial(find_program, "git"), "no defect is planted in copies of the tree, no earlier commit is run", "git"

@@ -24,6 +24,9 @@ if ! command -v "$python" >/dev/null || ! "$python" -c 'import ensurepip, venv' 
 fi
 # What gcc is for: a library that answers for clocks and syncs inside a node.
 [ "${1:-tests}" = demo ] || [ -e /usr/include/dlfcn.h ] || missing+=(libc6-dev)
+# And the headers of Python, for modules that are compiled.
+headers='import os, sysconfig; raise SystemExit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))'
+[ "${1:-tests}" = demo ] || "$python" -c "$headers" 2>/dev/null || missing+=(python3-dev)
 # Its package would start a server on this machine: only the programs are taken from it.
 programs=()
 [ "${1:-tests}" = demo ] || command -v prometheus >/dev/null || programs+=(prometheus)

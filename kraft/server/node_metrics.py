@@ -16,6 +16,7 @@ from kraft.common.metrics import SECONDS_BOUNDS, MetricsRegistry, render_prometh
 from kraft.common.version import VERSION
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import name_of as error_name_of
+from kraft.protocol.records.judged_records import READ_BY
 from kraft.server.cluster_facts import offline_log_dirs
 from kraft.server.event_journal import EventKind
 from kraft.server.group_families import group_families, register_group_activity
@@ -93,7 +94,12 @@ class NodeMetrics:
     def _register_node(self) -> None:
         node, registry = self._node, self._registry
         node.stalls.register(registry)
-        registry.gauges("kraft_build_info", "The version that runs.", ("version",), lambda: [((VERSION,), 1)])
+        registry.gauges(
+            "kraft_build_info",
+            "The version that runs, and what reads records in it.",
+            ("version", "records_read_by"),
+            lambda: [((VERSION, READ_BY), 1)],
+        )
         registry.gauges(
             "kraft_disk_free_bytes",
             "Room left for each log directory.",

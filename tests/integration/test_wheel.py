@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from kraft.common.version import VERSION
+from tests.capabilities import require_capability
+
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 120
 ANY_PORT = ("--listen", "127.0.0.1:0", "--controller-listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
@@ -22,13 +25,25 @@ ANY_PORT = ("--listen", "127.0.0.1:0", "--controller-listen", "127.0.0.1:0", "--
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the wheel's files."""
-    wheels, target = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("installed")
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels), "."]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=SECONDS_MAX)
-    (wheel,) = wheels.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
+    target = tmp_path_factory.mktemp("installed")
+    with zipfile.ZipFile(build_wheel(tmp_path_factory.mktemp("wheels"))) as archive:
         archive.extractall(target)
     return target
+
+
+def build_wheel(where: Path, **settings: str) -> Path:
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(where), "."]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, **settings}, check=True, timeout=SECONDS_MAX)
+    (wheel,) = where.glob("*.whl")
+    return wheel
+
+
+def version_of(installed: Path) -> str:
+    """What `kraft --version` prints."""
+    command = [sys.executable, "-c", "from kraft.cli.admin.app import main; main()", "--version"]
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    told = subprocess.run(command, cwd=installed, env=environment, capture_output=True, text=True, check=True)
+    return told.stdout.strip()
 
 
 def test_the_wheel_has_our_packages_alone_with_their_types_and_pages(installed: Path) -> None:
@@ -42,6 +57,23 @@ def test_the_wheel_has_our_packages_alone_with_their_types_and_pages(installed: 
         "kraft_http/ui/docs.html",
     ):
         assert (installed / expected).is_file(), expected
+
+
+def test_a_wheel_has_machine_code_until_its_source_is_changed(installed: Path) -> None:
+    require_capability("headers")
+    assert version_of(installed) == f"kraft {VERSION}, records read by machine code"
+    source = installed / "kraft/protocol/records/usual_records.py"
+    text = source.read_text()
+    source.write_text(f"{text}\n# patched\n")
+    assert version_of(installed) == f"kraft {VERSION}, records read by interpreter"
+    source.write_text(text)
+
+
+def test_a_pure_wheel_is_for_every_machine(tmp_path: Path) -> None:
+    wheel = build_wheel(tmp_path, KRAFT_COMPILE="0")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert [name for name in archive.namelist() if name.endswith(".so")] == []
 
 
 def test_a_node_starts_within_a_project_that_has_packages_called_api_and_models(

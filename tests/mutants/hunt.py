@@ -49,6 +49,7 @@ POWER: Final = "power"
 OWN_SIMULATIONS: Final = {
     "kraft/raft/core/": "tests.properties.raft_quorum",
     "kraft/protocol/records/judged_records.py": "tests.properties.record_payloads",
+    "kraft/protocol/records/usual_records.py": "tests.properties.record_payloads",
     "kraft/protocol/records/walked_records.py": "tests.properties.record_payloads",
     "kraft/security/acl": "tests.properties.access_decisions",
     "kraft/security/authorizer.py": "tests.properties.access_decisions",

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 from typing import NamedTuple
 
+from kraft.common.compiled import compiled
+from kraft.protocol.records import judged_records, usual_records, walked_records
 from kraft.protocol.records.judged_records import JudgedRecords, judge_records
 from kraft.protocol.records.passed_records import first_from, places_of
 from kraft.protocol.records.record import (
@@ -28,6 +33,8 @@ from tests.properties.seeds import run_seeds
 PAYLOADS_A_SEED = 300
 NUMBERS = (0, 1, 2, -1, -2, 62, 63, 64, -64, -65, 8191, 8192, -8193, 1 << 20, 1 << 40, -(1 << 40))
 LENGTHS = (0, 0, 1, 5, 63, 64, 130, 9000)
+FORMS = tuple(dict.fromkeys((usual_records, compiled(usual_records))))
+"""The loops over usual records, interpreted and, where it was made, as machine code."""
 
 
 class PayloadWriter:
@@ -61,7 +68,7 @@ class PayloadWriter:
         self.append_number(body, draw.choice((index,) * 9 + NUMBERS[:3]))
         self.append_field(body)
         self.append_field(body)
-        headers = draw.choice((0, 0, 0, 1, 3))
+        headers = draw.choice((0, 0, 0, 1, 3)) if draw.randrange(40) else draw.choice((63, 64, 70))
         self.append_number(body, headers)
         for _ in range(headers):
             self.append_field(body, null_one_in=40)
@@ -138,8 +145,24 @@ def plain_records(payload: bytes, count: int) -> list[Record] | type[InvalidReco
     return records if position == len(payload) else RecordCountMismatch
 
 
-def read(payload: bytes, count: int) -> Reading:
-    """What the fast readers say of it."""
+@contextmanager
+def running(form: ModuleType) -> Iterator[None]:
+    """Let the readers run `form`, one of FORMS, meanwhile."""
+    before = judged_records.judge_usual, walked_records.walk_usual
+    judged_records.judge_usual, walked_records.walk_usual = form.judge, form.walk
+    try:
+        yield
+    finally:
+        judged_records.judge_usual, walked_records.walk_usual = before
+
+
+def read(payload: bytes, count: int, form: ModuleType) -> Reading:
+    """What the fast readers say of it, with `form` of the loops."""
+    with running(form):
+        return _read(payload, count)
+
+
+def _read(payload: bytes, count: int) -> Reading:
     judged: JudgedRecords | type[InvalidRecord]
     walked: Walked | type[InvalidRecord]
     try:
@@ -166,8 +189,12 @@ def read(payload: bytes, count: int) -> Reading:
 def disagreement(draw: random.Random) -> str:
     """Where the readers differ on one payload; empty where they agree."""
     payload, count = PayloadWriter(draw).payload()
-    expected, found = plainly(payload, count), read(payload, count)
-    return "" if found == expected else f"{count} in {payload.hex()}: decoded {expected}, read {found}"
+    expected = plainly(payload, count)
+    for form in FORMS:
+        found = read(payload, count, form)
+        if found != expected:
+            return f"{count} in {payload.hex()}: decoded {expected}, read {found} by {form.__name__}"
+    return ""
 
 
 def passing_disagreement(draw: random.Random) -> str:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import random
+from types import ModuleType
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.protocol.records.judged_records import JUDGED_A_SLICE, judge_records
+from kraft.protocol.records.judged_records import JUDGED_A_SLICE, OTHER_RECORD_COST, judge_records
 from kraft.protocol.records.passed_records import first_from
 from kraft.protocol.records.record import InvalidRecord, append_record
-from tests.properties.record_payloads import PAYLOADS_A_SEED, disagreement, passing_disagreement, plainly, read
+from kraft.protocol.records.walked_records import walk_records
+from tests.properties.record_payloads import (
+    FORMS,
+    PAYLOADS_A_SEED,
+    disagreement,
+    passing_disagreement,
+    plainly,
+    read,
+    running,
+)
 
 
 @given(st.randoms(use_true_random=False))
@@ -21,7 +32,8 @@ def test_readers_agree_with_the_plain_decoder(draw: random.Random) -> None:
 
 @given(st.binary(max_size=40), st.integers(1, 4))
 def test_readers_agree_on_any_bytes(payload: bytes, count: int) -> None:
-    assert read(payload, count) == plainly(payload, count)
+    expected = plainly(payload, count)
+    assert [read(payload, count, form) for form in FORMS] == [expected] * len(FORMS)
 
 
 @given(st.randoms(use_true_random=False))
@@ -42,11 +54,29 @@ def test_many_payloads_of_one_seed() -> None:
     assert [found for found in (disagreement(draw) for _ in range(PAYLOADS_A_SEED)) if found] == []
 
 
-def test_a_judge_pauses_in_many_records_and_in_many_headers() -> None:
-    payload = bytearray()
-    for index in range(2 * JUDGED_A_SLICE):
-        append_record(payload, index, 0, b"", None, ())
-    assert len(list(judge_records(bytes(payload), 2 * JUDGED_A_SLICE))) == 2
-    payload.clear()
-    append_record(payload, 0, 0, b"", None, (("", None),) * (3 * JUDGED_A_SLICE))
-    assert len(list(judge_records(bytes(payload), 1))) == 3
+@pytest.mark.parametrize("form", FORMS)
+def test_a_judge_pauses_in_many_records_and_in_many_headers(form: ModuleType) -> None:
+    usual, headers, other = bytearray(), bytearray(), bytearray()
+    for index in range(2 * JUDGED_A_SLICE + 1):
+        append_record(usual, index, 0, b"", None, ())
+    append_record(headers, 0, 0, b"", None, (("", None),) * (3 * JUDGED_A_SLICE))
+    for index in range(JUDGED_A_SLICE):
+        append_record(other, index, 1 << 62, b"", None, ())
+    with running(form):
+        assert len(list(judge_records(bytes(usual), 2 * JUDGED_A_SLICE + 1))) == 2
+        assert len(list(judge_records(bytes(headers), 1))) == 3
+        assert len(list(judge_records(bytes(other), JUDGED_A_SLICE))) == OTHER_RECORD_COST - 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(st.randoms(use_true_random=False))
+def test_records_as_producers_send_them_are_usual(form: ModuleType, draw: random.Random) -> None:
+    payload, count = bytearray(), draw.randrange(1, 300)
+    for index in range(count):
+        key, value = (draw.choice((None, b"", b"k" * 7, bytes(draw.choice((63, 64, 8191, 8192))))) for _ in range(2))
+        headers = (("trace", b"1"), ("", None)) * draw.choice((0, 0, 1, 31))
+        append_record(payload, index, draw.choice((0, -1, 5, 90_000, 1 << 40)), key, value, headers)
+    data = bytes(payload)
+    assert form.judge(data, 0, 0, count)[:2] == (count, len(data))
+    assert form.walk(data, 0, 0, count) == list(walk_records(data, count))
+    assert len(form.walk(data, 0, 0, count)) == count

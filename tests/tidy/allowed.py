@@ -129,6 +129,12 @@ FILES: tuple[Allowed, ...] = (
         "The HTTP edge's own loop, with contexts from the composition root.",
     ),
     Allowed(
+        "kraft/common/compiled.py",
+        "ambient name",
+        ("pathlib.Path",),
+        "It imports code, as Python does, before there is a world.",
+    ),
+    Allowed(
         "kraft/cli/library_logs.py",
         "ambient module",
         ("logging",),

@@ -120,7 +120,9 @@ def _hide_types_of_flags(command: Any) -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"kraft {VERSION}")
+        from kraft.protocol.records.judged_records import READ_BY  # Other commands need it not, or later.
+
+        typer.echo(f"kraft {VERSION}, records read by {READ_BY}")
         raise typer.Exit
 
 

@@ -1,22 +1,29 @@
 """Judge the records of a batch without building them: what a leader must know before it appends them.
 
-A judge accepts and refuses what `iterate_records`, the plain decoder, accepts and refuses, and costs an eighth of it:
-0.5 us a record. It is pure Python; docs/adr/0014 has the figures of the alternatives. Numbers are compared as they
-stand there, zig-zag encoded, and those of one and two bytes are read in place: a call costs as much as a record.
+A judge accepts and refuses what `iterate_records`, the plain decoder, accepts and refuses. Usual records are judged in
+a loop of their own, which may be machine code (`usual_records`); here are slices, the other records, and errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import NamedTuple
+from collections.abc import Callable, Generator
+from typing import Final, NamedTuple, TypeAlias
 
+from kraft.common.compiled import compiled
+from kraft.protocol.records import usual_records
 from kraft.protocol.records.record import InvalidRecord, RecordCountMismatch
 from kraft.protocol.records.varint import read_varint
 
 JUDGED_A_SLICE = 4000
-"""Records, or headers, between two pauses of a judge: about three milliseconds."""
+"""Usual records between two pauses of a judge: about two milliseconds where they are interpreted."""
+OTHER_RECORD_COST = 8
+"""As so many usual records or headers counts one that is not usual."""
 NUMBER_END = 1 << 80
 """More than any varint can hold."""
+JudgeUsual: TypeAlias = Callable[[bytes, int, int, int], tuple[int, int, bool, bool, int, int]]
+judge_usual: JudgeUsual = compiled(usual_records).judge
+READ_BY: Final = "interpreter" if judge_usual is usual_records.judge else "machine code"
+"""What reads usual records here."""
 
 
 class JudgedRecords(NamedTuple):
@@ -37,63 +44,59 @@ def judge_records(payload: bytes | memoryview, count: int) -> Generator[None, No
     Raises InvalidRecord where a record is garbage, RecordCountMismatch when the bytes end early or some are left.
     """
     data = payload if isinstance(payload, bytes) else bytes(payload)
-    size, left, position, start, expected = len(data), JUDGED_A_SLICE, 0, 0, 0
+    index, position, left = 0, 0, JUDGED_A_SLICE
     have_keys = are_consecutive = True
-    timestamp, delta_min, delta_max = -1, NUMBER_END, -NUMBER_END
-    try:
-        for expected in range(0, 2 * count, 2):  # The offset delta of each record, as a varint has it.
-            start = position
-            byte, position = data[position], position + 1
-            if byte >= 0x80 and (byte := byte + (data[position] << 7) - 0x80) < 0x4000:
-                position += 1
-            elif byte >= 0x80:
-                byte, position = _read_long(data, position - 1)
-            end = position + (byte >> 1)
-            if byte & 1 or end > size:
-                raise InvalidRecord(f"its length does not fit in the {size - position} bytes left")
-            byte, position = data[position + 1], position + 2  # Behind a byte of attributes, unused.
-            if byte >= 0x80 and (byte := byte + (data[position] << 7) - 0x80) < 0x4000:
-                position += 1
-            elif byte >= 0x80:
-                byte, position = _read_long(data, position - 1)
-            if byte != timestamp:
-                timestamp, delta = byte, (byte >> 1) ^ -(byte & 1)
-                delta_min = delta if delta < delta_min else delta_min  # A call takes twice the time.
-                delta_max = delta if delta > delta_max else delta_max
-            byte, position = data[position], position + 1
-            if byte >= 0x80 and (byte := byte + (data[position] << 7) - 0x80) < 0x4000:
-                position += 1
-            elif byte >= 0x80:
-                byte, position = _read_long(data, position - 1)
-            are_consecutive = are_consecutive and byte == expected
-            byte, position = data[position], position + 1
-            if byte >= 0x80 and (byte := byte + (data[position] << 7) - 0x80) < 0x4000:
-                position += 1
-            elif byte >= 0x80:
-                byte, position = _read_long(data, position - 1)
-            if byte & 1:
-                have_keys, byte = False, 0
-            position += byte >> 1
-            byte, position = data[position], position + 1
-            if byte >= 0x80 and (byte := byte + (data[position] << 7) - 0x80) < 0x4000:
-                position += 1
-            elif byte >= 0x80:
-                byte, position = _read_long(data, position - 1)
-            position += 0 if byte & 1 else byte >> 1
-            if data[position]:
-                position, left = yield from _skip_headers(data, position, end, left)
-                position -= 1
-            if position + 1 != end:  # A field that is too long shows here too: positions only grow.
-                raise InvalidRecord(f"it says it ends at {end} and ends at {position + 1}")
-            position, left = end, left - 1
-            if left <= 0:
-                yield
-                left = JUDGED_A_SLICE
-    except (IndexError, ValueError, InvalidRecord) as problem:
-        raise _refusal(expected >> 1, count, problem if start < size else None) from problem
-    if position != size:
-        raise RecordCountMismatch(f"{size - position} bytes are left after the {count} records of the batch header")
+    delta_min, delta_max = NUMBER_END, -NUMBER_END
+    while index < count:
+        if left <= 0:
+            yield
+            left = JUDGED_A_SLICE
+        first, stop = index, min(count, index + left)
+        index, position, keys, consecutive, least, most = judge_usual(data, position, first, stop)
+        have_keys, are_consecutive = have_keys and keys, are_consecutive and consecutive
+        if index > first:
+            left -= index - first
+            delta_min, delta_max = min(delta_min, least), max(delta_max, most)
+        if index < stop:
+            try:
+                other, left = yield from _judge_other(data, position, left)
+            except (IndexError, ValueError, InvalidRecord) as problem:
+                raise _refusal(index, count, problem if position < len(data) else None) from problem
+            have_keys, are_consecutive = have_keys and other.has_key, are_consecutive and other.offset_delta == index
+            delta_min, delta_max = min(delta_min, other.timestamp_delta), max(delta_max, other.timestamp_delta)
+            index, position = index + 1, other.end
+    if position != len(data):
+        raise RecordCountMismatch(
+            f"{len(data) - position} bytes are left after the {count} records of the batch header"
+        )
     return JudgedRecords(have_keys, are_consecutive, delta_min, delta_max)
+
+
+class _Other(NamedTuple):
+    """A record that is not usual."""
+
+    end: int
+    timestamp_delta: int
+    offset_delta: int
+    has_key: bool
+
+
+def _judge_other(data: bytes, position: int, left: int) -> Generator[None, None, tuple[_Other, int]]:
+    """The record at `position`, and what is left of the slice. Raises InvalidRecord, IndexError, ValueError."""
+    length, position = read_varint(data, position)
+    end = position + length
+    if length < 0 or end > len(data):
+        raise InvalidRecord(f"its length {length} does not fit in the {len(data) - position} bytes left")
+    timestamp_delta, position = read_varint(data, position + 1)  # Behind a byte of attributes, unused.
+    offset_delta, position = read_varint(data, position)
+    key_length, position = read_varint(data, position)
+    value_length, position = read_varint(data, position + max(0, key_length))
+    position += max(0, value_length)
+    left -= OTHER_RECORD_COST
+    position, left = yield from _skip_headers(data, position, end, left)
+    if position != end:  # A field that is too long shows here too: positions only grow.
+        raise InvalidRecord(f"it says it ends at {end} and ends at {position}")
+    return _Other(end, timestamp_delta, offset_delta, key_length >= 0), left
 
 
 def _refusal(index: int, count: int, problem: Exception | None) -> InvalidRecord:
@@ -101,12 +104,6 @@ def _refusal(index: int, count: int, problem: Exception | None) -> InvalidRecord
     if problem is None:
         return RecordCountMismatch(f"{index} records where the batch header says {count}")
     return InvalidRecord(f"record {index} of the batch: {problem}")
-
-
-def _read_long(data: bytes, position: int) -> tuple[int, int]:
-    """The varint of any length at `position` as it stands there, not decoded, and the position behind it."""
-    value, position = read_varint(data, position)
-    return value << 1 if value >= 0 else (-value << 1) - 1, position
 
 
 def _skip_headers(data: bytes, position: int, end: int, left: int) -> Generator[None, None, tuple[int, int]]:

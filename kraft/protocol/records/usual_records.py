@@ -1,0 +1,178 @@
+"""Loops over the records of a batch, as long as they look as nearly all do. They stop before one that does not.
+
+A usual record ends where it says, none of its numbers takes more than LONG_BYTES bytes, and it has fewer than
+USUAL_HEADERS headers. What a loop stops at, right or garbage, is for its caller to judge.
+
+Where a C compiler was at hand when the package was installed, this very file runs as machine code
+(`kraft.common.compiled`), and else it is interpreted. So it imports nothing, and keeps to what comes out alike either
+way: `bytes`, and numbers below 2**63. docs/adr/0017 has the figures. Numbers are compared as they stand there, zig-zag
+encoded, and those of one and two bytes are read in place: interpreted, a call costs as much as a record.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+USUAL_HEADERS: Final = 64
+LONG_BYTES: Final = 8
+NO_DELTA: Final = 1 << 62
+"""More than any timestamp delta of a usual record."""
+
+
+def judge(data: bytes, position: i64, first: i64, stop: i64) -> tuple[i64, i64, bool, bool, i64, i64]:
+    """Judge records `first` to `stop` of a decompressed payload; that of `first` begins at `position`.
+
+    Returns how far it came: the index of a record, and its position. Of those before it: whether all have keys,
+    whether their offset deltas are their indexes, and the least and the largest timestamp delta, NO_DELTA and
+    -NO_DELTA where there are none.
+    """
+    size: i64 = len(data)
+    at: i64 = 0
+    byte: i64 = 0
+    end: i64 = 0
+    offset: i64 = 0
+    timestamp: i64 = -1
+    delta: i64 = 0
+    delta_min: i64 = NO_DELTA
+    delta_max: i64 = -NO_DELTA
+    index: i64 = first
+    have_keys = are_consecutive = True
+    try:
+        while index < stop:
+            byte, at = data[position], position + 1
+            if byte >= 0x80 and (byte := byte + (data[at] << 7) - 0x80) < 0x4000:
+                at += 1
+            elif byte >= 0x80:
+                byte, at = _read_long(data, at - 1)
+            end = at + (byte >> 1)
+            if byte & 1 or end > size:
+                break
+            delta, at = data[at + 1], at + 2  # Behind a byte of attributes, unused.
+            if delta >= 0x80 and (delta := delta + (data[at] << 7) - 0x80) < 0x4000:
+                at += 1
+            elif delta >= 0x80:
+                delta, at = _read_long(data, at - 1)
+            offset, at = data[at], at + 1
+            if offset >= 0x80 and (offset := offset + (data[at] << 7) - 0x80) < 0x4000:
+                at += 1
+            elif offset >= 0x80:
+                offset, at = _read_long(data, at - 1)
+            byte, at = data[at], at + 1
+            if byte >= 0x80 and (byte := byte + (data[at] << 7) - 0x80) < 0x4000:
+                at += 1
+            elif byte >= 0x80:
+                byte, at = _read_long(data, at - 1)
+            has_key = not byte & 1
+            at += byte >> 1 if has_key else 0
+            byte, at = data[at], at + 1
+            if byte >= 0x80 and (byte := byte + (data[at] << 7) - 0x80) < 0x4000:
+                at += 1
+            elif byte >= 0x80:
+                byte, at = _read_long(data, at - 1)
+            at += 0 if byte & 1 else byte >> 1
+            byte, at = data[at], at + 1
+            if byte:
+                at = _skip_headers(data, at, byte)
+            if at != end:  # A field that is too long shows here too: positions only grow.
+                break
+            if delta != timestamp:
+                timestamp, delta = delta, (delta >> 1) ^ -(delta & 1)
+                delta_min = delta if delta < delta_min else delta_min  # A call takes twice the time.
+                delta_max = delta if delta > delta_max else delta_max
+            have_keys = have_keys and has_key
+            are_consecutive = are_consecutive and offset == index << 1
+            index, position = index + 1, end
+    except (IndexError, ValueError):
+        pass  # The record at `position` is not usual.
+    return index, position, have_keys, are_consecutive, delta_min, delta_max
+
+
+def _read_long(data: bytes, at: i64) -> tuple[i64, i64]:
+    """The number at `at` as it stands there, and the position behind it. Raises IndexError, or ValueError where it
+    takes more than LONG_BYTES."""
+    value: i64 = 0
+    shift: i64 = 0
+    byte: i64 = 0
+    while shift < 7 * LONG_BYTES:
+        byte, at = data[at], at + 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise ValueError
+
+
+def _skip_headers(data: bytes, at: i64, encoded_count: i64) -> i64:
+    """The position behind the headers that begin at `at`. Raises IndexError, ValueError."""
+    byte: i64 = 0
+    left: i64 = encoded_count  # Twice their count: of numbers, the lengths of a key and of a value for each.
+    if encoded_count & 1 or encoded_count >= 2 * USUAL_HEADERS:
+        raise ValueError
+    while left > 0:
+        byte, at = _read_long(data, at)
+        if not byte & 1:
+            at += byte >> 1
+        elif not left & 1:
+            raise ValueError  # A header without a key.
+        left -= 1
+    return at
+
+
+def walk(data: bytes, position: i64, first: i64, stop: i64) -> list[tuple[int, int, int, int, bytes | None, bool]]:
+    """Records `first` to `stop` of a decompressed payload as far as they are usual, each as (start, end, timestamp
+    delta, offset delta, key, whether it has a value). That of `first` begins at `position`."""
+    size: i64 = len(data)
+    at: i64 = 0
+    byte: i64 = 0
+    end: i64 = 0
+    timestamp: i64 = 0
+    offset: i64 = 0
+    index: i64 = first
+    records: list[tuple[int, int, int, int, bytes | None, bool]] = []
+    try:
+        while index < stop:
+            byte, at = data[position], position + 1
+            if byte >= 0x80 and (byte := byte + (data[at] << 7) - 0x80) < 0x4000:
+                at += 1
+            elif byte >= 0x80:
+                byte, at = _read_long(data, at - 1)
+            end = at + (byte >> 1)
+            if byte & 1 or end > size:
+                break
+            timestamp, at = data[at + 1], at + 2  # Behind a byte of attributes, unused.
+            if timestamp >= 0x80 and (timestamp := timestamp + (data[at] << 7) - 0x80) < 0x4000:
+                at += 1
+            elif timestamp >= 0x80:
+                timestamp, at = _read_long(data, at - 1)
+            offset, at = data[at], at + 1
+            if offset >= 0x80 and (offset := offset + (data[at] << 7) - 0x80) < 0x4000:
+                at += 1
+            elif offset >= 0x80:
+                offset, at = _read_long(data, at - 1)
+            byte, at = data[at], at + 1
+            if byte >= 0x80:
+                byte, at = _read_long(data, at - 1)
+            key = None
+            if not byte & 1:
+                key, at = data[at : at + (byte >> 1)], at + (byte >> 1)
+            byte, at = data[at], at + 1
+            if byte >= 0x80 and (byte := byte + (data[at] << 7) - 0x80) < 0x4000:
+                at += 1
+            elif byte >= 0x80:
+                byte, at = _read_long(data, at - 1)
+            has_value = not byte & 1
+            at += byte >> 1 if has_value else 0
+            byte, at = data[at], at + 1
+            if byte:
+                at = _skip_headers(data, at, byte)
+            if at != end:  # A field that is too long shows here too: positions only grow.
+                break
+            timestamp, offset = (timestamp >> 1) ^ -(timestamp & 1), (offset >> 1) ^ -(offset & 1)
+            records.append((position, end, timestamp, offset, key, has_value))
+            index, position = index + 1, end
+    except (IndexError, ValueError):
+        pass  # The record at `position` is not usual.
+    return records
