@@ -16,6 +16,7 @@ from kraft.replication.purgatory import PartitionWaiters
 
 if TYPE_CHECKING:
     from kraft.metadata.image.partition_registration import PartitionRegistration
+    from kraft.replication.partition_tier import PartitionTier
     from kraft.storage.log_append import LogAppendInfo
     from kraft.storage.log_reader import FetchData
     from kraft.storage.unified_log import UnifiedLog
@@ -75,6 +76,7 @@ class Partition:
         "pending_isr",
         "replicas",
         "rules",
+        "tier",
         "topic",
         "topic_id",
         "traffic",
@@ -101,6 +103,8 @@ class Partition:
         self.epoch_start_offset = 0
         self.followers: dict[int, FollowerState] | None = None
         self.traffic = PartitionTraffic()
+        self.tier: PartitionTier | None = None
+        """Made when its topic is tiered."""
         self._waiters: PartitionWaiters | None = None
 
     @property

@@ -26,6 +26,7 @@ from kraft.remote.remote_lookup import remote_start_offset
 from kraft.remote.remote_partition import RemotePartition
 from kraft.remote.remote_retention import RemoteRetention
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
+from kraft.replication.partition_tier import tier_of
 from kraft.replication.remote_reads import RemoteReads
 from kraft.replication.replica_manager import ReplicaListener
 from kraft.replication.step_driver import run_steps, serve_others, write_checkpoint
@@ -109,6 +110,7 @@ class RemoteLogManager(ReplicaListener):
 
     async def _work(self, key: tuple[bytes, int], partition: Partition) -> None:
         backoff, rounds = self._backoff(), 0
+        tier = tier_of(partition)
         while self._is_ours(partition):
             pause = 0.0
             with self._replicas.set_aside.guard(WORK, str(partition)):
@@ -118,12 +120,15 @@ class RemoteLogManager(ReplicaListener):
                         if await self._round(partition, with_strays=rounds % ROUNDS_BETWEEN_STRAYS == 0):
                             pause = 0.0
                     backoff, rounds = self._backoff(), rounds + 1
+                    tier.succeeded()
                 except Failures as problem:
                     self._log.warning("remote log put off", partition=str(partition), reason=str(problem))
                     pause = backoff.next()
+                    tier.failed(str(problem), self._world.clock.wall_ms())
             await self._world.clock.sleep(pause)
         if self._working.get(key) is partition:
             del self._working[key]
+            partition.tier = None
             self._metadata.forget(topic_id_partition(partition))
             self.reads.forget(partition)
 
@@ -158,6 +163,7 @@ class RemoteLogManager(ReplicaListener):
             except Failures as problem:  # What was copied may leave the disk all the same.
                 failure = problem
         await self._delete_local(partition, metadata)
+        self._measure(partition, metadata.cache)
         if failure is not None:
             raise failure
         return has_more
@@ -191,19 +197,50 @@ class RemoteLogManager(ReplicaListener):
         if _knew_segments(facts, cache) and remote_start_offset(facts, cache) > log.log_start_offset:
             await advance_log_start(remote_start_offset(facts, cache))
         copied = 0
-        while copied < COPIES_MAX and not config.remote_log_copy_disable:
-            segments = await task.copy(1)
-            if not segments:
-                break
+        while copied < COPIES_MAX and not config.remote_log_copy_disable and await self._copy_next(task, partition):
             copied += 1
-            self._tell("segment copied to the remote tier", partition, segments[0])
             await self._delete_local(partition, metadata)  # The disk need not wait for the rest.
-        retention = RemoteRetention(retention_ms=config.retention_ms, retention_bytes=config.retention_bytes)
-        for segment, reason in await task.expire(retention):
-            self._tell("segment deleted from the remote tier", partition, segment, reason=reason)
+        await self._expire(task, partition, cache)
         if with_strays:
             await self._delete_strays(remote, partition)
         return copied == COPIES_MAX
+
+    async def _copy_next(self, task: RemoteLogTask, partition: Partition) -> bool:
+        """Whether there was a segment to copy."""
+        tier = tier_of(partition)
+        try:
+            segments = await task.copy(1)
+        except Failures:
+            tier.copies += 1
+            tier.failed_copies += 1
+            raise
+        for segment in segments:
+            tier.copies += 1
+            tier.copied_bytes += segment.size
+            self._tell("segment copied to the remote tier", partition, segment)
+        return bool(segments)
+
+    async def _expire(self, task: RemoteLogTask, partition: Partition, cache: RemoteLogMetadataCache) -> None:
+        tier, before = tier_of(partition), len(cache.segments())
+        try:
+            for segment, reason in await task.expire(retention_of(partition)):
+                self._tell("segment deleted from the remote tier", partition, segment, reason=reason)
+        except Failures:
+            tier.deletes += 1
+            tier.failed_deletes += 1
+            raise
+        finally:
+            tier.deletes += before - len(cache.segments())
+
+    def _measure(self, partition: Partition, cache: RemoteLogMetadataCache) -> None:
+        if partition.is_leader:
+            tier_of(partition).measure(
+                facts_of(partition.log),
+                cache,
+                retention_of(partition),
+                leader_epoch=partition.leader_epoch,
+                now_ms=self._world.clock.wall_ms(),
+            )
 
     async def _delete_strays(self, remote: RemotePartition, partition: Partition) -> None:
         strays = await remote.delete_stray_objects(topic_id_partition(partition))
@@ -306,6 +343,11 @@ class RemoteLogManager(ReplicaListener):
 
 def topic_id_partition(partition: Partition) -> TopicIdPartition:
     return TopicIdPartition(partition.topic, Uuid(partition.topic_id), partition.index)
+
+
+def retention_of(partition: Partition) -> RemoteRetention:
+    config = partition.log.config
+    return RemoteRetention(retention_ms=config.retention_ms, retention_bytes=config.retention_bytes)
 
 
 def _knew_segments(facts: LogFacts, cache: RemoteLogMetadataCache) -> bool:

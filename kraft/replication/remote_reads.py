@@ -20,6 +20,7 @@ from kraft.remote.local_files import reading_facts
 from kraft.remote.metadata_manager import PartitionMetadata
 from kraft.remote.remote_lookup import RemotePart, find_part, parts_from, parts_with_aborted
 from kraft.remote.segment_reader import RemoteSegmentReader
+from kraft.replication.partition_tier import tier_of
 from kraft.replication.replication_quota import ReplicationQuota
 from kraft.replication.time_lookups import Found, TimeLookups
 from kraft.world.ports import ObjectError, ObjectMissing, ObjectStore, World
@@ -108,12 +109,16 @@ class RemoteReads:
     ) -> RemoteRecords:
         """Batches from the one that has `offset` on; none where there is no room, or the store is not fast enough, or
         asked for too much already. Raises ApiError KAFKA_STORAGE_ERROR, OFFSET_OUT_OF_RANGE."""
+        tier = tier_of(partition)
+        tier.fetches += 1
         try:
             part, data = await self._records(partition, offset, max_bytes, min_one_message)
             size, end_offset = _bounded(data, part.end_offset)
             aborted = await self._aborted(partition, offset, end_offset) if committed and size else None
         except (ObjectError, KraftError) as problem:
+            tier.failed_fetches += 1
             raise _answered(partition, offset, problem) from problem
+        tier.fetched_bytes += size
         return RemoteRecords(memoryview(data)[:size], [] if committed and aborted is None else aborted)
 
     async def _records(

@@ -11,6 +11,7 @@ import trio
 
 from kraft.common.metrics import Family, LabelValues
 from kraft.replication.partition import Partition
+from kraft.replication.partition_tier import PartitionTier
 from kraft.replication.partition_traffic import CONSUMERS, FOLLOWERS
 from kraft.server.cluster_facts import SLICE_PARTITIONS
 
@@ -22,6 +23,37 @@ LATE: Final = (
 TOPIC: Final = "topic"
 PARTITION: Final = "partition"
 _LED: Final = "where this broker leads"
+
+
+class TierSums:
+    """Sums over the tiered partitions of one topic that are hosted here."""
+
+    __slots__ = (
+        "copied_bytes",
+        "copies",
+        "copy_lag_bytes",
+        "copy_lag_segments",
+        "delete_lag_bytes",
+        "delete_lag_segments",
+        "deletes",
+        "failed_copies",
+        "failed_deletes",
+        "failed_fetches",
+        "fetched_bytes",
+        "fetches",
+        "metadata_count",
+        "remote_bytes",
+    )
+
+    def __init__(self) -> None:
+        for name in self.__slots__:
+            setattr(self, name, 0)
+
+    def add(self, tier: PartitionTier, *, is_leader: bool) -> None:
+        """What was measured counts where the replica leads."""
+        for _, kind, _, name in TIERED:
+            if is_leader or kind == "counter":
+                setattr(self, name, getattr(self, name) + getattr(tier, name))
 
 
 class TopicSums:
@@ -158,6 +190,64 @@ BY_TOPIC: Final[tuple[tuple[str, str, str, str], ...]] = (
 )
 """Name, kind, help, and the sum."""
 
+TIERED: Final[tuple[tuple[str, str, str, str], ...]] = (
+    (f"{_TRAFFIC}remotecopybytes_total", "counter", "Bytes of segments copied to the remote tier.", "copied_bytes"),
+    (f"{_TRAFFIC}remotecopyrequests_total", "counter", "Segments whose copy to the remote tier was tried.", "copies"),
+    (f"{_TRAFFIC}remotecopyerrors_total", "counter", "Those of them that failed.", "failed_copies"),
+    (
+        f"{_TRAFFIC}remotefetchbytes_total",
+        "counter",
+        "Bytes of batches read from the remote tier for consumers.",
+        "fetched_bytes",
+    ),
+    (
+        f"{_TRAFFIC}remotefetchrequests_total",
+        "counter",
+        "Partitions that Fetch requests have read from the remote tier.",
+        "fetches",
+    ),
+    (f"{_TRAFFIC}remotefetcherrors_total", "counter", "Those of them that failed.", "failed_fetches"),
+    (
+        f"{_TRAFFIC}remotedeleterequests_total",
+        "counter",
+        "Segments whose deletion from the remote tier was tried.",
+        "deletes",
+    ),
+    (f"{_TRAFFIC}remotedeleteerrors_total", "counter", "Rounds of deletions that failed.", "failed_deletes"),
+    (
+        f"{_TRAFFIC}remotecopylagbytes",
+        "gauge",
+        f"Bytes of closed segments that lie on the disk alone, {_LED}.",
+        "copy_lag_bytes",
+    ),
+    (
+        f"{_TRAFFIC}remotecopylagsegments",
+        "gauge",
+        f"Closed segments that lie on the disk alone, {_LED}.",
+        "copy_lag_segments",
+    ),
+    (
+        f"{_TRAFFIC}remotedeletelagbytes",
+        "gauge",
+        f"Bytes of segments that are to leave the remote tier, {_LED}.",
+        "delete_lag_bytes",
+    ),
+    (
+        f"{_TRAFFIC}remotedeletelagsegments",
+        "gauge",
+        f"Segments that are to leave the remote tier, {_LED}.",
+        "delete_lag_segments",
+    ),
+    (f"{_TRAFFIC}remotelogsizebytes", "gauge", f"Bytes of segments in the remote tier, {_LED}.", "remote_bytes"),
+    (
+        f"{_TRAFFIC}remotelogmetadatacount",
+        "gauge",
+        f"Segments that __remote_log_metadata knows, {_LED}.",
+        "metadata_count",
+    ),
+)
+"""Likewise, of tiered topics: what `PartitionTier` has. Gauges are as of the last round of each partition."""
+
 OF_NODE: Final[tuple[tuple[str, str, str, str], ...]] = (
     (f"{_TRAFFIC}replicationbytesin_total", "counter", "Bytes of batches copied from leaders.", "replication_bytes_in"),
     (
@@ -259,11 +349,14 @@ async def partition_families(hosted: Iterable[Partition], by: str | None, late_m
     number allows. A transaction whose producer wrote last before `late_ms` is late. Pauses after every slice."""
     partitions, late = list(hosted), 0
     topics: dict[str, TopicSums] = {}
+    tiers: dict[str, TierSums] = {}
     for count, partition in enumerate(partitions, 1):
         sums = topics.get(partition.topic)
         if sums is None:
             sums = topics[partition.topic] = TopicSums()
         sums.add(partition)
+        if partition.tier is not None:
+            tiers.setdefault(partition.topic, TierSums()).add(partition.tier, is_leader=partition.is_leader)
         log = partition.log
         oldest_ms = log.producers.oldest_transaction_ms if log.has_producers else None
         late += partition.is_leader and oldest_ms is not None and oldest_ms < late_ms
@@ -277,6 +370,7 @@ async def partition_families(hosted: Iterable[Partition], by: str | None, late_m
     for name, kind, text, sum_ in BY_TOPIC:
         families.append(_family(name, kind, text, (TOPIC,), [((topic,), getattr(s, sum_)) for topic, s in named]))
         await trio.lowlevel.checkpoint()
+    families += await _tier_families(sorted(tiers.items()))
     shows_each = by == PARTITION or (by is None and len(partitions) <= EACH_MAX)
     for name, text, is_of_leader, read, sum_ in EACH:
         help_text = text if text.endswith(".") else f"{text}, {_LED}."
@@ -287,6 +381,15 @@ async def partition_families(hosted: Iterable[Partition], by: str | None, late_m
             series = [((topic,), getattr(sums, sum_)) for topic, sums in named]
             families.append(_family(name, "gauge", f"{help_text} Summed by topic.", (TOPIC,), series))
             await trio.lowlevel.checkpoint()
+    return families
+
+
+async def _tier_families(tiers: list[tuple[str, TierSums]]) -> list[Family]:
+    """None where nothing is tiered."""
+    families: list[Family] = []
+    for name, kind, text, sum_ in TIERED if tiers else ():
+        families.append(_family(name, kind, text, (TOPIC,), [((topic,), getattr(sums, sum_)) for topic, sums in tiers]))
+        await trio.lowlevel.checkpoint()
     return families
 
 

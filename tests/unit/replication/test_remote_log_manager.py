@@ -368,3 +368,34 @@ def test_a_topic_of_which_this_broker_has_not_heard_yet_is_left_alone() -> None:
             nursery.cancel_scope.cancel()
 
     play(body)
+
+
+def test_what_was_copied_read_and_is_left_to_do_is_counted() -> None:
+    async def body(tiered: Tiered) -> None:
+        await fill(tiered)
+        await tiered.values()
+        tier = tiered.made.partition("t").tier
+        assert tier is not None
+        assert (tier.copies, tier.failed_copies, tier.copy_lag_segments, tier.metadata_count) == (4, 0, 0, 4)
+        assert tier.copied_bytes == tier.remote_bytes > 0
+        assert tier.fetches > 0
+        assert (tier.failed_fetches, tier.last_error) == (0, "")
+        assert tier.fetched_bytes == tier.remote_bytes, "once each"
+
+        tiered.store.faults.refuses = True
+        tiered.append(b"waits")
+        tiered.roll()
+        await tiered.rounds(2)
+        assert tier.failed_copies > 0
+        waiting = tiered.log.segments[:-1]
+        assert tier.copy_lag_segments == len(waiting) > 0
+        assert tier.copy_lag_bytes == sum(segment.size for segment in waiting)
+        assert "refuses" in tier.last_error
+        assert (await tiered.fetch(0)).error_code == 0, "it is kept for a while"
+
+        tiered.store.faults.refuses = False
+        await tiered.rounds(20)
+        assert (tier.copy_lag_segments, tier.last_error) == (0, "")
+        assert tier.deletes > 0, "the copies that failed"
+
+    play(body)

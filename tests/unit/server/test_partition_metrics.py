@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 
+from kraft.replication.partition_tier import PartitionTier
 from kraft.replication.partition_traffic import PartitionTraffic
 from kraft.server.partition_metrics import EACH_MAX, PARTITION, TOPIC, partition_families
 
@@ -22,6 +23,7 @@ def partition(index: int, *, is_leader: bool = True) -> Any:
         index=index,
         log=log,
         traffic=PartitionTraffic(),
+        tier=None,
         is_leader=is_leader,
         leader_id=1,
         replicas=(1, 2),
@@ -80,3 +82,18 @@ def test_partitions_of_late_transactions_are_counted(oldest_ms: int | None, is_l
     hosted.log.producers = SimpleNamespace(oldest_transaction_ms=oldest_ms)
     found = families([hosted], None)["kafka_server_replicamanager_partitionswithlatetransactionscount"]
     assert found[1] == {(): count}
+
+
+def test_tiered_topics_tell_what_lies_in_the_store_and_what_waits() -> None:
+    hosted = [partition(0), partition(2, is_leader=False), partition(1)]
+    for each in hosted[:2]:
+        each.tier = PartitionTier()
+        each.tier.copies, each.tier.failed_copies, each.tier.copied_bytes = 3, 1, 20
+        each.tier.remote_bytes, each.tier.copy_lag_segments = 40, 5
+    found = families(hosted, None)
+    traffic = "kafka_server_brokertopicmetrics_"
+    assert found[f"{traffic}remotecopybytes_total"] == ((TOPIC,), {("t0",): 40})
+    assert found[f"{traffic}remotecopyerrors_total"][1] == {("t0",): 2}
+    assert found[f"{traffic}remotelogsizebytes"][1] == {("t0",): 40}, "the follower's is of when it led"
+    assert found[f"{traffic}remotecopylagsegments"][1] == {("t0",): 5}
+    assert not any("remote" in name for name in families(hosted[2:], None))

@@ -1,0 +1,88 @@
+"""What one replica has done and found in the remote tier: plain integers, read at a scrape, under the meaning that
+Kafka's metrics of tiered storage give them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kraft.remote.log_facts import LogFacts, copied_end_offset
+from kraft.remote.metadata_cache import RemoteLogMetadataCache
+from kraft.remote.remote_retention import RemoteRetention, expired_segments
+
+if TYPE_CHECKING:
+    from kraft.replication.partition import Partition
+
+ERROR_CHARS_MAX: Final = 300
+
+
+class PartitionTier:
+    """Counters since the replica is here. What is measured is as of the last round in which this replica led.
+
+    A request is a segment that is copied, deleted, or read from. The copy lag is what is closed and lies on the disk
+    alone; the delete lag is what should be gone from the store.
+    """
+
+    __slots__ = (
+        "copied_bytes",
+        "copies",
+        "copy_lag_bytes",
+        "copy_lag_segments",
+        "delete_lag_bytes",
+        "delete_lag_segments",
+        "deletes",
+        "failed_copies",
+        "failed_deletes",
+        "failed_fetches",
+        "fetched_bytes",
+        "fetches",
+        "last_error",
+        "last_error_ms",
+        "metadata_count",
+        "remote_bytes",
+    )
+
+    def __init__(self) -> None:
+        self.copies = self.failed_copies = self.copied_bytes = 0
+        self.fetches = self.failed_fetches = self.fetched_bytes = 0
+        self.deletes = self.failed_deletes = 0
+        self.copy_lag_bytes = self.copy_lag_segments = 0
+        self.delete_lag_bytes = self.delete_lag_segments = 0
+        self.remote_bytes = self.metadata_count = 0
+        self.last_error = ""
+        """Why the last round was put off; empty after one that was not."""
+        self.last_error_ms = -1
+
+    def measure(
+        self,
+        facts: LogFacts,
+        cache: RemoteLogMetadataCache,
+        retention: RemoteRetention,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+    ) -> None:
+        """At the end of a round of the leader, when nothing is being copied."""
+        copied = copied_end_offset(facts, cache)
+        waiting = [segment for segment in facts.segments[:-1] if segment.end_offset > copied]
+        self.copy_lag_bytes, self.copy_lag_segments = sum(each.size for each in waiting), len(waiting)
+        expiry = expired_segments(facts, cache, retention, leader_epoch=leader_epoch, being_copied=(), now_ms=now_ms)
+        self.delete_lag_bytes = sum(segment.size for segment, _ in expiry.segments)
+        self.delete_lag_segments = len(expiry.segments)
+        segments = cache.segments()
+        self.metadata_count = len(segments)
+        self.remote_bytes = sum(segment.size for segment in segments if segment.is_finished)
+
+    def failed(self, reason: str, now_ms: int) -> None:
+        """A round was put off."""
+        self.last_error, self.last_error_ms = reason[:ERROR_CHARS_MAX], now_ms
+
+    def succeeded(self) -> None:
+        """A round was whole."""
+        self.last_error, self.last_error_ms = "", -1
+
+
+def tier_of(partition: Partition) -> PartitionTier:
+    """Of a partition of a tiered topic; made when it is asked for first."""
+    if partition.tier is None:
+        partition.tier = PartitionTier()
+    return partition.tier
