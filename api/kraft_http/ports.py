@@ -144,6 +144,20 @@ class HistoryPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TierFacts:
+    """A tiered partition, as its leader knows it; but for `local_bytes` as of its last round."""
+
+    partition: int
+    local_bytes: int
+    remote_bytes: int
+    copy_lag_bytes: int
+    """Of closed segments that lie on the disk alone."""
+    copy_lag_segments: int
+    last_error: str | None
+    """Why the last round was put off; None where it was not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFacts:
     """What a topic holds and does. Rates are a second's, over the last ten seconds."""
 
@@ -155,6 +169,8 @@ class TopicFacts:
     records_in: float
     bytes_in: float
     bytes_out: float
+    tiers: tuple[TierFacts, ...]
+    """The tiered partitions that have a leader, ascending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from kraft.admin.cluster import describe_cluster
 from kraft.admin.configs import BROKER, TOPIC, Resource
 from kraft.admin.errors import UNKNOWN_TOPIC, check
 from kraft.admin.port import AskPort
-from kraft.common.status_keys import CLUSTER_HEALTH, WAITING_ELECTIONS, document_of
+from kraft.common.status_keys import CLUSTER_HEALTH, TOPIC_FACTS, WAITING_ELECTIONS, document_of
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraft.protocol.messages.describe_configs_response import DescribeConfigsResponse
 
@@ -33,6 +33,16 @@ async def waiting_elections(port: AskPort, topics: Sequence[str]) -> list[dict[s
             return None
         waiting += [each for document in found for each in document["partitions"]]
     return waiting
+
+
+async def topic_tiers(port: AskPort, topic: str, leaders: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """By partition, what its leader tells of a tiered topic: the fields of `kraft_http.ports.TierFacts`. Leaders that
+    tell nothing are left out. Raises Refused."""
+    found: dict[int, dict[str, Any]] = {}
+    for leader in leaders:
+        for document in await _ask(port, TOPIC_FACTS, [Resource(TOPIC, topic)], leader) or ():
+            found.update((tier["partition"], tier) for tier in document.get("tiers", ()))
+    return found
 
 
 async def _statuses(port: AskPort, key: str, resources: Sequence[Resource]) -> list[Any] | None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from kraft_http.ports import TopicFacts, TopicFactsPage
+from kraft_http.ports import TierFacts, TopicFacts, TopicFactsPage
 
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import KraftError
@@ -16,6 +16,8 @@ from kraft.server.history import TOPIC_SERIES
 from kraft.server.status_questions import ANSWER_SECONDS_MAX, ASKED_AT_ONCE, ask_statuses
 
 if TYPE_CHECKING:
+    from kraft.replication.partition import Partition
+    from kraft.replication.partition_tier import PartitionTier
     from kraft.server.node import Node
 
 SUMS: Final = ("records", "leader_bytes", "replica_bytes")
@@ -23,8 +25,10 @@ SUMS: Final = ("records", "leader_bytes", "replica_bytes")
 
 def own_topic_facts(node: Node, topic: str) -> dict[str, Any]:
     """The document of `kraft.status.topic`: offsets in use and bytes of the partitions that are led here, bytes of all
-    that are hosted here, and what came and went a second in the last ten seconds (0 where nobody counts)."""
+    that are hosted here, and what came and went a second in the last ten seconds (0 where nobody counts). `tiers` are
+    the tiered ones that are led here, with the fields of `kraft_http.ports.TierFacts`."""
     records = leader_bytes = replica_bytes = 0
+    tiers: list[dict[str, Any]] = []
     found = node.shared.loader.image.topics.by_name(topic)
     if node.broker is not None and found is not None:
         for index in found.partitions:
@@ -35,8 +39,22 @@ def own_topic_facts(node: Node, topic: str) -> dict[str, Any]:
             if partition.is_leader:
                 records += partition.log.log_end_offset - partition.log.log_start_offset
                 leader_bytes += partition.log.size
+                if partition.tier is not None:
+                    tiers.append(_tier(partition, partition.tier))
     rates = dict.fromkeys(TOPIC_SERIES, 0.0) if node.history is None else node.history.latest_of_topic(topic)
-    return {"records": records, "leader_bytes": leader_bytes, "replica_bytes": replica_bytes, **rates}
+    sums = {"records": records, "leader_bytes": leader_bytes, "replica_bytes": replica_bytes}
+    return {**sums, **rates, "tiers": tiers}
+
+
+def _tier(partition: Partition, tier: PartitionTier) -> dict[str, Any]:
+    return {
+        "partition": partition.index,
+        "local_bytes": partition.log.size,
+        "remote_bytes": tier.remote_bytes,
+        "copy_lag_bytes": tier.copy_lag_bytes,
+        "copy_lag_segments": tier.copy_lag_segments,
+        "last_error": tier.last_error or None,
+    }
 
 
 async def gather_topic_facts(node: Node, topics: Sequence[str]) -> TopicFactsPage:
@@ -56,7 +74,8 @@ async def gather_topic_facts(node: Node, topics: Sequence[str]) -> TopicFactsPag
     for name in names:
         documents = [document for _, answer in sorted(told.items()) if (document := answer.get(name)) is not None]
         sums = {key: sum(document[key] for document in documents) for key in (*SUMS, *TOPIC_SERIES)}
-        facts.append(TopicFacts(name=name, **sums))
+        tiers = [TierFacts(**tier) for document in documents for tier in document.get("tiers", ())]
+        facts.append(TopicFacts(name=name, **sums, tiers=tuple(sorted(tiers, key=lambda tier: tier.partition))))
     silent = tuple(broker_id for broker_id in live if names and broker_id not in told)
     return TopicFactsPage(topics=tuple(facts), silent=silent)
 

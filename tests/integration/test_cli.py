@@ -114,6 +114,7 @@ SHAPES: dict[str, Any] = {
                         "offline": [],
                         "begin_offset": "int",
                         "end_offset": "int",
+                        "tier": "NoneType",
                     }
                 ],
             }

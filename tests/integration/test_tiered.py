@@ -3,14 +3,19 @@ nothing behind."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import httpx
+import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from jepsen.three_nodes import NODES, ThreeNodes
+from kraft.cli.admin.app import main
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -124,6 +129,42 @@ def test_a_consumer_reads_what_has_left_the_disk_also_after_a_kill(tmp_path: Pat
         AdminClient({"bootstrap.servers": node.bootstrap}).delete_topics(["t"])["t"].result(SECONDS_MAX)
         until(lambda: objects(store) == [])
         assert node.stop() == 0
+
+
+def told_of(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """What the node and the command tell of partition 0 of topic t, which is the same."""
+    (facts,) = httpx.get(f"{node.admin_url}/v1/topic-facts?topic=t", timeout=SECONDS_MAX).json()["data"]
+    (tier,) = facts["tiers"]
+    capsys.readouterr()
+    assert main(["topics", "describe", "t", "-b", node.bootstrap, "-o", "json"]) == 0
+    (described,) = json.loads(capsys.readouterr().out)["topics"]
+    (partition,) = described["partitions"]
+    assert partition["tier"].pop("partition") == tier.pop("partition_id") == 0
+    return tier | partition["tier"]
+
+
+def test_what_lies_where_and_why_nothing_is_copied_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = tmp_path / "store"
+    with NodeProcess(tmp_path / "node", *options(f"file://{store}"), admin=True) as node:
+        create(node.bootstrap, "t")
+        directory = tmp_path / "node" / "data" / "t-0"
+        write_confluent(node.bootstrap, "t", records_of(RECORDS // 4), "none")
+        until(lambda: 0 < log_bytes(directory) <= LOCAL + SEGMENT)
+        until(lambda: told_of(node, capsys)["copy_lag_segments"] == 0)
+        told = told_of(node, capsys)
+        assert told["remote_bytes"] == sum(size_of(path) for path in store.rglob("*.log"))
+        assert (told["local_bytes"], told["last_error"]) == (log_bytes(directory), None)
+
+        (folder,) = store.iterdir()
+        folder.rename(tmp_path / "away")
+        folder.write_text("This is no folder.")
+        write_confluent(node.bootstrap, "t", records_of(RECORDS // 4), "none")
+        until(lambda: told_of(node, capsys)["last_error"] is not None)
+        assert told_of(node, capsys)["copy_lag_segments"] > 0
+        assert main(["topics", "describe", "t", "-b", node.bootstrap, "-o", "table"]) == 0
+        assert "COPY LAG" in capsys.readouterr().out
+        metrics = httpx.get(f"{node.admin_url}/metrics", timeout=SECONDS_MAX).text
+        assert 'kafka_server_brokertopicmetrics_remotecopylagsegments{topic="t"}' in metrics
 
 
 def replica(cluster: ThreeNodes, node: int, topic: str) -> Path:

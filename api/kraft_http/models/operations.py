@@ -298,6 +298,15 @@ class HistoryData(BaseModel):
     unanswered_brokers: UnansweredBrokers
 
 
+class TierData(BaseModel):
+    partition_id: int
+    local_bytes: int = Field(description="On the leader's disk.")
+    remote_bytes: int = Field(description="In the object store.")
+    copy_lag_bytes: int = Field(description="Of closed segments that lie on the leader's disk alone.")
+    copy_lag_segments: int
+    last_error: str | None = Field(description="Why the last round of copying was put off; null where it was not.")
+
+
 class TopicFactsData(BaseModel):
     topic_name: str
     records: int = Field(description="Offsets in use: with markers of transactions, and what compaction took out.")
@@ -306,6 +315,7 @@ class TopicFactsData(BaseModel):
     records_in: float = Field(description="A second, over the last ten seconds; 0 where no node counts.")
     bytes_in: float
     bytes_out: float
+    tiers: list[TierData] = Field(description="Tiered partitions that have a leader.")
 
 
 class TopicFactsList(BaseModel):

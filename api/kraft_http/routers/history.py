@@ -10,7 +10,8 @@ from fastapi import APIRouter, Query, Response
 from kraft_http.deps import Port
 from kraft_http.errors import ApiProblem, documented
 from kraft_http.models.common import UnansweredBroker
-from kraft_http.models.operations import HistoryData, TopicFactsData, TopicFactsList
+from kraft_http.models.operations import HistoryData, TierData, TopicFactsData, TopicFactsList
+from kraft_http.ports import TierFacts
 
 router = APIRouter(tags=["Operations"])
 
@@ -79,10 +80,22 @@ async def get_topic_facts(
                 records_in=each.records_in,
                 bytes_in=each.bytes_in,
                 bytes_out=each.bytes_out,
+                tiers=[_tier_data(tier) for tier in each.tiers],
             )
             for each in found.topics
         ],
         unanswered_brokers=[
             UnansweredBroker(broker_id=broker_id, detail="it does not answer") for broker_id in found.silent
         ],
+    )
+
+
+def _tier_data(tier: TierFacts) -> TierData:
+    return TierData(
+        partition_id=tier.partition,
+        local_bytes=tier.local_bytes,
+        remote_bytes=tier.remote_bytes,
+        copy_lag_bytes=tier.copy_lag_bytes,
+        copy_lag_segments=tier.copy_lag_segments,
+        last_error=tier.last_error,
     )

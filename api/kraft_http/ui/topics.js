@@ -57,7 +57,8 @@ async function grow(name) {
   if (await ask("Add partitions to " + name, [el("p", {}, "Records with a key may land in another partition than before."), count.row], () => request(v3("topics", name), { method: "PATCH", body: { partitions_count: Number(count.input.value) } }))) dispatchEvent(new Event("console:reload"));
 }
 async function partitions(shown, name) {
-  const [listed, status] = await Promise.all([request(v3("topics", name, "partitions")), request(v3("topics", name, "partitions") + "/-/replica-status")]);
+  const [listed, status, facts] = await Promise.all([request(v3("topics", name, "partitions")), request(v3("topics", name, "partitions") + "/-/replica-status"), request("/v1/topic-facts?topic=" + encodeURIComponent(name)).catch(() => ({ data: [] }))]);
+  const tiers = facts.data.flatMap(each => each.tiers);
   const known = new Map(status.data.filter(each => each.is_leader).map(each => [each.partition_id, each]));
   const leaders = [...new Set(status.data.filter(each => each.is_leader).map(each => each.broker_id))];
   const told = await Promise.all(leaders.map(id => request("/v1/brokers/" + id + "/log-dirs?topic=" + encodeURIComponent(name)).catch(() => ({ data: [] }))));
@@ -70,7 +71,7 @@ async function partitions(shown, name) {
     unanswered(status), section("Partitions", table([["partition", "num"], ["leader", "num"], ["epoch", "num"], ["replicas, those in sync green"], ["first offset", "num"], ["next offset", "num"], ["size", "num"], [""]], listed.data.map(each => {
       const id = each.partition_id, found = known.get(id);
       return [String(id), leader(id) < 0 ? pill("none", "bad") : link("broker", { id: leader(id) }, String(leader(id))), String(each.leader_epoch), replicas(each.replica_ids, each.in_sync_replicas, leader(id)), number(found?.log_start_offset), number(found?.log_end_offset), size(sizes.get(id)), link("messages", { topic: name, partition: id }, "messages")];
-    }))));
+    }))), tiers.length ? section("Tiered storage", table([["partition", "num"], ["on the disk", "num"], ["in the store", "num"], ["to be copied", "num"], ["last error"]], tiers.map(each => [String(each.partition_id), size(each.local_bytes), size(each.remote_bytes), size(each.copy_lag_bytes), each.last_error ?? ""]))) : "");
 }
 async function configuration(shown, name) {
   const listed = await request(v3("topics", name, "configs"));

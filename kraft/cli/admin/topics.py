@@ -10,6 +10,7 @@ import typer
 from kraft.admin import configs, moves, topics
 from kraft.admin.metadata import Topic
 from kraft.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, OffsetAtTime, list_offsets, offsets_at
+from kraft.admin.status import topic_tiers
 from kraft.cli.admin.offset_reset import parse_datetime
 from kraft.cli.admin.options import (
     DEFAULT_BOOTSTRAP,
@@ -102,7 +103,18 @@ def describe(
             f"  {configured}" if configured else ""
         )
         tables.append(Table(("PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC", "BEGIN", "END"), rows, title))
+        tables += _tier_tables(topic)
     show({"topics": described}, tables, output)
+
+
+def _tier_tables(topic: dict[str, Any]) -> list[Table]:
+    tiers = [each["tier"] for each in topic["partitions"] if each["tier"] is not None]
+    rows = [
+        (each["partition"], each["local_bytes"], each["remote_bytes"], each["copy_lag_bytes"], each["last_error"])
+        for each in tiers
+    ]
+    columns = ("PARTITION", "LOCAL BYTES", "REMOTE BYTES", "COPY LAG", "LAST ERROR")
+    return [Table(columns, rows, f"{topic['name']}  tiered storage")] if rows else []
 
 
 async def _describe(cluster: Cluster, topic: Topic) -> dict[str, Any]:
@@ -110,6 +122,9 @@ async def _describe(cluster: Cluster, topic: Topic) -> dict[str, Any]:
     begins = await offsets_at(cluster, led, EARLIEST)
     ends = await offsets_at(cluster, led, LATEST)
     settings = await configs.describe_configs(cluster, configs.Resource(configs.TOPIC, topic.name))
+    is_tiered = any(setting.name == "remote.storage.enable" and setting.value == "true" for setting in settings)
+    leaders = sorted({partition.leader for partition in topic.partitions if partition.leader >= 0})
+    tiers = await topic_tiers(cluster, topic.name, leaders) if is_tiered else {}
     return {
         **_summary(topic),
         "configs": {setting.name: setting.value for setting in settings if setting.source == "topic"},
@@ -123,6 +138,7 @@ async def _describe(cluster: Cluster, topic: Topic) -> dict[str, Any]:
                 "offline": list(partition.offline),
                 "begin_offset": begins.get(TopicPartition(topic.name, partition.index)),
                 "end_offset": ends.get(TopicPartition(topic.name, partition.index)),
+                "tier": tiers.get(partition.index),
             }
             for partition in topic.partitions
         ],
