@@ -30,6 +30,7 @@ from kraft_http.routers import (
     reassignments,
     records,
     replicas,
+    searches,
     tokens,
     topics,
     transactions,
@@ -39,6 +40,7 @@ from kraft_http.routers.configs import brokers as broker_configs
 from kraft_http.routers.configs import clusters as cluster_configs
 from kraft_http.routers.configs import groups as group_configs
 from kraft_http.routers.configs import topics as topic_configs
+from kraft_http.searching import Searches
 from kraft_http.ui import pages
 
 ROUTERS = (
@@ -63,6 +65,7 @@ ROUTERS = (
     history.router,
     partitions.router,
     records.router,
+    searches.router,
     topics.router,
     group_lags.router,
     lags.router,
@@ -83,6 +86,7 @@ def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
         dependencies=[Depends(known_parameters)],
     )
     app.state.event_streams = []
+    app.state.searches = Searches()
     app.add_middleware(Preconditions)
     app.add_middleware(EncodedSlashes)
     app.add_middleware(BoundedBodies)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kraft.admin.errors import Refused, check
@@ -18,7 +18,7 @@ from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.compression import DecompressedTooLarge
 from kraft.protocol.records.record import Record
-from kraft.protocol.records.record_batch import RecordBatch
+from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.protocol.schema import Bytes
 from kraft_http.asking import Kafka
 from kraft_http.outcomes import Outcome, TransactionalBatch, Transactions
@@ -77,7 +77,7 @@ async def fetch(
 ) -> Fetched:
     """At most `count` records from `offset` on, one at least if there is any. Raises Refused, also if the first
     batch is damaged or too large."""
-    where = _Place(kafka, topic, partition, leader)
+    where = Place(kafka, topic, partition, leader)
     answer = await where.read(offset, max_bytes, max_wait_ms, committed=committed)
     data = answer.records or b""
     reading = _Reading(offset, count)
@@ -101,7 +101,7 @@ async def fetch(
     return Fetched(found, reading.next_offset, DECODED_BYTES_MAX - reading.room)
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """A partition and who leads it."""
 
     kafka: Kafka
@@ -140,9 +140,65 @@ class _Place(NamedTuple):
         }
 
 
+class Chunk:
+    """The answer of one read, whose records are decoded one after another by whoever looks through them."""
+
+    def __init__(self, where: Place, offset: int, max_bytes: int, answer: PartitionData, *, committed: bool) -> None:
+        self._where = where
+        self._offset = offset
+        self._max_bytes = max_bytes
+        self._data = answer.records or b""
+        self._aborted = answer.aborted_transactions or () if committed else None
+        self.next_offset = offset
+        """Where to go on after the records that were taken so far."""
+        self.size = len(self._data)
+        self._transactions: Transactions | None = None
+
+    @classmethod
+    async def read(cls, where: Place, offset: int, max_bytes: int, *, committed: bool) -> Chunk:
+        """Raises Refused."""
+        return cls(
+            where, offset, max_bytes, await where.read(offset, max_bytes, 0, committed=committed), committed=committed
+        )
+
+    def records(self) -> Iterator[tuple[Record, TransactionalBatch | None]]:
+        """What a consumer may see, with the batch of those that are part of a transaction. A batch is decompressed when
+        its turn comes. Raises ProtocolError at one that is damaged or too large."""
+        for batch, is_visible in visible_batches(self._data, self._aborted):
+            if is_visible:
+                origin = TransactionalBatch(batch.base_offset, batch.producer_id) if batch.is_transactional else None
+                for record in batch.iterate_records(DECODED_BYTES_MAX, self._offset):
+                    if record.offset >= self._offset:
+                        self.next_offset = record.offset + 1
+                        yield record, origin
+            self.next_offset = max(self.next_offset, batch.next_offset)
+
+    async def outcome(self, origin: TransactionalBatch | None) -> Outcome | None:
+        """What became of a record's transaction. Raises Refused."""
+        if origin is None:
+            return None
+        if self._aborted is not None:
+            return Outcome.COMMITTED
+        if self._transactions is None:
+            self._transactions = Transactions()
+            await _learn(
+                self._transactions, self._where, self._data, self._offset, self._max_bytes, list(self._origins())
+            )
+        return self._transactions.outcome(origin)
+
+    def _origins(self) -> Iterator[TransactionalBatch]:
+        """Up to a damaged batch."""
+        try:
+            for batch in batches(self._data, partial_tail=True):
+                if batch.is_transactional and not batch.is_control:
+                    yield TransactionalBatch(batch.base_offset, batch.producer_id)
+        except ProtocolError:
+            return
+
+
 async def _learn(
     transactions: Transactions,
-    where: _Place,
+    where: Place,
     data: Bytes,
     offset: int,
     max_bytes: int,

@@ -123,6 +123,12 @@ FILES: tuple[Allowed, ...] = (
         "Likewise: conditional changes wait for one another.",
     ),
     Allowed(
+        "api/kraft_http/searching.py",
+        "ambient module",
+        ("asyncio",),
+        "Likewise: a search works in slices, and rests between them.",
+    ),
+    Allowed(
         "api/kraft_http/handshakes.py",
         "ambient module",
         ("asyncio", "ssl"),

@@ -1,0 +1,174 @@
+"""What a search looks for in a record: its key, a text in one of its parts, a value inside its JSON.
+
+A path is dotted, as jq writes it: `.order.id == 5`, `.items[0].name == "tea"`, `.["odd name"] != null`.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Final
+
+from kraft.protocol.records.record import Record
+
+STEPS_MAX: Final = 32
+LOOKED_AT_BYTES_MAX: Final = 256 * 1024
+"""Of a key, a value or a header's value. What is larger is not looked at but for a whole key: it would hold up every
+other request."""
+
+_STEP: Final = re.compile(r'\.([A-Za-z_][\w-]*)|\.?\[(\d{1,9}|"(?:[^"\\]|\\.)*")\]', re.ASCII)
+_COMPARISON: Final = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*")
+_ORDERS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_MISSING: Final = object()
+
+
+class Part(StrEnum):
+    KEY = "key"
+    VALUE = "value"
+    HEADERS = "headers"
+
+
+class BadCondition(ValueError):
+    """A comparison that cannot be understood. The text says what it should be."""
+
+
+class TooLarge(Exception):
+    """A record that may fit and was not looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A place in a JSON document, and what it is compared with."""
+
+    steps: tuple[str | int, ...]
+    sign: str
+    wanted: Any
+
+    @classmethod
+    def parse(cls, text: str) -> Comparison:
+        """Raises BadCondition."""
+        steps: list[str | int] = []
+        position = 0
+        while (step := _STEP.match(text, position)) is not None and len(steps) <= STEPS_MAX:
+            name, bracketed = step.groups()
+            steps.append(name if name is not None else _loads(bracketed))
+            position = step.end()
+        comparison = _COMPARISON.match(text, position)
+        if not steps or len(steps) > STEPS_MAX or comparison is None:
+            raise BadCondition(
+                f'where must look like .order.id == 5, .items[0].name == "tea" or .["odd name"] != null, of at most '
+                f"{STEPS_MAX} steps, with ==, !=, <, <=, > or >=."
+            )
+        try:
+            wanted = _loads(text[comparison.end() :])
+        except (ValueError, RecursionError) as problem:
+            raise BadCondition('where must end with a value of JSON: 5, "text", true or null.') from problem
+        sign = comparison[1]
+        if sign in _ORDERS and (isinstance(wanted, bool) or not isinstance(wanted, int | Decimal | str)):
+            raise BadCondition(f"where compares by {sign} with numbers and texts only.")
+        return cls(tuple(steps), sign, wanted)
+
+    def fits(self, data: bytes) -> bool:
+        """Whether `data` is JSON that has the place, and what is there compares so. Values of different kinds are
+        neither equal nor in order."""
+        try:
+            found = _loads(data)
+        except (ValueError, RecursionError):
+            return False
+        for step in self.steps:
+            found = _step_into(found, step)
+            if found is _MISSING:
+                return False
+        if self.sign == "==":
+            return _equal(found, self.wanted)
+        if self.sign == "!=":
+            return not _equal(found, self.wanted)
+        return _kind(found) == _kind(self.wanted) and _ORDERS[self.sign](found, self.wanted)
+
+
+def _loads(text: str | bytes) -> Any:
+    """Numbers are exact."""
+    return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _step_into(found: Any, step: str | int) -> Any:
+    if isinstance(step, int):
+        return found[step] if isinstance(found, list) and step < len(found) else _MISSING
+    return found.get(step, _MISSING) if isinstance(found, dict) else _MISSING
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return "number"
+    return type(value).__name__
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return _kind(one) == _kind(other) and bool(one == other)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """All that is not None has to hold."""
+
+    key: bytes | None = None
+    text: str | None = None
+    """In small letters: case does not matter."""
+    parts: tuple[Part, ...] = tuple(Part)
+    """Where `text` is looked for."""
+    header: str | None = None
+    """The only header in which it is looked for."""
+    where: Comparison | None = None
+    """Of the value."""
+    from_time_ms: int | None = None
+    to_time_ms: int | None = None
+    """Exclusive."""
+
+    def fits(self, record: Record) -> bool:
+        """Raises TooLarge."""
+        if self.key is not None and record.key != self.key:
+            return False
+        if self.from_time_ms is not None and record.timestamp < self.from_time_ms:
+            return False
+        if self.to_time_ms is not None and record.timestamp >= self.to_time_ms:
+            return False
+        if self.text is not None and not self._has_text(record, self.text):
+            return False
+        if self.where is None:
+            return True
+        return record.value is not None and self.where.fits(_looked_at(record.value))
+
+    def _has_text(self, record: Record, text: str) -> bool:
+        if Part.KEY in self.parts and record.key is not None and text in _lower(record.key):
+            return True
+        if Part.VALUE in self.parts and record.value is not None and text in _lower(record.value):
+            return True
+        return Part.HEADERS in self.parts and any(
+            (self.header is None and text in name.lower())
+            or (self.header in (None, name) and value is not None and text in _lower(value))
+            for name, value in record.headers
+        )
+
+
+def _lower(data: bytes) -> str:
+    return _looked_at(data).decode("utf-8", "replace").lower()
+
+
+def _looked_at(data: bytes) -> bytes:
+    if len(data) > LOOKED_AT_BYTES_MAX:
+        raise TooLarge
+    return data
