@@ -32,6 +32,7 @@ VALUE_SIZE_MAX: Final = 32_767
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 CORDONED_METADATA_VERSION: Final = 30
 REMOTE_STORAGE: Final = "remote.storage.enable"
+DELETE_ON_DISABLE: Final = "remote.log.delete.on.disable"
 
 
 class ResourceOutcome(NamedTuple):
@@ -175,6 +176,7 @@ def _records(
             after[name] = text
     if resource.type == ResourceType.TOPIC:
         _check_topic_name(resource.name)
+        _check_tiering_stays(current, after)
     if resource.type == ResourceType.GROUP and not resource.name:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     view.schema.check(resource.type, resource.name, after)
@@ -217,16 +219,23 @@ def _check_change(
             raise ApiError(ErrorCode.INVALID_CONFIG, problem)
     if resource.type == ResourceType.TOPIC and text is not None and is_report_key(name):
         check_report(name, text, current)
-    if resource.type == ResourceType.TOPIC and name == REMOTE_STORAGE and text != current.get(name) == "true":
-        problem = (
-            "It is invalid to disable remote storage: what is there could not be read any more. To stop copying, set "
-            "remote.log.copy.disable=true."
-        )
-        raise ApiError(ErrorCode.INVALID_CONFIG, problem)
     if text is not None and len(text) > VALUE_SIZE_MAX:
         problem = (
             "The configuration value cannot be added because it exceeds the maximum value size of "
             f"{VALUE_SIZE_MAX} bytes."
+        )
+        raise ApiError(ErrorCode.INVALID_CONFIG, problem)
+
+
+def _check_tiering_stays(current: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Tiering is switched off with the deletion of what is in the store, or not at all (KIP-950)."""
+    is_switched_off = current.get(REMOTE_STORAGE) == "true" != after.get(REMOTE_STORAGE)
+    if is_switched_off and after.get(DELETE_ON_DISABLE) != "true":
+        problem = (
+            "It is invalid to disable remote storage without deleting remote data. If you want to keep the remote data "
+            "and turn to read only, please set `remote.storage.enable=true,remote.log.copy.disable=true`. If you want "
+            "to disable remote storage and delete all remote data, please set "
+            "`remote.storage.enable=false,remote.log.delete.on.disable=true`."
         )
         raise ApiError(ErrorCode.INVALID_CONFIG, problem)
 

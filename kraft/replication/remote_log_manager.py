@@ -80,6 +80,8 @@ class RemoteLogManager(ReplicaListener):
         self._metadata = RemoteLogMetadataManager(topic)
         self._free = trio.Semaphore(config().integer("remote.log.manager.copier.thread.pool.size"))
         self._working: dict[tuple[bytes, int], Partition] = {}
+        self._emptied: dict[tuple[bytes, int], int] = {}
+        """The leader epochs in which partitions whose tiering is off had nothing left in the remote tier."""
         self._changed = trio.Event()
         self.reads = RemoteReads(replicas.world, store, self.metadata_of, replicas.time_lookups, config())
         replicas.add_listener(self)
@@ -93,7 +95,13 @@ class RemoteLogManager(ReplicaListener):
             partition_nursery.start_soon(self.reads.run)
             while True:
                 self._changed = trio.Event()
-                for partition in self._replicas:
+                here = {(partition.topic_id, partition.index): partition for partition in self._replicas}
+                self._emptied = {
+                    key: epoch
+                    for key, epoch in self._emptied.items()
+                    if key in here and here[key].log.config.remote_tier_to_be_deleted
+                }
+                for partition in here.values():
                     key = partition.topic_id, partition.index
                     if self._is_ours(partition) and self._working.get(key) is not partition:
                         self._working[key] = partition
@@ -105,6 +113,14 @@ class RemoteLogManager(ReplicaListener):
         return self._config().seconds("remote.log.manager.task.interval.ms")
 
     def _is_ours(self, partition: Partition) -> bool:
+        """Whether there is work for it: it is tiered, or what is in the remote tier is to be deleted."""
+        if self._is_tiered(partition):
+            return True
+        is_here = self._replicas.find(partition.topic, partition.index) is partition
+        emptied_in = self._emptied.get((partition.topic_id, partition.index))
+        return is_here and partition.log.config.remote_tier_to_be_deleted and emptied_in != partition.leader_epoch
+
+    def _is_tiered(self, partition: Partition) -> bool:
         found = self._replicas.find(partition.topic, partition.index)
         return found is partition and partition.log.config.remote_storage_enable
 
@@ -151,6 +167,9 @@ class RemoteLogManager(ReplicaListener):
 
     async def _round(self, partition: Partition, *, with_strays: bool) -> bool:
         """Whether there is more to do at once."""
+        if not partition.log.config.remote_storage_enable:
+            await self._empty(partition)
+            return False
         metadata = await self.metadata_of(partition)
         self.reads.knows(partition, metadata)
         if not partition.log.local.files_exist:
@@ -171,14 +190,7 @@ class RemoteLogManager(ReplicaListener):
     async def _lead(self, partition: Partition, metadata: PartitionMetadata, *, with_strays: bool) -> bool:
         leader_epoch, log, cache = partition.leader_epoch, partition.log, metadata.cache
         config = log.config
-        remote = RemotePartition(
-            self._store,
-            metadata,
-            cache,
-            self._world.clock,
-            broker_id=self._replicas.node_id,
-            leads=lambda: partition.is_leader and partition.led_since_epoch <= leader_epoch,
-        )
+        remote = self._remote_partition(partition, metadata)
 
         async def advance_log_start(offset: int) -> None:
             await self._advance_log_start(partition, offset)
@@ -204,6 +216,34 @@ class RemoteLogManager(ReplicaListener):
         if with_strays:
             await self._delete_strays(remote, partition)
         return copied == COPIES_MAX
+
+    def _remote_partition(self, partition: Partition, metadata: PartitionMetadata) -> RemotePartition:
+        leader_epoch = partition.leader_epoch
+        return RemotePartition(
+            self._store,
+            metadata,
+            metadata.cache,
+            self._world.clock,
+            broker_id=self._replicas.node_id,
+            leads=lambda: partition.is_leader and partition.led_since_epoch <= leader_epoch,
+        )
+
+    async def _empty(self, partition: Partition) -> None:
+        """Tiering was switched off: the log begins on the disk, and what the remote tier has is deleted after that
+        (KIP-950)."""
+        key, log, leader_epoch = (partition.topic_id, partition.index), partition.log, partition.leader_epoch
+        if log.log_start_offset < log.local_log_start_offset <= log.high_watermark:
+            await self._advance_log_start(partition, log.local_log_start_offset)
+        if partition.is_leader and self._topic.partition_count:
+            metadata = await self.metadata_of(partition)
+            remote = self._remote_partition(partition, metadata)
+            for segment in metadata.cache.segments():
+                if segment.last_epoch <= leader_epoch and await remote.delete(segment):
+                    self._tell("segment deleted from the remote tier", partition, segment, reason="tiering is off")
+            await self._delete_strays(remote, partition)
+            if metadata.cache.segments():
+                return  # A later leader's, or one whose copy was finished just now.
+        self._emptied[key] = leader_epoch
 
     async def _copy_next(self, task: RemoteLogTask, partition: Partition) -> bool:
         """Whether there was a segment to copy."""
@@ -289,7 +329,7 @@ class RemoteLogManager(ReplicaListener):
 
     def _delete_first_local(self, partition: Partition, log: UnifiedLog, cache: RemoteLogMetadataCache) -> bool:
         """Take the first segment off the disk if it is to go, and may. Whether it did. Raises StorageError, OSError."""
-        if not self._is_ours(partition) or self._replicas.logs.get(log.topic_partition) is not log:
+        if not self._is_tiered(partition) or self._replicas.logs.get(log.topic_partition) is not log:
             return False
         retention_ms, retention_bytes = log.config.local_retention
         now_ms = self._world.clock.wall_ms()

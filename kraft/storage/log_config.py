@@ -38,6 +38,7 @@ class LogConfig:
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     remote_log_copy_disable: bool = False
+    remote_log_delete_on_disable: bool = False
     remote_storage_enable: bool = False
     retention_bytes: int = -1
     retention_ms: int = 604_800_000
@@ -69,6 +70,11 @@ class LogConfig:
             self.retention_ms if self.local_retention_ms == FOLLOWS_RETENTION else self.local_retention_ms,
             self.retention_bytes if self.local_retention_bytes == FOLLOWS_RETENTION else self.local_retention_bytes,
         )
+
+    @property
+    def remote_tier_to_be_deleted(self) -> bool:
+        """Tiering is off, or was switched off, and what is in the remote tier is not wanted."""
+        return self.remote_log_delete_on_disable and not self.remote_storage_enable
 
     @property
     def log_append_time(self) -> bool:

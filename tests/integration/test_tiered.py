@@ -167,6 +167,31 @@ def test_what_lies_where_and_why_nothing_is_copied_is_told(tmp_path: Path, capsy
         assert 'kafka_server_brokertopicmetrics_remotecopylagsegments{topic="t"}' in metrics
 
 
+def test_tiering_is_switched_off_with_the_deletion_of_what_is_in_the_store_or_not_at_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    with NodeProcess(tmp_path / "node", *options(f"file://{store}")) as node:
+        create(node.bootstrap, "t")
+        write_confluent(node.bootstrap, "t", records_of(RECORDS // 4), "none")
+        until(lambda: 0 < log_bytes(tmp_path / "node" / "data" / "t-0") <= LOCAL + SEGMENT)
+        setting = ["configs", "set", "topic", "t", "remote.storage.enable=false", "-b", node.bootstrap]
+        assert main(setting) == 1
+        assert "If you want to keep the remote data and turn to read only" in capsys.readouterr().err
+        assert objects(store)
+        assert main([*setting, "remote.log.delete.on.disable=true"]) == 0
+        until(lambda: objects(store) == [])
+        start = start_of(node.bootstrap, "t")
+        assert 0 < start < RECORDS // 4
+        assert read(node.bootstrap, "t", RECORDS // 4 - start, start) == list(range(start, RECORDS // 4))
+
+        node.kill()
+        node.start()
+        write_confluent(node.bootstrap, "t", records_of(RECORDS // 4, RECORDS // 4), "none")
+        assert read(node.bootstrap, "t", RECORDS // 2 - start, start) == list(range(start, RECORDS // 2))
+        assert objects(store) == []
+
+
 def replica(cluster: ThreeNodes, node: int, topic: str) -> Path:
     return cluster.nodes[node].directory / "data" / f"{topic}-0"
 

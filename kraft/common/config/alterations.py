@@ -33,6 +33,8 @@ from kraft.common.config.topic_config import effective_topic_config
 from kraft.common.config.types import ConfigType, split_list
 from kraft.common.errors import ApiError
 
+FOLLOWS_RETENTION: Final = -2
+"""Of local.retention.*: as much as retention.* says."""
 INVALID_CONFIG: Final = 40
 INVALID_REQUEST: Final = 42
 
@@ -302,6 +304,13 @@ def _check_tiering(texts: Mapping[str, str], broker: NodeConfig) -> None:
             raise ApiError(
                 INVALID_CONFIG,
                 f"local.retention.{kind} ({local}) must not be more than retention.{kind} ({whole})",
+            )
+    for kind in ("ms", "bytes") if values["remote.log.copy.disable"] else ():
+        if values[f"local.retention.{kind}"] not in (FOLLOWS_RETENTION, values[f"retention.{kind}"]):
+            raise ApiError(
+                INVALID_CONFIG,
+                f"When `remote.log.copy.disable` is set to true, the `local.retention.{kind}` and `retention.{kind}` "
+                "must be set to the identical value because there will be no more logs copied to the remote storage.",
             )
 
 

@@ -163,12 +163,6 @@ def test_the_controllers_gate_refuses_with_kafkas_code_and_text(
     assert (refused.value.code, refused.value.message) == (code, text)
 
 
-def test_what_is_not_served_is_refused_and_its_default_is_not(node: NodeConfig) -> None:
-    check_texts(TOPIC, "t", {"remote.log.delete.on.disable": "false"}, node)
-    with pytest.raises(ApiError, match=r"remote\.log\.delete\.on\.disable is not served yet"):
-        check_texts(TOPIC, "t", {"remote.log.delete.on.disable": "true"}, node)
-
-
 TIERING = {"remote.log.storage.system.enable": "true", "kraft.remote.storage.uri": "file:///objects"}
 
 
@@ -179,12 +173,22 @@ TIERING = {"remote.log.storage.system.enable": "true", "kraft.remote.storage.uri
         ({"cleanup.policy": "compact,delete"}, "only supports topics with cleanup.policy=delete"),
         ({"retention.ms": "5", "local.retention.ms": "6"}, r"local.retention.ms \(6\) must not be more than"),
         ({"retention.bytes": "5", "local.retention.bytes": "-1"}, r"local.retention.bytes \(-1\) must not be more"),
+        (
+            {"remote.log.copy.disable": "true", "local.retention.ms": "5"},
+            "`local.retention.ms` and `retention.ms` must be set to the identical value",
+        ),
+        (
+            {"remote.log.copy.disable": "true", "local.retention.bytes": "5", "retention.bytes": "6"},
+            "`local.retention.bytes` and `retention.bytes` must be set to the identical value",
+        ),
     ],
 )
 def test_a_tiered_topic_must_make_sense(texts: dict[str, str], sentence: str) -> None:
     node = load_node_config(sets=[f"{name}={value}" for name, value in TIERING.items()])
     check_texts(TOPIC, "t", {"remote.storage.enable": "true"}, node)
     check_texts(TOPIC, "t", {"remote.storage.enable": "true", "retention.ms": "5"}, node)
+    same = {"remote.log.copy.disable": "true", "retention.ms": "5", "local.retention.ms": "5"}
+    check_texts(TOPIC, "t", {"remote.storage.enable": "true", **same}, node)
     check_texts(TOPIC, "t", texts, node)
     with pytest.raises(ApiError, match=sentence):
         check_texts(TOPIC, "t", {"remote.storage.enable": "true", **texts}, node)

@@ -253,3 +253,30 @@ def test_cordoned_directories_may_only_be_reduced_past_the_broker() -> None:
         "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the current "
         "configuration value."
     )
+
+
+@pytest.mark.parametrize(
+    ("operations", "is_taken"),
+    [
+        ([("remote.storage.enable", DELETE, None)], False),
+        ([("remote.storage.enable", SET, "false")], False),
+        ([("remote.storage.enable", SET, "false"), ("remote.log.delete.on.disable", SET, "false")], False),
+        ([("remote.storage.enable", SET, "false"), ("remote.log.delete.on.disable", SET, "true")], True),
+        ([("remote.storage.enable", DELETE, None), ("remote.log.delete.on.disable", SET, "true")], True),
+    ],
+)
+def test_tiering_is_switched_off_with_the_deletion_of_what_is_in_the_store_or_not_at_all(
+    operations: list[tuple[str, int, str | None]], is_taken: bool
+) -> None:
+    """Answers of Apache Kafka 4.3.1."""
+    cluster = PureCluster(1)
+    cluster.topic("t", [1])
+    cluster.replay(ConfigRecord(resource_type=TOPIC, resource_name="t", name="remote.storage.enable", value="true"))
+    code, text = change(cluster, TOPIC, "t", *operations)
+    if is_taken:
+        assert (code, text) == (0, None)
+    else:
+        assert code == ErrorCode.INVALID_CONFIG
+        assert text is not None
+        assert text.startswith("It is invalid to disable remote storage without deleting remote data. If you want to")
+        assert texts(cluster, TOPIC, "t") == {"remote.storage.enable": "true"}

@@ -45,7 +45,10 @@ ROUND_SECONDS = 3.0
 
 
 class Metadata(MemoryTopic):
+    asked = 0
+
     async def make_sure(self) -> None:
+        self.asked += 1
         await trio.lowlevel.checkpoint()
 
 
@@ -399,3 +402,45 @@ def test_what_was_copied_read_and_is_left_to_do_is_counted() -> None:
         assert tier.deletes > 0, "the copies that failed"
 
     play(body)
+
+
+SWITCHED_OFF = {"remote_storage_enable": "false", "remote_log_delete_on_disable": "true"}
+
+
+def test_tiering_that_is_switched_off_leaves_what_is_on_the_disk_and_nothing_in_the_store() -> None:
+    async def body(tiered: Tiered) -> None:
+        await fill(tiered)
+        tiered.store.faults.refuses = True
+        tiered.made.publish(*configs(**SWITCHED_OFF))
+        await tiered.rounds(2)
+        assert tiered.log.log_start_offset == tiered.log.segments[0].base_offset == 8, "before anything is deleted"
+        assert tiered.store.objects
+        tiered.store.faults.refuses = False
+        await tiered.rounds(20)
+        assert tiered.store.objects == {}
+        assert (await tiered.fetch(0)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert await tiered.values(8) == [b"last"]
+        tiered.roll()
+        tiered.append(b"stays here")
+        asked = tiered.metadata.asked
+        await tiered.rounds(5)
+        assert tiered.store.objects == {}
+        assert tiered.metadata.asked == asked, "nobody looks again"
+        assert tiered.made.partition("t").tier is None
+
+        tiered.made.publish(*configs(remote_storage_enable="true"))
+        await tiered.rounds(2)
+        assert {int(name.split("/")[-1][:20]) for name in tiered.store.objects} == {8}
+        assert await tiered.values(8) == [b"last", b"stays here"]
+
+    play(body)
+
+
+def test_a_topic_that_was_never_tiered_may_say_what_to_do_when_it_is_no_more() -> None:
+    async def body(tiered: Tiered) -> None:
+        tiered.append(b"x")
+        await tiered.rounds(2)
+        assert await tiered.values() == [b"x"]
+        assert tiered.made.partition("t").tier is None
+
+    play(body, **SWITCHED_OFF)

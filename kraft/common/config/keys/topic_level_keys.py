@@ -15,7 +15,6 @@ from kraft.common.config.keys.words import (
     LIST,
     LONG,
     MEDIUM,
-    REFUSED,
     STRING,
 )
 from kraft.common.config.validators import ANYTHING, GZIP_LEVEL, THROTTLED_REPLICAS, at_least, between, list_of, one_of
@@ -280,9 +279,12 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "false",
         MEDIUM,
         CLUSTER_WIDE,
-        REFUSED,
+        ENFORCED,
         ANYTHING,
-        "Removes remote data when tiering is switched off. It cannot be switched off: stop copying.",
+        (
+            "Deletes what is in remote storage when remote.storage.enable is set to false; it cannot be set to false "
+            "without."
+        ),
     ),
     key(
         "remote.storage.enable",
