@@ -1,9 +1,8 @@
 // Records of a topic: seek, tail, filter, show in several ways, produce. What records hold is shown as text only.
 import { address, ask, button, el, field, link, note, number, once, patch, pill, request, select, table, v3, when } from "/assets/lib.js";
+import { mark, search } from "/assets/search.js";
 
 const KEPT_MAX = 500, LIMIT = 100, LIMIT_MAX = 10000, TAIL_MS = 1000, BYTES_MAX = 262144, NEWEST_BYTES_MAX = 4194304, FOLLOWED_AT_ONCE = 200, NAMED_MAX = 10;
-const MARKS = new Map([["aborted", ["aborted", "bad", "Its transaction was aborted. Consumers with read_committed do not see it."]], ["open", ["open", "warn", "Its transaction was open when it was read. Consumers with read_committed do not see it yet."]],
-  ["undecided", ["undecided", "warn", "Its transaction has ended behind what was read. Consumers with read_committed do not see it yet, since an earlier one is open."]]]);
 const bytesOf = text => Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
 export const toBase64 = text => btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 export function shownAs(data, format) {
@@ -14,19 +13,16 @@ export function shownAs(data, format) {
   if (format === "json" && !/\d{16}/.test(text)) try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; } // Numbers of JavaScript end at 2^53.
   return text;
 }
-function mark(record) {
-  if (!MARKS.has(record.transaction)) return "";
-  const [text, kind, title] = MARKS.get(record.transaction), made = pill(text, kind);
-  made.title = title;
-  return made;
-}
 function unread(partitions) {
   if (!partitions.length) return "";
   const told = partitions.slice(0, NAMED_MAX).map(each => "partition " + each.partition_id + " (" + each.detail + ")").join(", ");
   return note("Nothing was read of " + told + (partitions.length > NAMED_MAX ? ", and of " + number(partitions.length - NAMED_MAX) + " more" : "") + ".", "warn");
 }
 export async function messages(place, parameters, { current, guarded }) {
-  const name = parameters.topic, described = await request(v3("topics", name));
+  const name = parameters.topic, described = await request(v3("topics", name)), isSearch = parameters.mode === "search", ways = [link("messages", { topic: name }, "Browse"), link("messages", { topic: name, mode: "search" }, "Search")];
+  ways[Number(isSearch)].setAttribute("aria-current", "page");
+  place.append(el("h1", { className: "page" }, link("topics", {}, "Topics"), el("span", { className: "crumb" }, " / "), link("topic", { name }, name), el("span", { className: "crumb" }, " / messages")), el("div", { className: "tabs" }, ways));
+  if (isSearch) return once(search(place, name, parameters, { current }));
   const partition = select("Partition", [["", "all"], ...Array.from({ length: Math.min(described.partitions_count, 1000) }, (_, id) => [String(id), String(id)])], parameters.partition || "");
   const from = select("From", [["tail", "the newest"], ["earliest", "the first"], ["offset", "offset"], ["time", "time"]], parameters.from || "tail");
   const at = field("Offset", { type: "number", min: 0, value: parameters.offset || "0", name: "offset" }), time = field("Time", { type: "datetime-local", step: 1, value: parameters.time || "", name: "time" });
@@ -75,8 +71,7 @@ export async function messages(place, parameters, { current, guarded }) {
   (async () => { while (current()) { if (live && !document.hidden) await guarded(onward); await new Promise(resolve => setTimeout(resolve, TAIL_MS)); } })();
   for (const each of [partition, from, at, time, isolation]) each.input.onchange = read;
   format.input.onchange = draw; filter.input.oninput = draw;
-  place.append(el("h1", { className: "page" }, link("topics", {}, "Topics"), el("span", { className: "crumb" }, " / "), link("topic", { name }, name), el("span", { className: "crumb" }, " / messages")),
-    el("div", { className: "bar-row" }, partition.row, from.row, at.row, time.row, isolation.row, format.row, filter.row, button("Read", read, "main"), button("Read on", () => guarded(onward)), follow, button("Produce", () => produce(name, read))), problem, lacking, shown, el("div", { className: "pager" }, said, el("span", {}, "Records of open and aborted transactions are marked. With read committed they are left out, as a consumer with read_committed does.")));
+  place.append(el("div", { className: "bar-row" }, partition.row, from.row, at.row, time.row, isolation.row, format.row, filter.row, button("Read", read, "main"), button("Read on", () => guarded(onward)), follow, button("Produce", () => produce(name, read))), problem, lacking, shown, el("div", { className: "pager" }, said, el("span", {}, "Records of open and aborted transactions are marked. With read committed they are left out, as a consumer with read_committed does.")));
   return once(read);
 }
 async function produce(name, reload, record) {

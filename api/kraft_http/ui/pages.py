@@ -38,6 +38,7 @@ ASSETS: Final = (
     "nodes.js",
     "overview.js",
     "patch.js",
+    "search.js",
     "settings.js",
     "topics.js",
     "uplot.css",
