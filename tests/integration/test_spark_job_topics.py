@@ -7,10 +7,11 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from kraft.mirror.topic_configs import carried, dangers
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.log_side import log_side
 from kraft.spark.jobs.running import JobFailed, JobNotFound
-from kraft.spark.jobs.topic_configs import carried, dangers, describe
+from kraft.spark.jobs.topic_configs import describe
 from kraft.spark.jobs.topics import ensure_topic
 from tests.integration.clusters import Cluster
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Mapping
 from typing import Annotated
@@ -16,7 +15,7 @@ from kraft.cli.admin import record_format
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, OutputFormat, line_format
 from kraft.cli.admin.record_format import Write
 from kraft.cli.admin.running import ask
-from kraft.cli.admin.waiting import Patience
+from kraft.cli.admin.waiting import Patience, until_signalled
 from kraft.client.cluster import Cluster
 from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
 from kraft.client.group_consumer import GroupConsumer, open_group_consumer
@@ -69,7 +68,7 @@ def consume(
     async def question(cluster: Cluster) -> None:
         printer, patience = _Printer(write, count), Patience(cluster, timeout)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_until_signalled, nursery.cancel_scope)
+            nursery.start_soon(until_signalled, nursery.cancel_scope)
             described = await topics.describe_topics(cluster, names)
             if group is not None:
                 reset = EARLIEST if start == ("time", EARLIEST) else LATEST
@@ -206,11 +205,3 @@ async def _read_as_member(
         if clock.now() >= commit_at:
             await patience.keep(member.commit)
             commit_at = clock.now() + COMMIT_SECONDS
-
-
-async def _until_signalled(scope: trio.CancelScope) -> None:
-    """Ctrl-C and SIGTERM are how one stops reading: groups are left in order, and it is no failure."""
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            scope.cancel()
-            return

@@ -486,7 +486,7 @@ def verdict_tables(summary: dict[str, Any]) -> list[Table]:
 
 def facts(summary: dict[str, Any]) -> Table:
     """What of a summary is one value each."""
-    from kraft.spark.jobs.topic_configs import shown
+    from kraft.mirror.topic_configs import shown
 
     rows = [
         (name.replace("_", " "), shown(value) if isinstance(value, dict) else value)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
+
+import trio
 
 from kraft.cli.admin.output import warn
 from kraft.client.cluster import Cluster
@@ -53,3 +56,11 @@ class Patience:
         if reason != self._said:
             warn(f"kraft: waiting: {reason}")
         self._said = reason
+
+
+async def until_signalled(scope: trio.CancelScope) -> None:
+    """Ctrl-C and SIGTERM are how one stops reading: groups are left in order, and it is no failure."""
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return

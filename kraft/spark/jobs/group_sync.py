@@ -6,7 +6,6 @@ read again. That of a group with members there stays as it is: such a group has 
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError
 
 from kraft.common.ids import TopicPartition
+from kraft.mirror.names import GROUPS_EXCLUDED
+from kraft.mirror.sync_points import Points, translated
 from kraft.spark.java_pattern import java_pattern
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.running import JobFailed, Notice, Say
-from kraft.spark.jobs.sync_points import Points, translated
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 SECONDS_MAX = 30
 POLL_SECONDS = 0.1
 UNKNOWN = (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
-EXCLUDED = re.compile(r"console-consumer-.*|connect-.*|__.*")
-"""As MirrorMaker 2 does by default (groups.exclude)."""
 
 PointsOf = Callable[[], Mapping[TopicPartition, Points]]
 """Of all partitions that are copied. Those of which nothing has been noted yet have none."""
@@ -55,7 +53,7 @@ class GroupSync:
     def groups(self) -> list[str]:
         found = self.source.list_consumer_groups(request_timeout=SECONDS_MAX).result(SECONDS_MAX)
         names = sorted(each.group_id for each in found.valid)
-        return [each for each in names if self.pattern.search(each) and not EXCLUDED.fullmatch(each)]
+        return [each for each in names if self.pattern.search(each) and not GROUPS_EXCLUDED.fullmatch(each)]
 
     def copy(self, group: str) -> None:
         from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException

@@ -10,10 +10,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kraft.mirror.topic_configs import is_compacted
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.reading import Reading
 from kraft.spark.jobs.running import JobFailed
-from kraft.spark.jobs.topic_configs import describe, is_compacted
+from kraft.spark.jobs.topic_configs import describe
 from kraft.spark.jobs.topics import require_topic
 from kraft.spark.options import batch_options
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from kraft.mirror.topic_configs import carried, dangers, shown
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.memory import Memory, check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
 from kraft.spark.jobs.running import JobFailed, Notice, Say, run_to_the_end, state_directory
-from kraft.spark.jobs.topic_configs import carried, dangers, describe, shown
+from kraft.spark.jobs.topic_configs import describe
 from kraft.spark.jobs.topics import (
     SeenTopic,
     check_there,

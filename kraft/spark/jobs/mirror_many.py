@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kraft.common.ids import TopicPartition
+from kraft.mirror.sync_points import Point, Points, noted
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.group_sync import GroupSync, admin_of, list_offsets
 from kraft.spark.jobs.memory import Document, Memory, check_same
@@ -20,7 +21,6 @@ from kraft.spark.jobs.mirror import Mirror, prepared_target
 from kraft.spark.jobs.reading import AS_IT_IS, Reading
 from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say, nothing, run_to_the_end, state_directory
 from kraft.spark.jobs.selection import Selection
-from kraft.spark.jobs.sync_points import Point, Points, noted
 from kraft.spark.jobs.topics import SeenTopic, add_partitions, check_there, identity_of, look_up
 
 if TYPE_CHECKING:

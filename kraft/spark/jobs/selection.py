@@ -5,15 +5,13 @@ from __future__ import annotations
 import uuid
 from typing import NamedTuple
 
+from kraft.mirror.names import TOPICS_EXCLUDED
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.spark.java_pattern import java_pattern
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.asking import ask_any
 from kraft.spark.jobs.running import JobNotFound
 from kraft.spark.jobs.topics import WHAT_TO_DO, SeenTopic, require_topic
-
-EXCLUDED = r"(?!__)(?!.*[-.]internal$)(?!.*\.replica$)"
-"""What no pattern takes, as with MirrorMaker 2 (topics.exclude): topics of clusters and of this package itself."""
 
 
 class Selection(NamedTuple):
@@ -32,7 +30,7 @@ class Selection(NamedTuple):
 
     @property
     def expression(self) -> str:
-        return f"^{EXCLUDED}(?:{self.pattern})$"
+        return f"^{TOPICS_EXCLUDED}(?:{self.pattern})$"
 
     def now(self, at: Access) -> dict[str, SeenTopic]:
         """What there is. Raises JobFailed, ValueError for what is no pattern."""

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from kraft.mirror.topic_configs import shown
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.spark.errors import not_authorized
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.asking import ask_any, asked
 from kraft.spark.jobs.running import JobFailed, JobNotFound
-from kraft.spark.jobs.topic_configs import shown
 from kraft.spark.options import EARLIEST
 from kraft.spark.wire import WireCluster, metadata_request
 

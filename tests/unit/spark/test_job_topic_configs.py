@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kraft.mirror.topic_configs import Configs, TopicConfig, carried, dangers, is_compacted, shown
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.api_versions_response import ApiVersion
 from kraft.protocol.messages.describe_configs_response import (
@@ -17,7 +18,7 @@ from kraft.spark.jobs import mirror as mirrors
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.mirror import Mirror, prepared_target
 from kraft.spark.jobs.running import JobFailed, Notice, Progress
-from kraft.spark.jobs.topic_configs import Configs, TopicConfig, carried, dangers, describe, is_compacted, shown
+from kraft.spark.jobs.topic_configs import describe
 from kraft.spark.jobs.topics import SeenTopic
 from tests.unit.spark.fake_cluster import FakeCluster
 

@@ -7,8 +7,8 @@ from bisect import bisect_left
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraft.mirror.sync_points import POINTS_MAX, Point, Points, noted, translated
 from kraft.spark.jobs.mirror_many import ends_of
-from kraft.spark.jobs.sync_points import POINTS_MAX, Point, Points, noted, translated
 
 BATCHES = st.lists(
     st.tuples(st.lists(st.integers(1, 3), max_size=4), st.integers(0, 3), st.integers(0, 2)), max_size=120

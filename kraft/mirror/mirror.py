@@ -1,0 +1,294 @@
+"""Copies records from one cluster to another, each once: partitions, order, keys, values, headers and timestamps stay
+what they are.
+
+What a poll of the source brings goes to the target in one transaction, together with how far the mirror is then
+(progress.py), in a topic of its own. Opening the producer fences another mirror of the same name and ends the
+transaction that it left, so what is read of that topic afterwards is what was copied, no more and no less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from kraft.admin import topics
+from kraft.admin.metadata import Topic
+from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
+from kraft.client.accumulator import Delivery
+from kraft.client.cluster import Cluster
+from kraft.client.connection import Disconnected
+from kraft.client.consumer import Consumer
+from kraft.client.errors import DeadlinePassed, LogTruncated, NoBroker
+from kraft.client.resting import may_pass
+from kraft.client.transactions import TransactionalProducer, open_transactional_producer
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft.mirror.copies import Copies
+from kraft.mirror.group_offsets import GroupOffsets
+from kraft.mirror.names import chosen_topics, state_topic, transactional_id
+from kraft.mirror.progress import Progress, progress_key, read_progress
+from kraft.mirror.sync_points import Point, noted
+from kraft.mirror.wish import MirrorFailed, Notice, Say, Step, Wish
+from kraft.protocol.error_codes import ErrorCode
+
+POLL_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 10.0
+"""How often one that follows looks for new topics, partitions and offsets of groups."""
+PAUSE_SECONDS: Final = 1.0
+TAKEN_OVER: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+
+
+class Outcome(NamedTuple):
+    """`records` of this run; `transactions` that they took."""
+
+    topics: int
+    partitions: int
+    records: int
+    transactions: int
+
+
+class Mirror:
+    """`run` once."""
+
+    def __init__(self, source: Cluster, target: Cluster, wish: Wish, say: Say) -> None:
+        self._source = source
+        self._target = target
+        self._wish = wish
+        self._say = say
+        self._copies = Copies(source, target, wish, say)
+        self._consumer = Consumer(
+            source, isolation=READ_UNCOMMITTED if wish.read_uncommitted else READ_COMMITTED, reset=None
+        )
+        self._source_id = ""
+        self._progress: dict[TopicPartition, Progress] = {}
+        """Of all partitions that are copied, as the target has it, or will have it with the first transaction."""
+        self._left_out: dict[str, None] = {}
+        self._records = self._transactions = 0
+        self._groups = None if wish.groups is None else GroupOffsets(source, target, wish.groups, self._place, say)
+
+    async def run(self) -> Outcome:
+        """Until all is copied that was there at the begin; one that follows goes on until it is cancelled, however
+        often the clusters are away meanwhile. Raises MirrorFailed, ApiError, DeadlinePassed, NoBroker."""
+        while True:
+            try:
+                await self._session()
+            except (Disconnected, TimeoutError, NoBroker, DeadlinePassed, ApiError) as problem:
+                if isinstance(problem, ApiError) and problem.code in TAKEN_OVER:
+                    raise MirrorFailed(
+                        f"another mirror of the name {self._wish.name} has taken over, or a transaction took too long: "
+                        "start it again if it is the only one"
+                    ) from problem
+                if not self._wish.follow or not (isinstance(problem, DeadlinePassed) or may_pass(problem)):
+                    raise
+                self._say(Notice(f"waiting: {problem}", is_warning=True))
+                self._source.forget()
+                self._target.forget()
+                await self._source.world.clock.sleep(PAUSE_SECONDS)
+            else:
+                names = {each.topic for each in self._progress}
+                return Outcome(len(names), len(self._progress), self._records, self._transactions)
+
+    async def _session(self) -> None:
+        """From what the target remembers on."""
+        name = state_topic(self._wish.name)
+        await self._copies.make_state(name)
+        chosen = await self._choose()
+        producer = open_transactional_producer(self._target, transactional_id(self._wish.name), codec=self._wish.codec)
+        async with producer as sender:
+            self._progress = {}
+            self._consumer.assign({})
+            await self._take_up(chosen, await recall(self._target, name))
+            try:
+                await (self._follow(sender) if self._wish.follow else self._copy_all(sender))
+            finally:
+                self._consumer.assign({})
+
+    # What is copied
+
+    async def _choose(self) -> list[Topic]:
+        """Topics of the source, made at the target. Raises ApiError for a named one that there is not."""
+        wish = self._wish
+        metadata = await self._source.metadata(None if wish.pattern is not None else wish.topics)
+        names = chosen_topics(metadata.topics, wish.topics, wish.pattern)
+        described = {**metadata.topics, **{each.name: each for each in await self._named(names, metadata.topics)}}
+        self._source_id = metadata.cluster_id or ""
+        target_id = (await self._target.metadata(())).cluster_id
+        for each in names:
+            if self._source_id == target_id and wish.target_topic(each) == each:
+                raise MirrorFailed(f"{each} would be copied to itself: give --target-topic, --prefix or another --to")
+        found = [described[each] for each in names if each not in self._left_out]
+        await self._copies.make(found)
+        return found
+
+    async def _named(self, names: Sequence[str], known: Iterable[str]) -> list[Topic]:
+        missing = sorted({*names} - {*known})
+        return await topics.describe_topics(self._source, missing) if missing else []
+
+    async def _take_up(self, chosen: Sequence[Topic], remembered: dict[TopicPartition, Progress]) -> None:
+        """Add the partitions that are not copied yet, from where their copies are."""
+        fresh: list[TopicPartition] = []
+        for topic in chosen:
+            partitions = [each for each in topic.topic_partitions() if each not in self._progress]
+            if self._is_same(topic, [remembered[each] for each in partitions if each in remembered]):
+                fresh += [each for each in partitions if each not in remembered]
+                self._progress.update({each: remembered[each] for each in partitions if each in remembered})
+        ids = {topic.name: topic.topic_id.hex() for topic in chosen}
+        if fresh:
+            begins = await offsets_at(self._source, fresh, EARLIEST)
+            ends = await offsets_at(self._target, [self._place(each) for each in fresh], LATEST)
+            for each in fresh:
+                point = Point(begins[each], ends[self._place(each)])
+                if point.target:
+                    place = self._place(each)
+                    self._say(Notice(f"{place} holds {point.target} offsets already: the copy goes behind them", True))
+                self._progress[each] = Progress(self._source_id, ids[each.topic], begins[each], -1, (point,))
+        positions, epochs = self._consumer.positions, self._consumer.epochs
+        added = {each: progress for each, progress in self._progress.items() if each not in positions}
+        if added:
+            self._consumer.assign(
+                {**positions, **{each: progress.offset for each, progress in added.items()}},
+                {**epochs, **{each: progress.epoch for each, progress in added.items()}},
+            )
+
+    def _is_same(self, topic: Topic, remembered: Sequence[Progress]) -> bool:
+        """Whether it is the topic that was copied before. Raises MirrorFailed where somebody has named it."""
+        other = next((each for each in remembered if each.topic_id != topic.topic_id.hex()), None)
+        if other is None:
+            return True
+        what = "is in another cluster than" if other.source != self._source_id else "was deleted and made anew since"
+        sentence = (
+            f"topic {topic.name} {what} the one that mirror {self._wish.name} has copied: copy it under another "
+            "--name, to another topic"
+        )
+        if topic.name in self._wish.topics:
+            raise MirrorFailed(sentence)
+        self._left_out[topic.name] = None
+        self._say(Notice(f"{sentence}. It is left out.", is_warning=True))
+        return False
+
+    def _place(self, partition: TopicPartition) -> TopicPartition:
+        return TopicPartition(self._wish.target_topic(partition.topic), partition.partition)
+
+    # Copying
+
+    async def _copy_all(self, sender: TransactionalProducer) -> None:
+        consumer = self._consumer
+        isolation = READ_UNCOMMITTED if self._wish.read_uncommitted else READ_COMMITTED
+        ends = await offsets_at(self._source, list(consumer.positions), LATEST, isolation=isolation)
+        while True:
+            for partition in [each for each, at in consumer.positions.items() if at >= ends[each]]:
+                consumer.unassign(partition)
+            if not consumer.positions:
+                break
+            await self._copy_some(sender)
+        await self._keep_groups()
+
+    async def _follow(self, sender: TransactionalProducer) -> None:
+        clock = self._source.world.clock
+        look_at = clock.now() + LOOK_SECONDS
+        while True:
+            if self._consumer.positions:
+                await self._copy_some(sender)
+            else:
+                await clock.sleep(POLL_SECONDS)
+            if clock.now() >= look_at:
+                chosen = await self._choose()
+                self._leave_out(chosen)
+                await self._take_up(chosen, await recall(self._target, state_topic(self._wish.name)))
+                await self._keep_groups()
+                look_at = clock.now() + LOOK_SECONDS
+
+    def _leave_out(self, chosen: Sequence[Topic]) -> None:
+        """What the source does not have any more."""
+        ids = {topic.name: topic.topic_id.hex() for topic in chosen}
+        for each in [each for each in self._progress if ids.get(each.topic) != self._progress[each].topic_id]:
+            self._say(Notice(f"{each} was deleted at the source: its copy stays as it is", is_warning=True))
+            del self._progress[each]
+            if each in self._consumer.positions:
+                self._consumer.unassign(each)
+
+    async def _copy_some(self, sender: TransactionalProducer) -> None:
+        """What the next poll brings, in one transaction."""
+        consumer = self._consumer
+        try:
+            found = await consumer.poll(POLL_SECONDS)
+        except ApiError as problem:
+            if problem.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+            await self._skip_lost()
+            return
+        except LogTruncated as problem:
+            raise MirrorFailed(f"the copy has records that the source has lost since: {problem}") from problem
+        moved = {
+            each: replace(self._progress[each], offset=offset, epoch=consumer.epochs.get(each, -1))
+            for each, offset in consumer.positions.items()
+            if offset != self._progress[each].offset
+        }
+        if not moved:
+            return
+        async with sender.transaction() as transaction:
+            last: dict[TopicPartition, Delivery] = {}
+            for each in found:
+                record, place = each.record, self._place(each.partition)
+                last[each.partition] = await transaction.send(
+                    place.topic,
+                    record.value,
+                    record.key,
+                    partition=place.partition,
+                    headers=record.headers,
+                    timestamp=record.timestamp,
+                )
+            for partition, delivery in last.items():
+                at = (await delivery.wait()).offset
+                if at >= 0:
+                    points = noted(moved[partition].points, Point(moved[partition].offset, at + 1))
+                    moved[partition] = replace(moved[partition], points=points)
+            state = state_topic(self._wish.name)
+            for partition, progress in moved.items():
+                await transaction.send(state, progress.value(), progress_key(partition), partition=0)
+        self._progress.update(moved)
+        self._records += len(found)
+        self._transactions += 1
+        behind = sum(max(0, consumer.ends.get(each, at) - at) for each, at in consumer.positions.items())
+        self._say(Step(self._records, behind))
+
+    async def _skip_lost(self) -> None:
+        """Go on behind records that the source does not hold any more. Raises MirrorFailed where that was not
+        asked for."""
+        positions = self._consumer.positions
+        begins = await offsets_at(self._source, list(positions), EARLIEST)
+        lost = {each: begins[each] for each, at in sorted(positions.items()) if at < begins[each]}
+        if not lost:
+            raise MirrorFailed("the source ends before what was copied of it: records were lost there")
+        told = ", ".join(f"{each} {positions[each]} to {begin - 1}" for each, begin in lost.items())
+        if not self._wish.skip_lost:
+            raise MirrorFailed(f"records are gone at the source that were not copied yet: {told}; --skip-lost goes on")
+        self._say(Notice(f"records are gone at the source, and missing in the copy: {told}", is_warning=True))
+        for each, begin in lost.items():
+            self._consumer.seek(each, begin)
+
+    async def _keep_groups(self) -> None:
+        if self._groups is not None:
+            await self._groups.keep({each: progress.points for each, progress in self._progress.items()})
+
+
+async def recall(target: Cluster, name: str) -> dict[TopicPartition, Progress]:
+    """What the mirror's topic holds, as far as it is committed. Raises MirrorFailed for a topic of somebody else,
+    ApiError, DeadlinePassed."""
+    place = TopicPartition(name, 0)
+    begin = (await offsets_at(target, [place], EARLIEST))[place]
+    end = (await offsets_at(target, [place], LATEST, isolation=READ_COMMITTED))[place]
+    consumer = Consumer(target, isolation=READ_COMMITTED, reset=EARLIEST)
+    consumer.assign({place: begin})
+    found: dict[TopicPartition, Progress] = {}
+    try:
+        while consumer.positions[place] < end:
+            for each in await consumer.poll(POLL_SECONDS):
+                partition, progress = read_progress(each.record.key or b"", each.record.value or b"")
+                found[partition] = progress
+    except ValueError as problem:
+        raise MirrorFailed(f"topic {name}: {problem}") from problem
+    finally:
+        consumer.assign({})
+    return found

@@ -1,0 +1,46 @@
+"""Names that a mirror chooses by pattern, and those that it uses itself. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+TOPICS_EXCLUDED: Final = r"(?!__)(?!.*[-.]internal$)(?!.*\.replica$)"
+"""The begin of a pattern that takes no topics of clusters and of mirrors, as with MirrorMaker 2 (topics.exclude)."""
+GROUPS_EXCLUDED: Final = re.compile(r"console-consumer-.*|connect-.*|__.*")
+"""As MirrorMaker 2 does by default (groups.exclude)."""
+NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,100}")
+"""Of a mirror: a part of a topic's name."""
+
+
+def state_topic(mirror: str) -> str:
+    """Where the mirror of that name remembers, at its target."""
+    return f"kraft-mirror.{mirror}.internal"
+
+
+def transactional_id(mirror: str) -> str:
+    return f"kraft-mirror-{mirror}"
+
+
+def chosen_topics(names: Iterable[str], wanted: Iterable[str], pattern: str | None) -> list[str]:
+    """Those named, and those whose whole name the pattern matches, in order. Raises ValueError for a pattern that is
+    none."""
+    found = dict.fromkeys(wanted)
+    if pattern is not None:
+        expression = _compiled(f"{TOPICS_EXCLUDED}(?:{pattern})")
+        found.update({name: None for name in names if expression.fullmatch(name)})
+    return sorted(found)
+
+
+def chosen_groups(names: Iterable[str], pattern: str) -> list[str]:
+    """Likewise of groups."""
+    expression = _compiled(pattern)
+    return sorted(name for name in names if expression.fullmatch(name) and not GROUPS_EXCLUDED.fullmatch(name))
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as problem:
+        raise ValueError(f"{pattern!r} is no pattern: {problem}") from problem
