@@ -68,6 +68,7 @@ ROUTERS = (
     searches.router,
     topics.router,
     group_lags.router,
+    group_lags.topic_router,
     lags.router,
     groups.router,
     pages.router,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused
 from kraft.admin.groups import Committed, Group, Member, committed_offsets_of, describe_groups
@@ -17,6 +17,11 @@ from kraft.protocol.error_codes import ErrorCode
 _UNTOLD = (*sorted(UNKNOWN_TOPIC), ErrorCode.LEADER_NOT_AVAILABLE)
 COMMITS_A_STEP: Final = 5_000
 """Commits that are summed up before other requests get a turn."""
+GROUPS_A_STEP: Final = 100
+"""Groups that one request asks about."""
+
+
+_Told: TypeAlias = tuple[Group, Mapping[TopicPartition, Committed]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,17 @@ class GroupLag:
     topics: tuple[str, ...]
     total: int | None
     worst: tuple[TopicPartition, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicGroup:
+    """A group that has committed offsets for a topic, or whose members have partitions of it."""
+
+    group: Group
+    committed_partitions: int
+    assigned_partitions: int
+    lag: int | None
+    """Over the partitions that it has committed; None where no lag can be told."""
 
 
 async def lags_of(port: AskPort, group: Group, committed: Mapping[TopicPartition, Committed]) -> list[Lag]:
@@ -72,16 +88,10 @@ async def group_lags(port: AskPort, coordinators: Mapping[str, int]) -> list[Gro
     """Groups by id, each with the coordinator that lists it. Groups that have gone, and those of a broker that does
     not answer, are left out. Partitions whose leader does not answer count for nothing. Raises Refused."""
 
-    async def ask(coordinator: int) -> list[tuple[Group, Mapping[TopicPartition, Committed]]]:
-        ids = [group_id for group_id, at in coordinators.items() if at == coordinator]
-        try:
-            groups = await describe_groups(port, ids, coordinator)
-            committed = await committed_offsets_of(port, [group.group_id for group in groups], coordinator)
-        except Refused as problem:
-            if problem.code in _UNTOLD:
-                return []
-            raise
-        return [(group, committed.get(group.group_id, {})) for group in groups]
+    async def ask(coordinator: int) -> list[_Told]:
+        return await _described(
+            port, [group_id for group_id, at in coordinators.items() if at == coordinator], coordinator
+        )
 
     told = await port.ask_brokers(ask, sorted(set(coordinators.values())))
     found = sorted((each for of_one in told for each in of_one), key=lambda each: each[0].group_id)
@@ -95,6 +105,51 @@ async def group_lags(port: AskPort, coordinators: Mapping[str, int]) -> list[Gro
             await port.give_way()
         lags.append(_group_lag(group, committed, ends))
     return lags
+
+
+async def groups_of_topic(port: AskPort, topic: str, coordinators: Mapping[str, int]) -> list[TopicGroup]:
+    """Those of the groups that have to do with a topic, by id; of each coordinator so many at a time. What is left out
+    is as in `group_lags`. Raises Refused."""
+
+    async def ask(coordinator: int) -> list[_Told]:
+        ids = [group_id for group_id, at in coordinators.items() if at == coordinator]
+        found: list[_Told] = []
+        for first in range(0, len(ids), GROUPS_A_STEP):
+            for group, committed in await _described(port, ids[first : first + GROUPS_A_STEP], coordinator):
+                here = {partition: at for partition, at in committed.items() if partition.topic == topic}
+                if here or _assigned(group, topic):
+                    found.append((group, here))
+            await port.give_way()
+        return found
+
+    told = await port.ask_brokers(ask, sorted(set(coordinators.values())))
+    found = sorted((each for of_one in told for each in of_one), key=lambda each: each[0].group_id)
+    ends = await _ends(port, [committed for _, committed in found])
+    return [
+        TopicGroup(
+            group=group,
+            committed_partitions=len(committed),
+            assigned_partitions=_assigned(group, topic),
+            lag=_group_lag(group, committed, ends).total,
+        )
+        for group, committed in found
+    ]
+
+
+def _assigned(group: Group, topic: str) -> int:
+    return sum(partition.topic == topic for member in group.members for partition in member.assignment)
+
+
+async def _described(port: AskPort, ids: Sequence[str], coordinator: int) -> list[_Told]:
+    """None where the coordinator has moved. Raises Refused."""
+    try:
+        groups = await describe_groups(port, ids, coordinator)
+        committed = await committed_offsets_of(port, [group.group_id for group in groups], coordinator)
+    except Refused as problem:
+        if problem.code in _UNTOLD:
+            return []
+        raise
+    return [(group, committed.get(group.group_id, {})) for group in groups]
 
 
 def _group_lag(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.capabilities import require_capability
 from tests.integration.browser import Browser, browser
@@ -132,6 +132,18 @@ def test_a_refresh_keeps_scroll_focus_and_selection(node: RunningNode, tab: Brow
     assert tab.run("document.querySelector('.scroll').scrollTop") == 300
     assert tab.run("window.kept.isConnected && window.kept.contains(document.activeElement)")
     assert tab.run("getSelection().toString()") == "20"
+    assert tab.complaints == []
+
+
+def test_a_topic_shows_its_groups_with_their_lag_there(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "read", 2)
+    produce(node, "read", [b"a"] * 5)
+    consumer = Consumer({"bootstrap.servers": node.kafka, "group.id": "readers-of-it"})
+    consumer.commit(offsets=[TopicPartition("read", 0, 2)], asynchronous=False)
+    consumer.close()
+    show(tab, node, "topic?name=read&tab=consumers")
+    shown = tab.run("[...document.querySelectorAll('tbody td')].map(cell => cell.innerText)")
+    assert shown == ["readers-of-it", "empty", "0", "0", "1", "3"]
     assert tab.complaints == []
 
 

@@ -368,6 +368,35 @@ def test_groups_members_commits_and_lag(node: RunningNode, http: httpx.Client, b
     assert http.get(here).status_code == 404
 
 
+def test_a_topic_tells_the_groups_that_have_to_do_with_it(node: RunningNode, http: httpx.Client, base: str) -> None:
+    make_topic(http, base, "asked", partitions_count=3)
+    make_topic(http, base, "besides")
+    producer = Producer({"bootstrap.servers": node.kafka})
+    for partition in (0, 0, 0, 1):
+        producer.produce("asked", b"v", partition=partition)
+    producer.produce("besides", b"v")
+    assert producer.flush(30) == 0
+    for group, topic in (("topic-a", "asked"), ("topic-b", "besides")):
+        committing = Consumer({"bootstrap.servers": node.kafka, "group.id": group})
+        committing.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+        committing.close()
+    reading = Consumer({"bootstrap.servers": node.kafka, "group.id": "topic-c", "enable.auto.commit": False})
+    reading.subscribe(["asked"])
+    deadline = time.monotonic() + 30
+    while not reading.assignment():
+        reading.poll(0.1)
+        assert time.monotonic() < deadline
+    told = http.get("/v1/topics/asked/groups").json()
+    by_id = {each["consumer_group_id"]: each for each in told["data"]}
+    assert list(by_id) == ["topic-a", "topic-c"]
+    counts = ("assigned_partitions_count", "committed_partitions_count", "lag", "members_count")
+    assert [by_id["topic-a"][name] for name in counts] == [0, 1, 2, 0]
+    assert [by_id["topic-c"][name] for name in counts] == [3, 0, None, 1]
+    assert told["looked_at_count"] == told["groups_count"] >= 3
+    assert http.get("/v1/topics/missing/groups").status_code == 404
+    reading.close()
+
+
 def metric(http: httpx.Client, name: str, **labels: str) -> float | None:
     samples = [
         sample for family in text_string_to_metric_families(http.get("/metrics").text) for sample in family.samples

@@ -146,6 +146,25 @@ class GroupLagList(BaseModel):
     unanswered_brokers: UnansweredBrokers
 
 
+class TopicGroupData(BaseModel):
+    consumer_group_id: str
+    state: str
+    type: str
+    members_count: int
+    coordinator_id: int
+    assigned_partitions_count: int = Field(description="Of this topic, to its members.")
+    committed_partitions_count: int
+    lag: int | None = Field(description="In this topic alone; null where no lag can be told.")
+
+
+class TopicGroupList(BaseModel):
+    topic_name: str
+    data: list[TopicGroupData]
+    groups_count: int = Field(description="How many groups there are.")
+    looked_at_count: int = Field(description="How many of them, by id, were looked at: at most 2,000.")
+    unanswered_brokers: UnansweredBrokers
+
+
 class ResetTopic(Body):
     topic_name: TopicName
     partitions: list[PartitionId] | None = Field(default=None, max_length=10_000, description="Left out: all.")

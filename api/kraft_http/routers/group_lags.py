@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from kraft.admin.errors import Refused
-from kraft.admin.group_lags import GroupLag, group_lags
+from kraft.admin.group_lags import GroupLag, group_lags, groups_of_topic
 from kraft.admin.groups import Member, commit_offsets, committed_offsets, describe_group
 from kraft.admin.offsets import EARLIEST, LATEST, offsets_at_leaders
 from kraft.admin.topics import describe_topic
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft_http.asking import Kafka
-from kraft_http.deps import Cluster, GroupIdPath, PageQuery, Writable, unanswered
+from kraft_http.deps import Cluster, GroupIdPath, PageQuery, Port, TopicNamePath, Writable, cluster_context, unanswered
 from kraft_http.errors import ApiProblem, documented, not_found
 from kraft_http.models.groups import (
     GroupLagData,
@@ -24,12 +24,17 @@ from kraft_http.models.groups import (
     OffsetResetList,
     ResetOffsetsBody,
     ResetTopic,
+    TopicGroupData,
+    TopicGroupList,
 )
 from kraft_http.routers.groups import STATES, list_consumers_groups
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
 
+topic_router = APIRouter(tags=["Consumer groups"])
+
 PAGE_SIZE_DEFAULT = 100
+LOOKED_AT_MAX = 2_000
 TOPICS_SHOWN_MAX = 100
 _HAS_MEMBERS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH)
 """What a coordinator answers to a commit from outside for a group that has members."""
@@ -76,6 +81,36 @@ def _lag_data(lag: GroupLag) -> GroupLagData:
         max_lag=lag.worst[1] if lag.worst else None,
         max_lag_topic_name=lag.worst[0][0] if lag.worst else None,
         max_lag_partition_id=lag.worst[0][1] if lag.worst else None,
+    )
+
+
+@topic_router.get("/v1/topics/{topic_name}/groups", summary="List the groups of a topic", responses=documented(404))
+async def list_topic_groups(request: Request, port: Port, topic_name: TopicNamePath) -> TopicGroupList:
+    """Groups that have committed offsets for it, or whose members have partitions of it, with their lag there. Every
+    coordinator is asked about its groups, a hundred at a time."""
+    cluster = await cluster_context(request, port, port.identity.cluster_id)
+    await describe_topic(cluster.kafka, topic_name)  # Raises where there is none.
+    listed = await list_consumers_groups(cluster.kafka)
+    coordinators = {group.group_id: group.coordinator for group in listed[:LOOKED_AT_MAX]}
+    found = await groups_of_topic(cluster.kafka, topic_name, coordinators)
+    return TopicGroupList(
+        topic_name=topic_name,
+        data=[
+            TopicGroupData(
+                consumer_group_id=each.group.group_id,
+                state=STATES.get(each.group.state, "UNKNOWN"),
+                type=each.group.type.upper(),
+                members_count=len(each.group.members),
+                coordinator_id=each.group.coordinator,
+                assigned_partitions_count=each.assigned_partitions,
+                committed_partitions_count=each.committed_partitions,
+                lag=each.lag,
+            )
+            for each in found
+        ],
+        groups_count=len(listed),
+        looked_at_count=len(coordinators),
+        unanswered_brokers=unanswered(cluster.kafka),
     )
 
 

@@ -78,7 +78,7 @@ async function configuration(shown, name) {
   shown.replaceChildren(configTable(listed.data, change => request(v3("topics", name) + "/configs:alter", { method: "POST", body: { data: [change] } }), () => configuration(shown, name)));
 }
 async function consumers(shown, name) {
-  const listed = await request(v3("consumer-groups") + "/-/lag-summary?page_size=200&topic=" + encodeURIComponent(name));
-  patch(shown, unanswered(listed), section("Groups with a commit for this topic", table([["group", "mono"], ["state"], ["members", "num"], ["lag on all its topics", "num"]], listed.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), pill(each.state.toLowerCase(), each.state === "STABLE" ? "good" : ""), number(each.members_count), number(each.total_lag)]), "No group has committed offsets for this topic."),
-    listed.metadata.next ? el("div", { className: "empty" }, "Only the first 200 groups were looked at. ", link("groups", { topic: name }, "Look at all")) : ""));
+  const listed = await request("/v1/topics/" + encodeURIComponent(name) + "/groups");
+  patch(shown, unanswered(listed), section("Groups of this topic", table([["group", "mono"], ["state"], ["members", "num"], ["partitions assigned", "num"], ["partitions committed", "num"], ["lag here", "num"]], listed.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), pill(each.state.toLowerCase(), each.state === "STABLE" ? "good" : ""), number(each.members_count), number(each.assigned_partitions_count), number(each.committed_partitions_count), number(each.lag)]), "No group has committed offsets for this topic or has partitions of it."),
+    listed.looked_at_count < listed.groups_count ? el("div", { className: "empty" }, "Only the first " + number(listed.looked_at_count) + " groups were looked at. ", link("groups", { topic: name }, "Look at all")) : ""));
 }
