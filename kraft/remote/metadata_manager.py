@@ -94,8 +94,8 @@ class RemoteLogMetadataManager:
         due = {key: each for key, each in by_key.items() if start <= each.position < read.next_offset}
         for offset, value in read.records:
             record = decode_metadata(value)
-            key = _key_of(record)
-            found = None if key is None else due.get(key)
+            place = place_of(record)
+            found = None if place is None else due.get((place.topic_id, place.partition))
             if found is not None and offset >= found.position:
                 found.cache.replay(record)
         for each in due.values():
@@ -125,11 +125,12 @@ class PartitionMetadata:
         await self._manager.read_up_to(self._partition, self._followed, end_offset)
 
 
-def _key_of(record: RemoteLogMetadataRecord) -> tuple[Uuid, int] | None:
+def place_of(record: RemoteLogMetadataRecord) -> TopicIdPartition | None:
     """Whose record it is; None for a snapshot, which does not say."""
     if isinstance(record, RemoteLogSegmentMetadataRecord | RemoteLogSegmentMetadataUpdateRecord):
         segment = record.remote_log_segment_id.topic_id_partition
-        return Uuid(bytes(segment.id)), segment.partition
+        return TopicIdPartition(segment.name, Uuid(bytes(segment.id)), segment.partition)
     if isinstance(record, RemotePartitionDeleteMetadataRecord):
-        return Uuid(bytes(record.topic_id_partition.id)), record.topic_id_partition.partition
+        entry = record.topic_id_partition
+        return TopicIdPartition(entry.name, Uuid(bytes(entry.id)), entry.partition)
     return None

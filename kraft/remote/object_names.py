@@ -32,12 +32,19 @@ OBJECT_SUFFIXES: Final = (
 )
 
 _NAME = re.compile(r".+/\d{20}-([0-9A-Za-z_-]{22})\.[a-z-]+")
+_FOLDER = re.compile(r"(.+)-([0-9A-Za-z_-]{22})/(\d{1,10})")
 
 
 def partition_folder(topic_id_partition: TopicIdPartition) -> str:
     """Where the objects of a partition are."""
     topic, topic_id, partition = topic_id_partition
     return f"{topic}-{uuid_to_text(topic_id)}/{partition}"
+
+
+def place_of_folder(folder: str) -> TopicIdPartition | None:
+    """The inverse of `partition_folder`; None for a folder that is none of ours."""
+    match = _FOLDER.fullmatch(folder)
+    return None if match is None else TopicIdPartition(match[1], uuid_from_text(match[2]), int(match[3]))
 
 
 def object_name(segment: RemoteLogSegmentMetadata, suffix: str) -> str:

@@ -192,6 +192,39 @@ def test_tiering_is_switched_off_with_the_deletion_of_what_is_in_the_store_or_no
         assert objects(store) == []
 
 
+def test_the_store_is_verified_against_what_the_cluster_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    with NodeProcess(tmp_path / "node", *options(f"file://{store}")) as node:
+        create(node.bootstrap, "t")
+        write_confluent(node.bootstrap, "t", records_of(RECORDS // 4), "none")
+        until(lambda: 0 < log_bytes(tmp_path / "node" / "data" / "t-0") <= LOCAL + SEGMENT)
+
+        def verified(*more: str) -> tuple[int, dict[str, Any]]:
+            capsys.readouterr()
+            code = main(
+                ["storage", "remote", "verify", "--store", f"file://{store}", "-b", node.bootstrap, "-o", "json", *more]
+            )
+            return code, json.loads(capsys.readouterr().out)
+
+        code, document = verified("--read")
+        assert (code, document["findings"]) == (0, [])
+        assert document["segment_count"] * 5 == document["object_count"] == len(objects(store))
+        first, second = sorted(store.rglob("*.log"))[:2]
+        first.unlink()
+        content = bytearray(second.read_bytes())
+        content[len(content) // 2] ^= 1
+        second.write_bytes(content)
+        (second.parent / "notes").write_text("mine")
+        code, document = verified("--read")
+        assert code == 1
+        assert [each["kind"] for each in document["findings"]] == ["orphan", "missing", "damaged"]
+        assert [each["name"].rpartition("/")[2] for each in document["findings"]] == ["notes", first.name, second.name]
+        assert main(["storage", "remote", "verify", "--store", "here", "-b", node.bootstrap]) == 1
+        assert "is no place for objects" in capsys.readouterr().err
+
+
 def replica(cluster: ThreeNodes, node: int, topic: str) -> Path:
     return cluster.nodes[node].directory / "data" / f"{topic}-0"
 

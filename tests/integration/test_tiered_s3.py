@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
+from kraft.cli.admin.app import main
 from kraft.testing.foreign.librdkafka import AdminClient, Consumer
 from kraft.testing.node_process import NodeProcess
 from tests.integration.plain_clients import Record, write_confluent
@@ -65,7 +66,9 @@ def copied(s3: S3Server) -> int:
     return sum(key.endswith(".log") for key in s3.names())
 
 
-def test_a_topic_is_copied_to_s3_read_back_and_deleted(s3: S3Server, tmp_path: Path) -> None:
+def test_a_topic_is_copied_to_s3_read_back_and_deleted(
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with NodeProcess(tmp_path / "node", *options(URI), environment=s3.environment) as node:
         limits = {"segment.bytes": str(SEGMENT_OF_PARTS), "local.retention.bytes": str(LOCAL)}
         create(node.bootstrap, "t", **limits)
@@ -75,6 +78,10 @@ def test_a_topic_is_copied_to_s3_read_back_and_deleted(s3: S3Server, tmp_path: P
         until(lambda: log_bytes(directory) <= SEGMENT_OF_PARTS)
         assert copied(s3) == 2
         assert read_values(node.bootstrap, "t", len(written)) == values_of(written)
+
+        for name, value in s3.environment.items():
+            monkeypatch.setenv(name, value)
+        assert main(["storage", "remote", "verify", "--store", URI, "--read", "-b", node.bootstrap]) == 0
 
         node.kill()
         node.start()

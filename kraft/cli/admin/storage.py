@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft.cli.admin import remote_storage
 from kraft.cli.admin.options import Output, OutputFormat
 from kraft.cli.admin.output import Table, say, show, write
 from kraft.cli.admin.running import FAILED, NotFound, complain
@@ -43,6 +44,8 @@ from kraft.world.real import RealWorld
 app = typer.Typer(
     help="Format and inspect log directories (no node needed).", no_args_is_help=True, add_completion=False
 )
+
+app.add_typer(remote_storage.app, name="remote")
 
 UNUSABLE = 2
 

@@ -1,0 +1,95 @@
+"""`kraft storage remote`: the object store of tiered topics, beside what the cluster knows of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from kraft.admin.offsets import LATEST, READ_COMMITTED, offsets_at
+from kraft.admin.topics import describe_topic
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
+from kraft.cli.admin.output import Table, show, warn
+from kraft.cli.admin.running import FAILED, ask
+from kraft.client.cluster import Cluster
+from kraft.client.consumer import Consumer
+from kraft.common.errors import KraftError
+from kraft.common.ids import TopicPartition
+from kraft.remote.metadata_manager import ReadRecords
+from kraft.remote.remote_partition import MetadataNotWritten
+from kraft.remote.store_verification import StoreVerification
+from kraft.world.ports import ObjectError
+
+app = typer.Typer(help="The object store of tiered topics.", no_args_is_help=True, add_completion=False)
+
+METADATA_TOPIC: Final = "__remote_log_metadata"
+STORE_SECONDS_MAX: Final = 30.0
+POLL_SECONDS: Final = 5.0
+
+
+@app.callback()
+def remote() -> None:
+    """The object store of tiered topics."""
+
+
+@app.command(epilog="Example: kraft storage remote verify --store s3://bucket/prefix --read")
+def verify(
+    store: Annotated[
+        str,
+        typer.Option("--store", metavar="URI", help="As kraft.remote.storage.uri of the nodes.", show_default=False),
+    ],
+    read: Annotated[
+        bool, typer.Option("--read", help="Read every segment, and compare the offsets and CRCs of its batches.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Compare what the cluster knows with what is in the store; exit code 1 where they differ. Nothing is changed."""
+
+    async def question(cluster: Cluster) -> StoreVerification:
+        try:
+            objects = cluster.world.objects.open(store, timeout_seconds=STORE_SECONDS_MAX)
+            topic = await describe_topic(cluster, METADATA_TOPIC)
+            verification = StoreVerification(_MetadataTopic(cluster, len(topic.partitions)), objects, reads=read)
+            await verification.run()
+        except (ObjectError, ValueError) as problem:
+            raise KraftError(f"{store}: {problem}") from problem
+        return verification
+
+    found = ask(bootstrap, timeout, question)
+    document = {
+        "segment_count": found.segment_count,
+        "object_count": found.object_count,
+        "finding_count": found.finding_count,
+        "findings": [each._asdict() for each in found.findings],
+    }
+    title = f"{found.segment_count} segments, {found.object_count} objects, {found.finding_count} findings"
+    show(document, [Table(("KIND", "NAME", "DETAIL"), found.findings, title)], output)
+    if found.finding_count:
+        warn(f"the store differs from {METADATA_TOPIC}: {found.finding_count} findings")
+        raise typer.Exit(FAILED)
+
+
+class _MetadataTopic:
+    """Implements `kraft.remote.metadata_manager.MetadataTopic` for one who reads alone."""
+
+    def __init__(self, cluster: Cluster, partition_count: int) -> None:
+        self.partition_count = partition_count
+        self._cluster = cluster
+        self._consumer = Consumer(cluster, isolation=READ_COMMITTED)
+
+    async def append(self, partition: int, value: bytes) -> int:
+        raise MetadataNotWritten(f"{METADATA_TOPIC}-{partition} is read only here")
+
+    async def read(self, partition: int, offset: int) -> ReadRecords:
+        place = TopicPartition(METADATA_TOPIC, partition)
+        if dict(self._consumer.positions) != {place: offset}:
+            self._consumer.assign({place: offset})
+        found = await self._consumer.poll(POLL_SECONDS)
+        records = [(each.record.offset, bytes(each.record.value or b"")) for each in found]
+        return ReadRecords(records, self._consumer.positions[place])
+
+    async def end_offset(self, partition: int) -> int:
+        place = TopicPartition(METADATA_TOPIC, partition)
+        return (await offsets_at(self._cluster, [place], LATEST, isolation=READ_COMMITTED))[place]
