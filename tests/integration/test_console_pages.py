@@ -147,6 +147,19 @@ def test_a_topic_shows_its_groups_with_their_lag_there(node: RunningNode, tab: B
     assert tab.complaints == []
 
 
+def test_topics_are_sorted_by_what_they_hold_and_empty_ones_are_listed(node: RunningNode, tab: Browser) -> None:
+    for name, count in (("held-a", 1), ("held-b", 0), ("held-c", 4)):
+        make_topic(node, name, 1)
+        produce(node, name, [b"v"] * count)
+    names = "[...document.querySelectorAll('td[data-label=name]')].map(cell => cell.innerText).join()"
+    show(tab, node, "topics?q=held-&sort=-records")
+    assert tab.run(names) == "held-c,held-a,held-b"
+    choose(tab, "Show", "true")
+    tab.until(f"{names} === 'held-b'")
+    assert "empty=true" in tab.run("location.search")
+    assert tab.complaints == []
+
+
 def test_rows_do_not_move_away_from_the_focus(node: RunningNode, tab: Browser) -> None:
     show(tab, node, "quotas")
     script = """(async () => {

@@ -426,6 +426,30 @@ def test_lists_come_in_pages_when_asked(http: httpx.Client, base: str) -> None:
     assert http.get(f"{base}/topics?sort=colour").status_code == 400
 
 
+def test_topics_are_sorted_by_what_they_hold_and_empty_ones_are_told(
+    node: RunningNode, http: httpx.Client, base: str
+) -> None:
+    producer = Producer({"bootstrap.servers": node.kafka})
+    for name, count in (("holds-a", 2), ("holds-b", 0), ("holds-c", 3), ("holds-d", 0)):
+        make_topic(http, base, name)
+        for _ in range(count):
+            producer.produce(name, b"v" * 100)
+    assert producer.flush(30) == 0
+    url: str | None = f"{base}/topics?page_size=2&q=holds-&sort=-records"
+    pages = []
+    while url is not None:
+        answer = http.get(url).json()
+        pages.append([topic["topic_name"] for topic in answer["data"]])
+        url = answer["metadata"]["next"]
+    assert pages == [["holds-c", "holds-a"], ["holds-d", "holds-b"]]
+
+    def names(query: str) -> list[str]:
+        return [topic["topic_name"] for topic in http.get(f"{base}/topics?q=holds-&{query}").json()["data"]]
+
+    assert names("sort=leader_bytes") == ["holds-b", "holds-d", "holds-a", "holds-c"]
+    assert names("empty_only=true") == ["holds-b", "holds-d"]
+
+
 def test_transactions_and_users_are_listed(node: RunningNode, http: httpx.Client) -> None:
     producer = Producer({"bootstrap.servers": node.kafka, "transactional.id": "listed"})
     producer.init_transactions(30)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -11,15 +11,31 @@ from kraft.admin.metadata import Topic
 from kraft.admin.topics import CLUSTER_DEFAULT, create_topic, delete_topic, describe_topic, grow_topic
 from kraft.admin.topics import list_topics as all_topics
 from kraft.common.ids import uuid_to_text
-from kraft_http.deps import Cluster, ClusterContext, PageQuery, TopicNamePath, Writable
+from kraft_http.deps import Cluster, ClusterContext, PageQuery, Port, TopicNamePath, Writable
 from kraft_http.errors import ApiProblem, documented
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.topics import CreateTopicBody, TopicData, TopicDataList, UpdateTopicBody
+from kraft_http.ports import AdminPort, TopicFacts
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["Topics"])
 
 TopicOrder = Literal[
-    "name", "-name", "partitions_count", "-partitions_count", "replication_factor", "-replication_factor"
+    "name",
+    "-name",
+    "partitions_count",
+    "-partitions_count",
+    "replication_factor",
+    "-replication_factor",
+    "records",
+    "-records",
+    "leader_bytes",
+    "-leader_bytes",
+    "records_in",
+    "-records_in",
+    "bytes_in",
+    "-bytes_in",
+    "bytes_out",
+    "-bytes_out",
 ]
 
 
@@ -33,30 +49,66 @@ _TOPIC_KEYS: Final[dict[str, Callable[[Topic], str]]] = {
     "replication_factor": lambda topic: f"{_replication_factor(topic):010d} {topic.name}",
 }
 """Texts that sort as the numbers do: page tokens hold them. The name tells equal ones apart."""
+FACTS_MAX: Final = 2_000
+"""Topics whose facts one list may need: every broker is asked about all of them."""
+FACTS_A_STEP: Final = 100
 
 
 @router.get("", summary="List topics", responses=documented(404))
 async def list_topics(
     cluster: Cluster,
     page: PageQuery,
+    port: Port,
     response: Response,
     q: Annotated[str | None, Query(description="Only topics whose name contains this.")] = None,
     include_internal: Annotated[
         bool, Query(description="Whether topics such as __consumer_offsets are listed.")
     ] = True,
     sort: Annotated[TopicOrder, Query(description="What to sort by; a minus turns the order round.")] = "name",
+    empty_only: Annotated[bool, Query(description="Only topics without records.")] = False,
 ) -> TopicDataList:
-    """The header X-Total-Count says how many topics there are on all pages."""
+    """The header X-Total-Count says how many topics there are on all pages. `empty_only`, and sorting by what
+    /v1/topic-facts tells, is for at most 2,000 topics (`q` narrows them), for those who may describe the cluster. What
+    brokers do not tell counts as 0, and `empty_only` is refused then."""
     topics = [
         topic
         for topic in await all_topics(cluster.kafka)
         if (q is None or q in topic.name) and (include_internal or not topic.is_internal)
     ]
-    key, descending = _TOPIC_KEYS[sort.removeprefix("-")], sort.startswith("-")
+    order, descending = sort.removeprefix("-"), sort.startswith("-")
+    facts: dict[str, TopicFacts] = {}
+    if empty_only or order not in _TOPIC_KEYS:
+        facts = await _facts(port, [topic.name for topic in topics], all_of_them=empty_only)
+    if empty_only:
+        topics = [topic for topic in topics if topic.name in facts and facts[topic.name].records == 0]
+    key = _TOPIC_KEYS.get(order) or _key_of_facts(facts, order)
     topics.sort(key=key, reverse=descending)
     shown, metadata = page.cut(topics, key, cluster.url, descending=descending)
     response.headers["X-Total-Count"] = str(len(topics))
     return TopicDataList(kind="KafkaTopicList", metadata=metadata, data=[topic_data(cluster, topic) for topic in shown])
+
+
+async def _facts(port: AdminPort, names: Sequence[str], *, all_of_them: bool) -> dict[str, TopicFacts]:
+    """Raises ApiProblem for too many topics, and for brokers that are silent where `all_of_them` have to tell; ApiError
+    where the caller may not describe the cluster."""
+    if len(names) > FACTS_MAX:
+        detail = f"{len(names)} topics are too many to compare by what they hold and do; {FACTS_MAX} are allowed."
+        raise ApiProblem(400, detail, hint="Narrow them by q.")
+    found: dict[str, TopicFacts] = {}
+    for first in range(0, len(names), FACTS_A_STEP):
+        told = await port.topic_facts(names[first : first + FACTS_A_STEP])
+        if told.silent and all_of_them:
+            raise ApiProblem(503, f"Which topics are empty is not known: broker {told.silent[0]} does not answer.")
+        found |= {each.name: each for each in told.topics}
+    return found
+
+
+def _key_of_facts(facts: Mapping[str, TopicFacts], order: str) -> Callable[[Topic], str]:
+    def key(topic: Topic) -> str:
+        value = getattr(facts[topic.name], order) if topic.name in facts else 0
+        return f"{round(1000 * value):024d} {topic.name}"
+
+    return key
 
 
 @router.post(
