@@ -237,6 +237,17 @@ def test_a_lone_bad_record_is_a_bad_request_and_an_empty_body_too(http: httpx.Cl
     assert http.post(f"{base}/topics/missing/records", content=b"{}").status_code == 404
 
 
+@pytest.mark.parametrize("address", ["records", "records:batch"])
+def test_records_with_an_idempotency_key_are_refused(http: httpx.Client, base: str, address: str) -> None:
+    name = f"once-{len(address)}"
+    make_topic(http, base, name)
+    body = {"entries": [{"id": "a", "value": {"data": 1}}]} if address == "records:batch" else {"value": {"data": 1}}
+    refused = http.post(f"{base}/topics/{name}/{address}", json=body, headers={"Idempotency-Key": "k"})
+    assert refused.status_code == 400
+    assert "sent again, they are appended again" in refused.json()["detail"]
+    assert http.get(f"{base}/topics/{name}/records").json()["data"] == []
+
+
 def test_a_batch_is_reported_by_id(http: httpx.Client, base: str) -> None:
     make_topic(http, base, "batch")
     entries = [

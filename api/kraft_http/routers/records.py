@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
@@ -41,10 +41,20 @@ _PRODUCE_BODY: dict[str, Any] = {
 }
 
 
+async def without_idempotency_key(request: Request) -> None:
+    """Raises ApiProblem for a header on which a client would rely in vain."""
+    if "idempotency-key" in request.headers:
+        raise ApiProblem(
+            400,
+            "Idempotency-Key is not kept for records: sent again, they are appended again. Leave the header out.",
+            hint="A producer of a Kafka client with enable.idempotence appends each record once.",
+        )
+
+
 @router.post(
     "/records",
     summary="Produce records",
-    dependencies=[Writable],
+    dependencies=[Writable, Depends(without_idempotency_key)],
     response_model=ProduceReport,
     responses=documented(400, 403, 404, 422),
     openapi_extra=_PRODUCE_BODY,
@@ -120,7 +130,7 @@ def _lines(reports: list[ProduceReport]) -> bytes:
     "/records:batch",
     status_code=207,
     summary="Produce a batch of records",
-    dependencies=[Writable],
+    dependencies=[Writable, Depends(without_idempotency_key)],
     responses=documented(403, 404),
 )
 async def produce_batch(cluster: Cluster, topic_name: TopicNamePath, body: ProduceBatchBody) -> ProduceBatchResponse:
