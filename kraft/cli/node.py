@@ -38,7 +38,12 @@ busy thread 0.16 ms instead of 9)."""
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of the `kraft-node` script. Returns the exit code."""
-    invocation = parse_command_line(sys.argv[1:] if arguments is None else arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    invocation = parse_command_line(arguments)
+    if invocation.workers is not None:
+        from kraft.cli.workers import run_workers  # Only these need it.
+
+        return run_workers(invocation, arguments, invocation.workers)
     try:
         config = configure(invocation)
     except ConfigurationError as error:

@@ -36,6 +36,8 @@ class Invocation(NamedTuple):
     sets: list[str]
     config_paths: list[str]
     format_options: FormatOptions
+    workers: int | None = None
+    """How many nodes on this machine; None: this process is the node."""
 
 
 def parse_command_line(arguments: Sequence[str]) -> Invocation:
@@ -44,12 +46,12 @@ def parse_command_line(arguments: Sequence[str]) -> Invocation:
     options = [
         (f"--{name.replace('_', '-')}", text)
         for name, texts in vars(parsed).items()
-        if name not in ("set", "config", "format") and name not in FormatOptions.__dataclass_fields__
+        if name not in ("set", "config", "format", "workers") and name not in FormatOptions.__dataclass_fields__
         for text in texts
     ]
     if parsed.format:
         options.append(("--format", "true"))
-    return Invocation(options, parsed.set, parsed.config, _format_options(parsed))
+    return Invocation(options, parsed.set, parsed.config, _format_options(parsed), parsed.workers)
 
 
 def _format_options(parsed: argparse.Namespace) -> FormatOptions:
@@ -93,6 +95,8 @@ def _parser() -> argparse.ArgumentParser:
         "h:p,..",
         "how a node finds its quorum, for brokers and for quorums that change",
     )
+    workers = "so many nodes on this machine, each a process: ids and ports count up from those given"
+    quorum.add_argument("--workers", metavar="N", type=int, help=workers)
     _add(quorum, "--cluster-id", "ID", "the cluster that this node belongs to (22 characters)")
     formats = "format an empty directory although the quorum has other members; for throwaway clusters and tests"
     quorum.add_argument("--format", action="store_true", help=formats)

@@ -9,7 +9,6 @@ order.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import selectors
@@ -24,6 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kraft.cli.children import stop_with_parent
 from kraft.common.config.internal_topics import internal_topic_settings
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import uuid_to_text
@@ -42,8 +42,6 @@ from kraft.world.real import RealWorld
 
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 40.0
-PR_SET_PDEATHSIG = 1
-"""Of prctl(2): the signal that a child gets when its parent dies."""
 PORT_STRIDE = 10
 """Between the ports of one node and those of the next: 9092, 9102, 9112 beside 9093, 9103, 9113."""
 ADMIN_PORT_AHEAD = 552
@@ -197,21 +195,6 @@ def caller_has_gone() -> bool:
         return True
     except OSError:  # It was closed before us.
         return False
-
-
-def stop_with_parent(parent: int) -> Callable[[], None] | None:
-    """What a child does before it begins, so that it is asked to stop when its parent has died, even by SIGKILL. Only
-    Linux has such a thing. The child must be begun by the parent's main thread."""
-    if sys.platform != "linux":
-        return None
-    libc = ctypes.CDLL(None)
-
-    def arrange() -> None:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # It was quicker.
-            os._exit(1)
-
-    return arrange
 
 
 class LocalNodes:
