@@ -140,6 +140,7 @@ def judge(
         *unmade_topic_reasons(nodes),
         *_internal_topic_reasons(facts.internal_topics),
         *(reason for node in nodes for reason in _disk_reasons(node)),
+        *(_tiering_reason(node) for node in nodes if node.tiering_put_off_count),
     ]
     return ClusterHealth(
         is_healthy=not reasons,
@@ -302,6 +303,18 @@ def _disk_reasons(node: NodeStatus) -> list[Reason]:
         )
         reasons.append(Reason(code="disk_almost_full", summary=summary, remedy=remedy))
     return reasons
+
+
+def _tiering_reason(node: NodeStatus) -> Reason:
+    rate, free = node.tiering_put_off_bytes_in, node.disk_free_bytes
+    lasts = f" At the rate of now its disk lasts {free / rate / 3600:.1f} h." if rate and free is not None else ""
+    return Reason(
+        code="tiering_put_off",
+        summary=f"Node {node.node_id} cannot work with the object store for {node.tiering_put_off_count} partition(s): "
+        f"{node.tiering_put_off_error}.{lasts}",
+        remedy="Look at the store, and at the credentials and the endpoint in the node's environment. Meanwhile "
+        "segments stay on the disk, also beyond local.retention.* and retention.*, and old records cannot be read.",
+    )
 
 
 def _count(partitions: list[PartitionFacts]) -> str:

@@ -117,6 +117,11 @@ class NodeStatus(BaseModel):
     unmade_topics: list[UnmadeTopic] = []
     set_aside_count: int = 0
     set_aside: list[SetAsideItem] = []
+    tiering_put_off_count: int = Field(
+        default=0, description="Tiered partitions led here whose last round with the object store failed."
+    )
+    tiering_put_off_error: str | None = Field(default=None, description="Why, of the first of them.")
+    tiering_put_off_bytes_in: float = Field(default=0.0, description="A second, of their topics.")
 
 
 class WaitingElections(BaseModel):

@@ -32,11 +32,14 @@ from kraft.server.status_questions import (
 from kraft.server.topic_facts import own_topic_facts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kraft_http.health import ClusterHealth, VoterFacts
     from kraft_http.ports import ClusterFacts
 
     from kraft.common.set_aside import SetAside
     from kraft.metadata.image.topics_image import TopicIdPartition
+    from kraft.replication.partition import Partition
     from kraft.server.node import Node
     from kraft.server.node_to_controller_channel import NodeToControllerChannel
 
@@ -89,36 +92,40 @@ class NodeStatus:
         waiting, unreadable = broker.replicas.damaged.waiting(), broker.log_tasks.cleaner.unreadable()
         topics = broker.metadata.image.topics
         unmade = broker.services.unmade_topics.items(lambda name: topics.by_name(name) is not None)
-        return own | {
-            "unmade_topics": [asdict(each) for each in unmade],
-            "waiting_replicas_count": len(waiting),
-            "waiting_replicas": [
-                {
-                    "topic": each.topic_partition.topic,
-                    "partition": each.topic_partition.partition,
-                    "since_ms": each.report.since_ms,
-                    "start_offset": each.report.start_offset,
-                    "known_end_offset": each.report.known_end_offset,
-                    "reason": each.report.reason,
-                    "command": each.remedy,
-                }
-                for each in waiting[:LISTED_MAX]
-            ],
-            "unreadable_logs_count": len(unreadable),
-            "unreadable_logs": [
-                {
-                    "topic": place.topic,
-                    "partition": place.partition,
-                    "since_ms": each.since_ms,
-                    "count": each.batches,
-                    "ranges": [list(offsets) for offsets in each.ranges],
-                    "reason": each.note,
-                    "command": f"kraft topics delete-records {place.topic} --partition {place.partition} "
-                    f"--before {each.ranges[-1][1]}",
-                }
-                for place, each in unreadable[:LISTED_MAX]
-            ],
-        }
+        return (
+            own
+            | _tiering_put_off(self._node, broker.replicas)
+            | {
+                "unmade_topics": [asdict(each) for each in unmade],
+                "waiting_replicas_count": len(waiting),
+                "waiting_replicas": [
+                    {
+                        "topic": each.topic_partition.topic,
+                        "partition": each.topic_partition.partition,
+                        "since_ms": each.report.since_ms,
+                        "start_offset": each.report.start_offset,
+                        "known_end_offset": each.report.known_end_offset,
+                        "reason": each.report.reason,
+                        "command": each.remedy,
+                    }
+                    for each in waiting[:LISTED_MAX]
+                ],
+                "unreadable_logs_count": len(unreadable),
+                "unreadable_logs": [
+                    {
+                        "topic": place.topic,
+                        "partition": place.partition,
+                        "since_ms": each.since_ms,
+                        "count": each.batches,
+                        "ranges": [list(offsets) for offsets in each.ranges],
+                        "reason": each.note,
+                        "command": f"kraft topics delete-records {place.topic} --partition {place.partition} "
+                        f"--before {each.ranges[-1][1]}",
+                    }
+                    for place, each in unreadable[:LISTED_MAX]
+                ],
+            }
+        )
 
     async def waiting_elections(self, topic: str | None) -> dict[str, Any]:
         """The document of `kraft.status.elections`, from the active controller. Raises ApiError."""
@@ -289,3 +296,19 @@ def _import_models() -> None:
 
 def _others(facts: ClusterFacts, node_id: int) -> list[int]:
     return [broker.node_id for broker in facts.brokers if not broker.fenced and broker.node_id != node_id]
+
+
+def _tiering_put_off(node: Node, replicas: Iterable[Partition]) -> dict[str, Any]:
+    """Of what is led here and tiered: whose last round failed, and how fast their topics grow."""
+    errors: list[str] = []
+    topics: dict[str, None] = {}
+    for partition in replicas:
+        if partition.tier is not None and partition.is_leader and partition.tier.last_error:
+            errors.append(partition.tier.last_error)
+            topics[partition.topic] = None
+    rates = (0.0 if node.history is None else node.history.latest_of_topic(topic)["bytes_in"] for topic in topics)
+    return {
+        "tiering_put_off_count": len(errors),
+        "tiering_put_off_error": errors[0] if errors else None,
+        "tiering_put_off_bytes_in": sum(rates),
+    }

@@ -161,6 +161,8 @@ def test_what_lies_where_and_why_nothing_is_copied_is_told(tmp_path: Path, capsy
         write_confluent(node.bootstrap, "t", records_of(RECORDS // 4), "none")
         until(lambda: told_of(node, capsys)["last_error"] is not None)
         assert told_of(node, capsys)["copy_lag_segments"] > 0
+        health = httpx.get(f"{node.admin_url}/v1/cluster/health", timeout=SECONDS_MAX).json()
+        assert [each["code"] for each in health["reasons"]] == ["tiering_put_off"]
         assert main(["topics", "describe", "t", "-b", node.bootstrap, "-o", "table"]) == 0
         assert "COPY LAG" in capsys.readouterr().out
         metrics = httpx.get(f"{node.admin_url}/metrics", timeout=SECONDS_MAX).text

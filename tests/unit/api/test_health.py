@@ -85,6 +85,17 @@ def test_the_disks_of_every_node_count() -> None:
     ]
 
 
+def test_a_store_that_does_not_answer_is_told_with_how_long_the_disk_lasts() -> None:
+    away = NodeStatus(node_id=2, disk_free_bytes=7_200_000, disk_total_bytes=9_000_000)
+    away.tiering_put_off_count, away.tiering_put_off_error, away.tiering_put_off_bytes_in = 3, "no answer", 1000.0
+    (reason,) = judge(FINE, nodes=[away]).reasons
+    assert reason.code == "tiering_put_off"
+    assert "for 3 partition(s): no answer. At the rate of now its disk lasts 2.0 h." in reason.summary
+    away.tiering_put_off_bytes_in = 0.0
+    (reason,) = judge(FINE, nodes=[away]).reasons
+    assert reason.summary.endswith("no answer.")
+
+
 def test_an_unknown_disk_is_no_fault() -> None:
     assert judge(FINE, nodes=[NodeStatus(node_id=1)]).is_healthy
 
