@@ -17,6 +17,7 @@ from jepsen.simulation.layouts import GUESTS
 from jepsen.simulation.readers import fetch_request
 from jepsen.simulation.recorder import Recorder
 from jepsen.simulation.session import TRY_AGAIN, Refused, RoamingSession, Session, Unanswered
+from kraft.admin.acls import creation, deletion
 from kraft.metadata.image.acls_image import AclsImage
 from kraft.metadata.quota_keys import PRODUCER_BYTE_RATE
 from kraft.protocol.error_codes import ErrorCode, name_of
@@ -26,12 +27,10 @@ from kraft.protocol.messages.alter_client_quotas_request import (
     EntryData,
     OpData,
 )
-from kraft.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
-from kraft.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.builder import Record, build_batch
-from kraft.security.acls import Operation, PatternType, ResourceKind
+from kraft.security.acls import AccessControlEntry, AclFilter, Operation, PatternType, ResourceKind
 from kraft.security.acls import Permission as Kind
 from kraft.security.sasl.jaas import PLAIN_MODULE
 
@@ -124,8 +123,10 @@ class Permissions:
                 is_granted=is_granted,
             )
         )
+        entry = _entry(user)
         try:
-            response = await self._session.call(_given(user) if is_granted else _taken(user), 1, 3)
+            request = creation([entry]) if is_granted else deletion([AclFilter(*entry)])
+            response = await self._session.call(request, 1, 3)
         except Unanswered:
             change.ended = self._recorder.now()
             return False
@@ -168,30 +169,11 @@ class Permissions:
             await self._session.world.clock.sleep(seconds)
 
 
-def _given(user: str) -> CreateAclsRequest:
-    entry = AclCreation(
-        resource_type=ResourceKind.TOPIC,
-        resource_name=GUARDED[0],
-        resource_pattern_type=PatternType.LITERAL,
-        principal=f"User:{user}",
-        host="*",
-        operation=Operation.WRITE,
-        permission_type=Kind.ALLOW,
+def _entry(user: str) -> AccessControlEntry:
+    """Lets a user write."""
+    return AccessControlEntry(
+        ResourceKind.TOPIC, GUARDED[0], PatternType.LITERAL, f"User:{user}", "*", Operation.WRITE, Kind.ALLOW
     )
-    return CreateAclsRequest(creations=[entry])
-
-
-def _taken(user: str) -> DeleteAclsRequest:
-    entry = DeleteAclsFilter(
-        resource_type_filter=ResourceKind.TOPIC,
-        resource_name_filter=GUARDED[0],
-        pattern_type_filter=PatternType.LITERAL,
-        principal_filter=f"User:{user}",
-        host_filter="*",
-        operation=Operation.WRITE,
-        permission_type=Kind.ALLOW,
-    )
-    return DeleteAclsRequest(filters=[entry])
 
 
 class Guest:

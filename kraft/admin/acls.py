@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from kraft.admin.errors import check
 from kraft.admin.port import AskPort
@@ -17,16 +18,7 @@ from kraft.security.acls import KIND_NAMES, AccessControlEntry, AclFilter
 
 async def describe_acls(port: AskPort, wanted: AclFilter) -> list[AccessControlEntry]:
     """The entries that a filter takes, sorted. Raises Refused."""
-    request = DescribeAclsRequest(
-        resource_type_filter=wanted.resource_type,
-        resource_name_filter=wanted.resource_name,
-        pattern_type_filter=wanted.pattern_type,
-        principal_filter=wanted.principal,
-        host_filter=wanted.host,
-        operation=wanted.operation,
-        permission_type=wanted.permission_type,
-    )
-    response = await port.ask(request, DescribeAclsResponse)
+    response = await port.ask(DescribeAclsRequest(**_conditions(wanted)), DescribeAclsResponse)
     check(response.error_code, "access control entries", response.error_message)
     return sorted(
         AccessControlEntry(
@@ -45,20 +37,7 @@ async def describe_acls(port: AskPort, wanted: AclFilter) -> list[AccessControlE
 
 async def create_acls(port: AskPort, entries: Sequence[AccessControlEntry]) -> None:
     """Add entries. Those that there are already stay as they are. Raises Refused for the first that is refused."""
-    request = CreateAclsRequest(
-        creations=[
-            AclCreation(
-                resource_type=entry.resource_type,
-                resource_name=entry.resource_name,
-                resource_pattern_type=entry.pattern_type,
-                principal=entry.principal,
-                host=entry.host,
-                operation=entry.operation,
-                permission_type=entry.permission_type,
-            )
-            for entry in entries
-        ]
-    )
+    request = creation(entries)
 
     async def attempt() -> None:
         response = await port.ask(request, CreateAclsResponse)
@@ -70,20 +49,7 @@ async def create_acls(port: AskPort, entries: Sequence[AccessControlEntry]) -> N
 
 async def delete_acls(port: AskPort, filters: Sequence[AclFilter]) -> list[AccessControlEntry]:
     """Remove the entries that any of the filters takes. Returns them, sorted. Raises Refused."""
-    request = DeleteAclsRequest(
-        filters=[
-            DeleteAclsFilter(
-                resource_type_filter=wanted.resource_type,
-                resource_name_filter=wanted.resource_name,
-                pattern_type_filter=wanted.pattern_type,
-                principal_filter=wanted.principal,
-                host_filter=wanted.host,
-                operation=wanted.operation,
-                permission_type=wanted.permission_type,
-            )
-            for wanted in filters
-        ]
-    )
+    request = deletion(filters)
     removed: dict[AccessControlEntry, None] = {}
 
     async def attempt() -> None:
@@ -104,6 +70,42 @@ async def delete_acls(port: AskPort, filters: Sequence[AclFilter]) -> list[Acces
 
     await port.retrying(attempt)
     return sorted(removed)
+
+
+def creation(entries: Iterable[AccessControlEntry]) -> CreateAclsRequest:
+    """The request that adds them."""
+    return CreateAclsRequest(
+        creations=[
+            AclCreation(
+                resource_type=entry.resource_type,
+                resource_name=entry.resource_name,
+                resource_pattern_type=entry.pattern_type,
+                principal=entry.principal,
+                host=entry.host,
+                operation=entry.operation,
+                permission_type=entry.permission_type,
+            )
+            for entry in entries
+        ]
+    )
+
+
+def deletion(filters: Iterable[AclFilter]) -> DeleteAclsRequest:
+    """The request that removes what any of them takes."""
+    return DeleteAclsRequest(filters=[DeleteAclsFilter(**_conditions(wanted)) for wanted in filters])
+
+
+def _conditions(wanted: AclFilter) -> dict[str, Any]:
+    """Fields of a filter, which are the same where entries are described and removed."""
+    return {
+        "resource_type_filter": wanted.resource_type,
+        "resource_name_filter": wanted.resource_name,
+        "pattern_type_filter": wanted.pattern_type,
+        "principal_filter": wanted.principal,
+        "host_filter": wanted.host,
+        "operation": wanted.operation,
+        "permission_type": wanted.permission_type,
+    }
 
 
 def _subject(entry: AccessControlEntry) -> str:
