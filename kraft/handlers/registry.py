@@ -188,9 +188,8 @@ class Registry:
             if listener in handler.listeners:
                 assert handler.key not in self._by_key, f"two handlers for API {handler.key} on {listener}"
                 self._by_key[handler.key] = handler if authorizer is None else handler.guarded(authorizer)
-
-    def get(self, key: int) -> Handler | None:
-        return self._by_key.get(key)
+        self.get = self._by_key.get
+        """The handler of an API key, or None."""
 
     def handlers(self) -> list[Handler]:
         """All of them, by key."""

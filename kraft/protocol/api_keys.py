@@ -5,7 +5,7 @@ The table comes from the schemas; what a node serves is decided by the handlers'
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import NamedTuple
 
@@ -206,11 +206,17 @@ def is_flexible(key: int, version: int) -> bool:
     return first is not None and version >= first
 
 
+HEADERS_KEPT = 4096
+"""Pairs of key and version, which clients choose, of which the header's version is kept."""
+
+
+@lru_cache(HEADERS_KEPT)
 def request_header_version(key: int, version: int) -> int:
     """2 (with a tag section) for flexible versions, else 1."""
     return 2 if is_flexible(key, version) else 1
 
 
+@lru_cache(HEADERS_KEPT)
 def response_header_version(key: int, version: int) -> int:
     """1 (with a tag section) for flexible versions, else 0; always 0 for ApiVersions, which a client reads before it
     knows what the server speaks (KIP-511)."""

@@ -272,7 +272,7 @@ class Partition:
         (Kafka syncs within the append)."""
         log = self.log
         end = log.log_end_offset
-        recovery_point = log.recovery_point
+        recovery_point = log.flush_state.recovery_point
         return recovery_point if end - recovery_point >= log.config.flush_messages else end
 
     def advance_high_watermark(self) -> bool:

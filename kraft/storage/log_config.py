@@ -6,7 +6,7 @@ Names are Kafka's topic keys with underscores; times are ms, sizes bytes, -1 mea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 LONG_MAX = 0x7FFFFFFFFFFFFFFF
@@ -49,19 +49,23 @@ class LogConfig:
     validate_records: bool = False
     """kraft.produce.validate.records: decode every record of a Produce instead of trusting its header."""
 
-    @property
-    def compact(self) -> bool:
-        return "compact" in self.cleanup_policy
+    compact: bool = field(init=False, compare=False)
+    delete: bool = field(init=False, compare=False)
+    log_append_time: bool = field(init=False, compare=False)
+    segment_ms_max: int = field(init=False, compare=False)
+    """A compacted topic's segments are closed in time for max.compaction.lag.ms, too: the active one is not cleaned
+    (KIP-354)."""
 
-    @property
-    def segment_ms_max(self) -> int:
-        """A compacted topic's segments are closed in time for max.compaction.lag.ms, too: the active one is not
-        cleaned (KIP-354)."""
-        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
-
-    @property
-    def delete(self) -> bool:
-        return "delete" in self.cleanup_policy
+    def __post_init__(self) -> None:
+        """What follows from the rest: each append asks for it."""
+        compact = "compact" in self.cleanup_policy
+        for name, value in (
+            ("compact", compact),
+            ("delete", "delete" in self.cleanup_policy),
+            ("log_append_time", self.message_timestamp_type == "LogAppendTime"),
+            ("segment_ms_max", min(self.segment_ms, self.max_compaction_lag_ms) if compact else self.segment_ms),
+        ):
+            object.__setattr__(self, name, value)
 
     @property
     def local_retention(self) -> tuple[int, int]:
@@ -76,15 +80,11 @@ class LogConfig:
         """Tiering is off, or was switched off, and what is in the remote tier is not wanted."""
         return self.remote_log_delete_on_disable and not self.remote_storage_enable
 
-    @property
-    def log_append_time(self) -> bool:
-        return self.message_timestamp_type == "LogAppendTime"
-
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> LogConfig:
         """From parsed values under Kafka's topic keys (`segment.bytes` ...). Keys that a log does not heed are
         ignored; missing ones take Kafka's default."""
-        known = {field.name for field in fields(cls)}
+        known = {each.name for each in fields(cls) if each.init}
         chosen = {name: value for key, value in values.items() if (name := _field_of(key)) in known}
         policy = chosen.get("cleanup_policy")
         if policy is not None:

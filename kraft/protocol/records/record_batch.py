@@ -81,6 +81,7 @@ class RecordBatch:
         "position",
         "producer_epoch",
         "producer_id",
+        "size",
     )
 
     base_offset: int
@@ -120,11 +121,8 @@ class RecordBatch:
             ) from problem
         self.buffer = buffer
         self.position = position
-
-    @property
-    def size(self) -> int:
+        self.size = self.length + LOG_OVERHEAD
         """Bytes of the whole batch, base offset and length included."""
-        return self.length + LOG_OVERHEAD
 
     @property
     def last_offset(self) -> int:

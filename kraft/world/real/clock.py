@@ -14,8 +14,7 @@ class RealClock:
 
     __slots__ = ()
 
-    def now(self) -> float:
-        return time.monotonic()
+    now = staticmethod(time.monotonic)
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
