@@ -23,7 +23,7 @@ VALUE_OVERHEAD_BYTES = 20
 class Delivery:
     """What comes of one record, or of several values that travel together."""
 
-    __slots__ = ("_done", "_error", "_left", "count", "last_offset", "offset", "partition", "timestamp")
+    __slots__ = ("_done", "_error", "_left", "count", "is_done", "last_offset", "offset", "partition", "timestamp")
 
     def __init__(self, partition: TopicPartition, timestamp: int, count: int = 1) -> None:
         self.partition = partition
@@ -36,15 +36,17 @@ class Delivery:
         """Of the first record. Known once it is acknowledged; stays -1 with acks=0, and for a batch that the broker
         had already."""
         self.last_offset = -1
-        self._done = trio.Event()
+        self.is_done = False
+        self._done: trio.Event | None = None
+        """There while somebody waits: an event costs as much as the rest."""
         self._error: KraftError | None = None
-
-    @property
-    def is_done(self) -> bool:
-        return self._done.is_set()
 
     async def settled(self) -> None:
         """Until it is acknowledged or given up."""
+        if self._done is None:
+            self._done = trio.Event()
+            if self.is_done:
+                self._done.set()
         await self._done.wait()
 
     async def wait(self) -> Delivery:
@@ -76,7 +78,9 @@ class Delivery:
     def _settle(self, count: int) -> None:
         self._left -= count
         if self._left <= 0:
-            self._done.set()
+            self.is_done = True
+            if self._done is not None:
+                self._done.set()
 
 
 class Batch(Protocol):
@@ -333,9 +337,5 @@ class Accumulator:
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    return (
-        RECORD_OVERHEAD_BYTES
-        + len(key or b"")
-        + len(value or b"")
-        + sum(len(name) + len(content or b"") + 4 for name, content in headers)
-    )
+    size = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
+    return size + sum(len(name) + len(content or b"") + 4 for name, content in headers) if headers else size

@@ -13,11 +13,14 @@ from kraft.admin.offsets import EARLIEST, LATEST, READ_UNCOMMITTED
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
+from kraft.client.consumer_membership import ConsumerMembership
 from kraft.client.errors import DeadlinePassed, NoBroker
-from kraft.client.group_membership import JOIN_AGAIN, MAX_POLL_SECONDS, GroupMembership
+from kraft.client.group_membership import MAX_POLL_SECONDS, GroupMembership
 from kraft.common.errors import ApiError
 
 LEAVE_SECONDS = 5.0
+CLASSIC, CONSUMER = "classic", "consumer"
+"""Protocols of groups (group.protocol): members assign among themselves, or the coordinator does (KIP-848)."""
 
 
 class GroupConsumer:
@@ -35,10 +38,25 @@ class GroupConsumer:
         instance_id: str | None,
         max_poll_seconds: float = MAX_POLL_SECONDS,
         commits: bool = True,
+        protocol: str = CLASSIC,
+        pattern: str | None = None,
+        assignor: str | None = None,
     ) -> None:
-        self.membership = GroupMembership(
-            cluster, group_id, topics, instance_id=instance_id, max_poll_seconds=max_poll_seconds
-        )
+        self.membership: GroupMembership | ConsumerMembership
+        if protocol == CONSUMER:
+            self.membership = ConsumerMembership(
+                cluster,
+                group_id,
+                topics,
+                pattern=pattern,
+                instance_id=instance_id,
+                assignor=assignor,
+                max_poll_seconds=max_poll_seconds,
+            )
+        else:
+            self.membership = GroupMembership(
+                cluster, group_id, topics, instance_id=instance_id, max_poll_seconds=max_poll_seconds
+            )
         self.consumer = Consumer(cluster, reset=reset, isolation=isolation)
         self._cluster = cluster
         self._reset = reset
@@ -96,7 +114,7 @@ class GroupConsumer:
                 instance_id=member.instance_id,
             )
         except ApiError as problem:
-            if problem.code not in JOIN_AGAIN:
+            if problem.code not in member.join_again:
                 raise
             member.must_join = True
             return False
@@ -140,9 +158,14 @@ async def open_group_consumer(
     instance_id: str | None = None,
     max_poll_seconds: float = MAX_POLL_SECONDS,
     commits: bool = True,
+    protocol: str = CLASSIC,
+    pattern: str | None = None,
+    assignor: str | None = None,
 ) -> AsyncIterator[GroupConsumer]:
     """A member of the group while the block runs. `reset` (EARLIEST or LATEST) is where partitions begin that have
-    nothing committed.
+    nothing committed. With `protocol` CONSUMER the coordinator assigns (KIP-848), by its own `assignor` if one is
+    named, and `pattern` chooses topics by their names besides `topics`. Raises ValueError for what does not go
+    together.
 
     Who does not come back to `poll` within `max_poll_seconds` is a member no more: others read from what was
     committed last, and the next `poll` joins again. Positions are committed when the block ends, unless it fails:
@@ -150,6 +173,10 @@ async def open_group_consumer(
     (`Transaction.commit_positions`).
     """
     assert reset in (EARLIEST, LATEST)
+    if protocol not in (CLASSIC, CONSUMER):
+        raise ValueError(f"protocol {protocol!r} is neither {CLASSIC} nor {CONSUMER}")
+    if protocol == CLASSIC and (pattern is not None or assignor is not None):
+        raise ValueError("topics by pattern, and assignors of the coordinator, want protocol=CONSUMER (KIP-848)")
     consumer = GroupConsumer(
         cluster,
         group_id,
@@ -159,6 +186,9 @@ async def open_group_consumer(
         instance_id=instance_id,
         max_poll_seconds=max_poll_seconds,
         commits=commits,
+        protocol=protocol,
+        pattern=pattern,
+        assignor=assignor,
     )
     failure: Exception | None = None
     async with trio.open_nursery() as heartbeat_nursery:

@@ -42,6 +42,9 @@ class GroupMembership:
     """`generation` is -1 and `assigned` empty while it is no member. `idle_since` is when its user was last heard
     of, infinity while one is in `poll`."""
 
+    join_again = JOIN_AGAIN
+    """Refused with these, a member joins anew."""
+
     def __init__(
         self,
         cluster: Cluster,

@@ -4,6 +4,7 @@ agree on keys."""
 from __future__ import annotations
 
 import random
+from typing import Protocol
 
 SEED = 0x9747B28C
 MULTIPLIER = 0x5BD1E995
@@ -29,6 +30,13 @@ def murmur2(data: bytes) -> int:
 def partition_for_key(key: bytes, partitions: int) -> int:
     """Where a record with this key belongs: the hash made positive, modulo the number of partitions."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+class Partitioner(Protocol):
+    """Chooses where records go."""
+
+    def choose(self, topic: str, key: bytes | None, size: int, partitions: int) -> int:
+        """From 0 to `partitions` - 1, of which there are so many. `size` is the record's bytes."""
 
 
 class DefaultPartitioner:

@@ -24,7 +24,7 @@ from kraft.client.backoff import Backoff
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.client.errors import NoBroker, not_acknowledged
-from kraft.client.partitioner import DefaultPartitioner
+from kraft.client.partitioner import DefaultPartitioner, Partitioner
 from kraft.common.errors import ApiError, KraftError, ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
@@ -85,6 +85,7 @@ class Producer:
         batch_bytes: int = BATCH_BYTES,
         buffer_bytes: int = BUFFER_BYTES,
         delivery_seconds: float = DELIVERY_SECONDS,
+        partitioner: Partitioner | None = None,
     ) -> None:
         """`acks` is 0, 1 or ALL (which an `identity` needs; without one, a batch that is sent again may be stored
         twice). `delivery_seconds` bound the time from `send` to the outcome."""
@@ -98,7 +99,7 @@ class Producer:
         self._accumulator = Accumulator(batch_bytes, buffer_bytes)
         self._batch_bytes = batch_bytes
         chance = cluster.world.random.stream("producer")
-        self._partitioner = DefaultPartitioner(chance)
+        self._partitioner: Partitioner = DefaultPartitioner(chance) if partitioner is None else partitioner
         self._backoff = partial(Backoff, chance)
         self._look_again = self._backoff()
         self._halted = False
@@ -419,9 +420,11 @@ async def open_producer(
     idempotent: bool = True,
     batch_bytes: int = BATCH_BYTES,
     delivery_seconds: float = DELIVERY_SECONDS,
+    partitioner: Partitioner | None = None,
 ) -> AsyncIterator[Producer]:
     """A producer whose records are all acknowledged or given up when the block ends without an exception. With
-    `idempotent`, which needs all acks, one that is sent again is stored once."""
+    `idempotent`, which needs all acks, one that is sent again is stored once. `partitioner` chooses for records of
+    which nobody says the partition; Kafka's default choice without."""
     producer = Producer(
         cluster,
         acks=acks,
@@ -429,6 +432,7 @@ async def open_producer(
         identity=FreshProducerId(cluster) if idempotent else None,
         batch_bytes=batch_bytes,
         delivery_seconds=delivery_seconds,
+        partitioner=partitioner,
     )
     async with running(producer):
         yield producer

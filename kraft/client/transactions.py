@@ -26,7 +26,6 @@ from kraft.admin.port import COORDINATOR_OF_TRANSACTION
 from kraft.client.accumulator import Delivery
 from kraft.client.cluster import Cluster
 from kraft.client.group_consumer import GroupConsumer
-from kraft.client.group_membership import JOIN_AGAIN
 from kraft.client.producer import BATCH_BYTES, BUFFER_BYTES, DELIVERY_SECONDS, Producer, running
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.features import TRANSACTION_VERSION
@@ -278,7 +277,7 @@ class Transaction:
                 instance_id=member.instance_id,
             )
         except ApiError as problem:
-            if problem.code in JOIN_AGAIN:
+            if problem.code in member.join_again:
                 member.must_join = True
             raise
 

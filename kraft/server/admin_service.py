@@ -40,7 +40,6 @@ from kraft.security.scram_credentials import SALT_BYTES, ScramMechanism, salted_
 from kraft.server.admin_access import access_of_caller
 from kraft.server.admin_logins import CERTIFICATE, LISTENER, make_admin_logins
 from kraft.server.admin_requests import LOCAL_HOST, LocalRequests
-from kraft.server.asyncio_bridge import AsyncioBridge
 from kraft.server.broker_lifecycle_manager import BrokerState
 from kraft.server.cluster_facts import gather_facts
 from kraft.server.event_journal import Events
@@ -49,6 +48,7 @@ from kraft.server.history_gathering import gather_history
 from kraft.server.loss_facts import gather_unclean_elections
 from kraft.server.node_metrics import NodeMetrics
 from kraft.server.topic_facts import gather_topic_facts
+from kraft.world.asyncio_bridge import AsyncioBridge
 
 if TYPE_CHECKING:
     from kraft.protocol.schema import Message

@@ -48,6 +48,7 @@ PROCESS_MODULES = (
 )
 USERS_TESTS = "Starts and breaks real processes for users' tests."
 PROOF = "Composes simulated nodes and breaks them; no part of the product."
+PROGRAMS = "Runs in programs of others, never in a node: it composes their client's world, for asyncio in a thread."
 SPARK = "Runs in Spark's processes, never in a node."
 GENERATOR = "Runs on a developer's machine, never in a node."
 
@@ -62,6 +63,10 @@ ROOTS = (
     Allowed("kraft/cli/", "chance", ANY, PROCESS),
     Allowed("kraft/cli/", "ambient name", ANY, PROCESS),
     Allowed("kraft/cli/", "real world", ANY, PROCESS),
+    Allowed("kraft/clients/", "ambient module", ("asyncio", "threading"), PROGRAMS),
+    Allowed("kraft/clients/", "ambient name", ("trio.run", "pathlib.Path"), PROGRAMS),
+    Allowed("kraft/clients/", "async generator", ("_each",), PROGRAMS),
+    Allowed("kraft/clients/", "real world", ANY, PROGRAMS),
     Allowed("kraft/testing/", "ambient module", ANY, USERS_TESTS),
     Allowed("kraft/testing/", "chance", ANY, USERS_TESTS),
     Allowed("kraft/testing/", "ambient name", ANY, USERS_TESTS),
@@ -93,7 +98,7 @@ ROOTS = (
 # Single files, each with what exactly it needs. An entry that nothing uses any more fails the test.
 FILES: tuple[Allowed, ...] = (
     Allowed(
-        "kraft/server/asyncio_bridge.py",
+        "kraft/world/asyncio_bridge.py",
         "ambient module",
         ("asyncio",),
         "Where the HTTP edge's asyncio thread meets the node's loop; simulations have none.",

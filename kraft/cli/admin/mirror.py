@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import trio
 import typer
 
-from kraft.cli.admin.command_config import ClientSecurity, read_client_security
+from kraft.cli.admin.command_config import read_client_security
 from kraft.cli.admin.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT,
@@ -26,6 +26,7 @@ from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import ask
 from kraft.cli.admin.waiting import until_signalled
 from kraft.client.cluster import Cluster
+from kraft.clients.security import ClientSecurity
 from kraft.common.errors import ConfigurationError
 from kraft.mirror.mirror import Mirror, Outcome
 from kraft.mirror.names import NAME, chosen_groups, chosen_topics

@@ -1,4 +1,4 @@
-"""Work that asyncio tasks of another thread hand to the node's trio loop, and their answers on the way back."""
+"""Work that asyncio tasks of another thread hand to a trio loop, and their answers on the way back."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ class AsyncioBridge:
     """Runs functions on the loop that `token` belongs to. Each is a task of its own there; it goes on to its end
     even if nobody waits for it any more."""
 
-    def __init__(self, token: trio.lowlevel.TrioToken) -> None:
+    def __init__(self, token: trio.lowlevel.TrioToken, name: str = "the node") -> None:
+        """`name` is what has stopped when nobody is there any more."""
         self._token = token
+        self._name = name
 
     async def run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
-        """The result of `function(*arguments)`, or its exception. Raises ConnectionError once the node has stopped."""
+        """The result of `function(*arguments)`, or its exception. Raises ConnectionError once it has stopped."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         try:
             self._token.run_sync_soon(partial(self._begin, loop, future, function, arguments))
         except trio.RunFinishedError:
-            raise ConnectionError("the node has stopped") from None
+            raise ConnectionError(f"{self._name} has stopped") from None
         return await future
 
     def tell(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Have `function(*arguments)` called there; nobody waits for it. Nothing happens once the node has stopped."""
+        """Have `function(*arguments)` called there; nobody waits for it. Nothing happens once it has stopped."""
         with suppress(trio.RunFinishedError):
             self._token.run_sync_soon(partial(function, *arguments))
 
@@ -54,7 +56,7 @@ class AsyncioBridge:
         try:
             result = await function(*arguments)
         except trio.Cancelled:
-            _answer(loop, partial(_fail, future, ConnectionError("the node is stopping")))
+            _answer(loop, partial(_fail, future, ConnectionError(f"{self._name} is stopping")))
             raise
         except Exception as problem:  # noqa: BLE001 - the boundary of a task: whatever it was goes to whoever asked.
             _answer(loop, partial(_fail, future, problem))

@@ -1,0 +1,190 @@
+"""Membership of a consumer group with the protocol of KIP-848: one request, ConsumerGroupHeartbeat, says who we are and
+what we hold, and its answer what we should hold. The coordinator assigns.
+
+As with the classic protocol one task calls `join` and `leave`; `heartbeat` runs beside it and notes in `must_join` when
+something else should be held: what is taken away is held until that task has committed and comes to `join`, so nobody
+else reads it before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from kraft.admin.errors import Refused, check
+from kraft.client.cluster import Cluster
+from kraft.client.connection import Disconnected, UnsupportedApi
+from kraft.client.errors import NoBroker
+from kraft.client.group_membership import MAX_POLL_SECONDS
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition, uuid_to_text
+from kraft.protocol.error_codes import ErrorCode, is_retriable
+from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
+from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+
+HEARTBEAT_SECONDS = 1.0
+"""Until the coordinator says how often (group.consumer.heartbeat.interval.ms)."""
+JOINING, LEAVING, LEAVING_FOR_NOW = 0, -1, -2
+"""Epochs that say so; the last one is for static members."""
+PATTERN_VERSION = 1
+JOIN_AGAIN = frozenset((ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH))
+Held = dict[bytes, tuple[int, ...]]
+"""Partitions by the id of their topic, in order."""
+
+
+class ConsumerMembership:
+    """`generation` is the member's epoch, -1 while it is no member. As `GroupMembership` otherwise."""
+
+    join_again = JOIN_AGAIN
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group_id: str,
+        topics: Sequence[str],
+        *,
+        pattern: str | None = None,
+        instance_id: str | None = None,
+        assignor: str | None = None,
+        max_poll_seconds: float = MAX_POLL_SECONDS,
+    ) -> None:
+        """`pattern` (RE2/J, as the coordinator takes it) chooses topics by name besides `topics`; `assignor` is one of
+        the coordinator's, its own choice without."""
+        self.cluster = cluster.apart()
+        self.group_id = group_id
+        self.instance_id = instance_id
+        self.member_id = uuid_to_text(cluster.world.random.uuid(f"member of {group_id}"))
+        self.generation = -1
+        self.assigned: tuple[TopicPartition, ...] = ()
+        self.must_join = True
+        self.failure: ApiError | None = None
+        self.idle_since = math.inf
+        self._topics = tuple(sorted(topics))
+        self._pattern = pattern
+        self._assignor = assignor
+        self._max_poll_seconds = max_poll_seconds
+        self._seconds = HEARTBEAT_SECONDS
+        self._held: Held = {}
+        self._wanted: Held = {}
+        self._names: dict[bytes, str] = {}
+        self._is_joining = False
+        self._is_in_doubt = False
+        """Whether the coordinator may lack what the last heartbeat said: the next one says all."""
+
+    async def join(self) -> None:
+        """Become a member, or hold what the coordinator wants by now: whoever calls has committed, and reads nothing.
+        Raises ApiError, DeadlinePassed."""
+        self._is_joining = True
+        try:
+            if self.generation < 0:
+                self._held = {}
+                await self.cluster.retrying(self._begin)
+            while True:
+                self._held = self._wanted
+                self.assigned = await self.cluster.retrying(self._named)
+                await self.cluster.retrying(self._tell)
+                if self.generation >= 0 and self._wanted == self._held:
+                    break
+                if self.generation < 0:
+                    await self.cluster.retrying(self._begin)
+            self.must_join = False
+        finally:
+            self._is_joining = False
+
+    async def _begin(self) -> None:
+        """Join with nothing in hand. One attempt."""
+        self.forget()
+        await self._beat(JOINING, says_all=True)
+
+    async def _tell(self) -> None:
+        """Say what is held now. One attempt."""
+        if self.generation >= 0:
+            await self._beat(self.generation, says_all=True)
+
+    async def _named(self) -> tuple[TopicPartition, ...]:
+        """What is held, by name. One attempt. Raises Refused while a topic is not known at the node that is asked."""
+        unknown = [each for each in self._held if each not in self._names]
+        if unknown:
+            found = await self.cluster.metadata(None if self._pattern is not None else self._topics)
+            self._names.update({topic.topic_id: topic.name for topic in found.topics.values()})
+            if any(each not in self._names for each in unknown):
+                raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"an assigned topic of group {self.group_id}")
+        return tuple(
+            sorted(
+                TopicPartition(self._names[each], index) for each, indexes in self._held.items() for index in indexes
+            )
+        )
+
+    async def _beat(self, epoch: int, *, says_all: bool) -> None:
+        """One heartbeat, and what its answer says. Raises ApiError for what joining again cannot help, and what
+        `Cluster.call` raises."""
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self.group_id, member_id=self.member_id, member_epoch=epoch, instance_id=self.instance_id
+        )
+        coordinator = await self.cluster.coordinator(self.group_id)
+        if says_all:
+            request.rebalance_timeout_ms = int(self._max_poll_seconds * 1000)
+            request.subscribed_topic_names = list(self._topics)
+            request.subscribed_topic_regex = self._pattern
+            request.server_assignor = self._assignor
+            request.topic_partitions = [
+                TopicPartitions(topic_id=topic_id, partitions=list(indexes)) for topic_id, indexes in self._held.items()
+            ]
+            version = await self.cluster.version_of(request.API_KEY, node_id=coordinator)
+            if self._pattern is not None and version < PATTERN_VERSION:
+                raise UnsupportedApi("topics by pattern want a coordinator of Apache Kafka 4.0 or newer")
+        self._is_in_doubt = True
+        answer: ConsumerGroupHeartbeatResponse = await self.cluster.call(request, node_id=coordinator)
+        self._is_in_doubt = False
+        if epoch < 0:
+            return
+        if answer.error_code in JOIN_AGAIN:
+            self.forget()
+            return
+        check(answer.error_code, f"group {self.group_id}", answer.error_message)
+        self._take(answer)
+
+    def _take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
+        self.member_id = answer.member_id or self.member_id
+        self.generation = answer.member_epoch
+        self._seconds = max(answer.heartbeat_interval_ms, 1) / 1000
+        if answer.assignment is not None:
+            self._wanted = {
+                bytes(each.topic_id): tuple(sorted(each.partitions))
+                for each in sorted(answer.assignment.topic_partitions, key=lambda each: bytes(each.topic_id))
+                if each.partitions
+            }
+        if self._wanted != self._held:
+            self.must_join = True
+
+    def forget(self) -> None:
+        """The group does not know us any more."""
+        self.generation, self.assigned, self.must_join = -1, (), True
+        self._held, self._wanted = {}, {}
+
+    async def heartbeat(self) -> None:
+        """Tell the coordinator that we live, until cancelled, or until the group does not want us: then `failure` says
+        why."""
+        while self.failure is None:
+            await self.cluster.world.clock.sleep(self._seconds)
+            if self.generation < 0 or self._is_joining:
+                continue
+            try:
+                if self.cluster.world.clock.now() - self.idle_since > self._max_poll_seconds:
+                    await self.leave()
+                else:
+                    await self._beat(self.generation, says_all=self._is_in_doubt)
+            except (Disconnected, TimeoutError, NoBroker):
+                self.cluster.forget()
+            except ApiError as problem:
+                if is_retriable(problem.code):
+                    self.cluster.forget()
+                else:
+                    self.failure = problem
+
+    async def leave(self) -> None:
+        """Say good-bye; a static member may come back. Raises as `Cluster.call`."""
+        if self.generation < 0:
+            return
+        self.forget()
+        await self._beat(LEAVING if self.instance_id is None else LEAVING_FOR_NOW, says_all=False)

@@ -1,0 +1,87 @@
+"""The client for Python programs: `connect` for trio, `kraft.clients.aio.connect` for asyncio, on clusters of kraft and
+of Apache Kafka.
+
+    async with connect("127.0.0.1:9092") as cluster:
+        async with open_producer(cluster) as producer:
+            await producer.send("flights", b"LH 400", key=b"FRA")
+
+Lives here: how a program says which cluster it means and how it logs in (Kafka's client keys), and the view for
+asyncio. What a producer, a consumer, a member of a group or a transaction does is decided in `kraft.client`, what an
+administrator asks in `kraft.admin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED
+from kraft.client.cluster import Cluster
+from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
+from kraft.client.group_consumer import CLASSIC, CONSUMER, GroupConsumer, open_group_consumer
+from kraft.client.producer import Producer, open_producer
+from kraft.client.transactions import TransactionalProducer, open_transactional_producer
+from kraft.clients.security import security_of
+from kraft.common.ids import TopicPartition
+from kraft.world.real import RealWorld
+
+__all__ = [
+    "CLASSIC",
+    "CONSUMER",
+    "EARLIEST",
+    "LATEST",
+    "READ_COMMITTED",
+    "READ_UNCOMMITTED",
+    "Cluster",
+    "ConsumedRecord",
+    "Consumer",
+    "GroupConsumer",
+    "Producer",
+    "TopicPartition",
+    "TransactionalProducer",
+    "connect",
+    "open_group_consumer",
+    "open_producer",
+    "open_transactional_producer",
+    "start_positions",
+]
+
+DEFAULT_PORT = 9092
+
+
+def connect(
+    bootstrap: str | Sequence[str] = "127.0.0.1:9092",
+    *,
+    config: Mapping[str, str] | None = None,
+    client_id: str = "kraft-python",
+    timeout: float = 30.0,
+) -> Cluster:
+    """A cluster, to be used as an asynchronous context manager. Nothing is asked before somebody wants something.
+
+    `bootstrap` are nodes of which one must answer, HOST:PORT each, as a list or separated by commas. `config` has
+    Kafka's client keys (security.protocol, sasl.mechanism, sasl.jaas.config, ssl.truststore.location ...). `timeout`
+    bounds an operation with all its attempts, in seconds. Raises ValueError for addresses and ConfigurationError for
+    keys that cannot be used.
+    """
+    security = security_of("config", dict(config or {}))
+    return Cluster(
+        RealWorld(tls=security.tls, login=security.login),
+        addresses_of(bootstrap),
+        client_id=client_id,
+        operation_seconds=timeout,
+    )
+
+
+def addresses_of(bootstrap: str | Sequence[str]) -> list[tuple[str, int]]:
+    """Raises ValueError."""
+    entries = bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap
+    found = []
+    for entry in entries:
+        host, separator, port = entry.strip().rpartition(":")
+        if not separator or port.endswith("]"):
+            host, port = entry.strip(), str(DEFAULT_PORT)
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ValueError(f"{entry.strip()!r} is not HOST:PORT")
+        found.append((host.strip("[]"), int(port)))
+    if not found:
+        raise ValueError("no address of a node is given")
+    return found

@@ -1,0 +1,414 @@
+"""The client for asyncio: the same cluster, producers, consumers and transactions, from coroutines of asyncio.
+
+    async with connect("127.0.0.1:9092") as cluster:
+        async with cluster.producer() as producer:
+            sent = await producer.send("flights", b"LH 400", key=b"FRA")
+            print((await sent).offset)
+
+The client itself runs on a trio loop in a thread of its own, one for each connected cluster. Records cross in batches:
+what is sent within one turn of asyncio's loop goes over together, and a poll brings all that it found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Concatenate, Generic, ParamSpec, Self, TypeVar
+
+import trio
+
+from kraft import clients
+from kraft.admin.offsets import LATEST, READ_UNCOMMITTED
+from kraft.client.cluster import Cluster as TrioCluster
+from kraft.client.consumer import ConsumedRecord
+from kraft.client.consumer import Consumer as TrioConsumer
+from kraft.client.group_consumer import CLASSIC, open_group_consumer
+from kraft.client.group_consumer import GroupConsumer as TrioGroupConsumer
+from kraft.client.group_membership import MAX_POLL_SECONDS
+from kraft.client.partitioner import Partitioner
+from kraft.client.producer import ALL, BATCH_BYTES, DELIVERY_SECONDS, open_producer
+from kraft.client.producer import Producer as TrioProducer
+from kraft.client.transactions import TRANSACTION_SECONDS, Transaction, open_transactional_producer
+from kraft.client.transactions import TransactionalProducer as TrioTransactionalProducer
+from kraft.clients.ferry import Ferry, Sent
+from kraft.clients.held import Held
+from kraft.common.errors import KraftError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.records.compression import NONE
+from kraft.protocol.records.record import Headers
+from kraft.world.asyncio_bridge import AsyncioBridge
+
+T = TypeVar("T")
+P = ParamSpec("P")
+S = TypeVar("S", TrioProducer, Transaction)
+
+POLL_SECONDS = 1.0
+
+
+class Cluster:
+    """Made by `connect`. Used by the asyncio loop that entered it."""
+
+    def __init__(self, make: Callable[[], TrioCluster]) -> None:
+        self._make = make
+        self._began: asyncio.Future[None] | None = None
+        self._bridge: AsyncioBridge | None = None
+        self._cluster: TrioCluster | None = None
+        self._nursery: trio.Nursery | None = None
+        self._closing: trio.Event | None = None
+        self._thread: threading.Thread | None = None
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        began: asyncio.Future[None] = loop.create_future()
+        self._thread = threading.Thread(
+            target=trio.run, args=(self._live, loop, began), name="kraft-client", daemon=True
+        )
+        self._thread.start()
+        await began
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._bridge is not None
+        assert self._closing is not None
+        assert self._thread is not None
+        self._bridge.tell(self._closing.set)
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+
+    async def _live(self, loop: asyncio.AbstractEventLoop, began: asyncio.Future[None]) -> None:
+        """On the client's own loop, until it is closed."""
+        self._bridge = AsyncioBridge(trio.lowlevel.current_trio_token(), "the client")
+        self._closing = trio.Event()
+        async with self._make() as self._cluster, trio.open_nursery() as self._nursery:
+            loop.call_soon_threadsafe(began.set_result, None)
+            await self._closing.wait()
+            self._nursery.cancel_scope.cancel()
+
+    async def run(
+        self, operation: Callable[Concatenate[TrioCluster, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What an operation on the cluster returns: any of `kraft.admin`, as `run(topics.create_topic, "flights",
+        partitions=3)`. Raises what it raises."""
+        return await self.on_loop(lambda: operation(self.there(), *args, **kwargs))
+
+    def producer(
+        self,
+        *,
+        acks: int = ALL,
+        codec: int = NONE,
+        idempotent: bool = True,
+        batch_bytes: int = BATCH_BYTES,
+        delivery_seconds: float = DELIVERY_SECONDS,
+        partitioner: Partitioner | None = None,
+    ) -> Producer[TrioProducer]:
+        """As `kraft.clients.open_producer`: an asynchronous context manager."""
+        return Producer(
+            self,
+            lambda: open_producer(
+                self.there(),
+                acks=acks,
+                codec=codec,
+                idempotent=idempotent and acks == ALL,
+                batch_bytes=batch_bytes,
+                delivery_seconds=delivery_seconds,
+                partitioner=partitioner,
+            ),
+        )
+
+    def transactional_producer(
+        self, transactional_id: str, *, codec: int = NONE, transaction_seconds: float = TRANSACTION_SECONDS
+    ) -> TransactionalProducer:
+        """As `kraft.clients.open_transactional_producer`."""
+        return TransactionalProducer(
+            self,
+            lambda: open_transactional_producer(
+                self.there(), transactional_id, codec=codec, transaction_seconds=transaction_seconds
+            ),
+        )
+
+    def group_consumer(
+        self,
+        group_id: str,
+        topics: Sequence[str] = (),
+        *,
+        reset: int = LATEST,
+        isolation: int = READ_UNCOMMITTED,
+        instance_id: str | None = None,
+        max_poll_seconds: float = MAX_POLL_SECONDS,
+        commits: bool = True,
+        protocol: str = CLASSIC,
+        pattern: str | None = None,
+    ) -> GroupConsumer:
+        """As `kraft.clients.open_group_consumer`."""
+        return GroupConsumer(
+            self,
+            lambda: open_group_consumer(
+                self.there(),
+                group_id,
+                topics,
+                reset=reset,
+                isolation=isolation,
+                instance_id=instance_id,
+                max_poll_seconds=max_poll_seconds,
+                commits=commits,
+                protocol=protocol,
+                pattern=pattern,
+            ),
+        )
+
+    def consumer(
+        self, positions: Mapping[TopicPartition, int], *, reset: int | None = None, isolation: int = READ_UNCOMMITTED
+    ) -> Consumer:
+        """Of partitions that the caller chooses, from these offsets on; as `kraft.clients.Consumer`."""
+        return Consumer(self, dict(positions), reset, isolation)
+
+    def there(self) -> TrioCluster:
+        """That of the client's loop."""
+        if self._cluster is None:
+            raise KraftError("the cluster is not connected: use it within `async with connect(...)`")
+        return self._cluster
+
+    @property
+    def bridge(self) -> AsyncioBridge:
+        """To the client's loop."""
+        if self._bridge is None:
+            raise KraftError("the cluster is not connected: use it within `async with connect(...)`")
+        return self._bridge
+
+    @property
+    def nursery(self) -> trio.Nursery:
+        """Of the client's loop, for tasks that live as long as the connection."""
+        assert self._nursery is not None, "asked for on the client's loop"
+        return self._nursery
+
+    async def on_loop(self, function: Callable[[], Awaitable[T]]) -> T:
+        """What it returns on the client's loop. Raises what it raises."""
+        return await self.bridge.run(function)
+
+
+def connect(
+    bootstrap: str | Sequence[str] = "127.0.0.1:9092",
+    *,
+    config: Mapping[str, str] | None = None,
+    client_id: str = "kraft-python",
+    timeout: float = 30.0,
+) -> Cluster:
+    """As `kraft.clients.connect`, for asyncio. Raises as that."""
+    clients.addresses_of(bootstrap)
+    make = partial(clients.connect, bootstrap, config=config, client_id=client_id, timeout=timeout)
+    make()  # What cannot be used is said here.
+    return Cluster(make)
+
+
+class Producer(Generic[S]):
+    """Made by `Cluster.producer`. When its block ends without an exception, all records are acknowledged or given
+    up."""
+
+    def __init__(self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[S]]) -> None:
+        self._cluster = cluster
+        self._held: Held[S] = Held(cluster, make)
+        self._ferry: Ferry | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._held.enter()
+        ferry = self._ferry = Ferry(self._held.value.send, self._cluster.bridge)
+
+        async def begin() -> None:
+            self._cluster.nursery.start_soon(ferry.run)
+
+        await self._cluster.on_loop(begin)
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        ferry, self._ferry = self._open_ferry(), None
+        if kind is None:
+            await ferry.settled()
+        self._cluster.bridge.tell(ferry.stop)
+        await self._held.leave(fails=kind is not None)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+    ) -> asyncio.Future[Sent]:
+        """Queue a record, waiting for room if need be. The future tells where it is once it is acknowledged, or raises
+        ApiError or DeadlinePassed when it was given up; nobody has to wait for it."""
+        ferry = self._open_ferry()
+        if ferry.is_full:
+            await ferry.room()
+        elif ferry.is_long:
+            await asyncio.sleep(0)  # Others have their turn, and what waits goes over.
+        return ferry.put(topic, value, key, partition, headers, timestamp)
+
+    async def send_values(
+        self, topic: str, values: Sequence[bytes], *, partition: int | None = None
+    ) -> list[TopicPartition]:
+        """Send many values without keys and headers, and wait until they are acknowledged: a fraction of the cost of
+        `send` for each. The partitions that they went to. Raises ApiError or DeadlinePassed for the first that was
+        given up; others may be stored. Not in a transaction."""
+        producer = self._held.value
+        if isinstance(producer, Transaction):
+            raise KraftError("a transaction sends record by record: use `send`")
+
+        async def send() -> list[TopicPartition]:
+            deliveries = await producer.send_values(topic, values, partition=partition)
+            return sorted({(await each.wait()).partition for each in deliveries})
+
+        return await self._cluster.on_loop(send)
+
+    async def flush(self) -> None:
+        """Wait until no record is on its way any more."""
+        await self._open_ferry().settled()
+
+    def _open_ferry(self) -> Ferry:
+        if self._ferry is None:
+            raise KraftError("it is not open: use it within `async with`")
+        return self._ferry
+
+
+class TransactionalProducer:
+    """Made by `Cluster.transactional_producer`."""
+
+    def __init__(
+        self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[TrioTransactionalProducer]]
+    ) -> None:
+        self._cluster = cluster
+        self._held = Held(cluster, make)
+
+    async def __aenter__(self) -> Self:
+        await self._held.enter()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        await self._held.leave(fails=kind is not None)
+
+    def transaction(self) -> OpenTransaction:
+        """An asynchronous context manager: commits when the block ends, aborts when it raises. Raises as that of
+        `kraft.clients.TransactionalProducer`."""
+        return OpenTransaction(self._cluster, self._held.value.transaction)
+
+
+class OpenTransaction(Producer[Transaction]):
+    """Made by `TransactionalProducer.transaction`."""
+
+    async def commit_positions(self, consumer: GroupConsumer) -> None:
+        """Commit where `consumer` is (made with `commits=False`) with the transaction. Raises ApiError,
+        DeadlinePassed."""
+        transaction, member = self._held.value, consumer.member
+        await self._cluster.on_loop(lambda: transaction.commit_positions(member))
+
+
+class GroupConsumer:
+    """Made by `Cluster.group_consumer`. Used by one task at a time."""
+
+    def __init__(self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[TrioGroupConsumer]]) -> None:
+        self._cluster = cluster
+        self._held = Held(cluster, make)
+
+    async def __aenter__(self) -> Self:
+        await self._held.enter()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        await self._held.leave(fails=kind is not None)
+
+    @property
+    def member(self) -> TrioGroupConsumer:
+        """That of the client's loop."""
+        return self._held.value
+
+    @property
+    def assigned(self) -> tuple[TopicPartition, ...]:
+        return self._held.value.membership.assigned
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The offset that comes next, by partition."""
+        return dict(self._held.value.consumer.positions)
+
+    async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:
+        """As `kraft.clients.GroupConsumer.poll`."""
+        member = self._held.value
+        return await self._cluster.on_loop(lambda: member.poll(seconds))
+
+    def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
+        """Record after record, without end. What was given is taken as done when the next poll begins."""
+        return _each(self.poll)
+
+    async def commit(self) -> bool:
+        """As `kraft.clients.GroupConsumer.commit`."""
+        return await self._cluster.on_loop(self._held.value.commit)
+
+
+class Consumer:
+    """Made by `Cluster.consumer`. Used by one task at a time."""
+
+    def __init__(
+        self, cluster: Cluster, positions: dict[TopicPartition, int], reset: int | None, isolation: int
+    ) -> None:
+        self._cluster = cluster
+        self._wanted = positions
+        self._reset = reset
+        self._isolation = isolation
+        self._consumer: TrioConsumer | None = None
+
+    async def __aenter__(self) -> Self:
+        async def begin() -> TrioConsumer:
+            consumer = TrioConsumer(self._cluster.there(), reset=self._reset, isolation=self._isolation)
+            consumer.assign(self._wanted)
+            return consumer
+
+        self._consumer = await self._cluster.on_loop(begin)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        consumer, self._consumer = self._there, None
+
+        async def end() -> None:
+            consumer.assign({})
+
+        await self._cluster.on_loop(end)
+
+    @property
+    def _there(self) -> TrioConsumer:
+        if self._consumer is None:
+            raise KraftError("it is not open: use it within `async with`")
+        return self._consumer
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The offset that comes next, by partition."""
+        return dict(self._there.positions)
+
+    def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
+        """Record after record, without end."""
+        return _each(self.poll)
+
+    async def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read on from there. KeyError when the partition is not one of those that are read."""
+        consumer = self._there
+        if partition not in consumer.positions:
+            raise KeyError(partition)
+
+        async def go() -> None:
+            consumer.seek(partition, offset)
+
+        await self._cluster.on_loop(go)
+
+    async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:
+        """As `kraft.clients.Consumer.poll`."""
+        consumer = self._there
+        return await self._cluster.on_loop(lambda: consumer.poll(seconds))
+
+
+async def _each(poll: Callable[[], Awaitable[list[ConsumedRecord]]]) -> AsyncIterator[ConsumedRecord]:
+    while True:
+        for each in await poll():
+            yield each

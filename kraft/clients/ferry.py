@@ -1,0 +1,201 @@
+"""Records on their way from asyncio to the client's loop, and what came of them on the way back, in batches: what is
+sent within one turn of asyncio's loop goes over together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import NamedTuple, Protocol
+
+import trio
+
+from kraft.client.accumulator import Delivery, record_size
+from kraft.client.producer import BUFFER_BYTES
+from kraft.common.errors import KraftError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.records.record import Headers
+from kraft.world.asyncio_bridge import AsyncioBridge
+
+HANDED_OVER = 256
+"""Records that go over together, at most by the next turn of the loop."""
+
+
+class Sent(NamedTuple):
+    """Where a record is. `offset` is -1 where nobody said (acks=0); `timestamp` is ms since 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class Send(Protocol):
+    """`Producer.send`, or that of a transaction."""
+
+    async def __call__(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+    ) -> Delivery: ...
+
+
+Item = tuple[str, bytes | None, bytes | None, int | None, Headers, int | None, "asyncio.Future[Sent]", int]
+"""Topic, value, key, partition, headers, timestamp, where the outcome goes, and bytes."""
+
+
+class Ferry:
+    """Carries records over to the client's loop, and what came of them back. It `is_full` while `BUFFER_BYTES` are on
+    their way. Made on asyncio's loop; `run` is a task of the client's."""
+
+    def __init__(self, send: Send, bridge: AsyncioBridge) -> None:
+        self._send = send
+        self._bridge = bridge
+        self._loop = asyncio.get_running_loop()
+        self._items: list[Item] = []
+        self._bytes = 0
+        self.is_full = False
+        """Whether `room` has to be waited for."""
+        self._freed = asyncio.Event()
+        self._on_their_way = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._arrived: deque[list[Item]] = deque()
+        self._wake = trio.Event()
+        self._scope: trio.CancelScope | None = None
+        self._has_stopped = False
+        self._waiting: dict[TopicPartition, tuple[deque[tuple[Delivery, Item]], trio.Event]] = {}
+
+    # On asyncio's loop
+
+    @property
+    def is_long(self) -> bool:
+        """Whether enough waits to be handed over."""
+        return len(self._items) >= HANDED_OVER
+
+    async def room(self) -> None:
+        """Until more may be put."""
+        while self.is_full:
+            self._freed.clear()
+            await self._freed.wait()
+
+    def put(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        headers: Headers,
+        timestamp: int | None,
+    ) -> asyncio.Future[Sent]:
+        """One more. The future tells what came of it."""
+        size = record_size(key, value, headers)
+        future: asyncio.Future[Sent] = self._loop.create_future()
+        if not self._items:
+            self._loop.call_soon(self._hand_over)
+            self._idle.clear()
+        self._items.append((topic, value, key, partition, headers, timestamp, future, size))
+        self._bytes += size
+        self._on_their_way += 1
+        self.is_full = self._bytes >= BUFFER_BYTES
+        return future
+
+    def _hand_over(self) -> None:
+        items, self._items = self._items, []
+        self._bridge.tell(self._arrive, items)
+
+    def _settle(self, done: list[tuple[Item, Sent | BaseException]]) -> None:
+        for item, outcome in done:
+            future = item[6]
+            self._bytes -= item[7]
+            if not future.done():
+                if isinstance(outcome, BaseException):
+                    future.set_exception(outcome)
+                    future.exception()  # Nobody has to ask.
+                else:
+                    future.set_result(outcome)
+        self._on_their_way -= len(done)
+        if self._bytes < BUFFER_BYTES:
+            self.is_full = False
+            self._freed.set()
+        if self._on_their_way == 0:
+            self._idle.set()
+
+    async def settled(self) -> None:
+        """Until no record is on its way."""
+        await self._idle.wait()
+
+    # On the client's loop
+
+    def _arrive(self, items: list[Item]) -> None:
+        self._arrived.append(items)
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._has_stopped = True
+        if self._scope is not None:
+            self._scope.cancel()
+
+    async def run(self) -> None:
+        """Send what arrives, until it is stopped."""
+        async with trio.open_nursery() as nursery:
+            self._scope = nursery.cancel_scope
+            while not self._has_stopped:
+                while self._arrived:
+                    await self._send_all(self._arrived.popleft(), nursery)
+                await self._wake.wait()
+                self._wake = trio.Event()
+
+    async def _send_all(self, items: list[Item], nursery: trio.Nursery) -> None:
+        refused: list[tuple[Item, Sent | BaseException]] = []
+        for item in items:
+            topic, value, key, partition, headers, timestamp, _, _ = item
+            try:
+                delivery = await self._send(
+                    topic, value, key, partition=partition, headers=headers, timestamp=timestamp
+                )
+            except (KraftError, TimeoutError) as problem:
+                refused.append((item, problem))
+                continue
+            found = self._waiting.get(delivery.partition)
+            if found is None:
+                found = self._waiting[delivery.partition] = deque(), trio.Event()
+                nursery.start_soon(self._follow, delivery.partition)
+            found[0].append((delivery, item))
+            found[1].set()
+        if refused:
+            self._tell(refused)
+
+    async def _follow(self, partition: TopicPartition) -> None:
+        """Of one partition records are settled in order."""
+        queue, _ = self._waiting[partition]
+        while True:
+            while queue:
+                await queue[0][0].settled()
+                done: list[tuple[Item, Sent | BaseException]] = []
+                while queue and queue[0][0].is_done:
+                    delivery, item = queue.popleft()
+                    done.append((item, _outcome(delivery)))
+                self._tell(done)
+            waiting = trio.Event()
+            self._waiting[partition] = queue, waiting
+            await waiting.wait()
+
+    def _tell(self, done: list[tuple[Item, Sent | BaseException]]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._settle, done)
+        except RuntimeError:
+            return  # The asking loop has ended, so nobody waits.
+
+
+def _outcome(delivery: Delivery) -> Sent | BaseException:
+    try:
+        done = delivery.outcome()
+    except KraftError as problem:
+        return problem
+    return Sent(done.partition.topic, done.partition.partition, done.offset, done.timestamp)

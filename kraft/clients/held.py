@@ -1,0 +1,86 @@
+"""A context manager of the client's loop, held open from asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Generic, Protocol, TypeVar
+
+import trio
+
+from kraft.common.errors import KraftError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class ClientLoop(Protocol):
+    """Where the client runs."""
+
+    async def on_loop(self, function: Callable[[], Awaitable[R]]) -> R:
+        """What `function` returns there; raises what it raises."""
+
+    @property
+    def nursery(self) -> trio.Nursery: ...
+
+
+class Held(Generic[T]):
+    """Open in a task of the client's loop between `enter` and `leave`."""
+
+    def __init__(self, loop: ClientLoop, make: Callable[[], AbstractAsyncContextManager[T]]) -> None:
+        self._loop = loop
+        self._make = make
+        self._value: T | None = None
+        self._leave = self._left = trio.Event()
+        self._fails = False
+        self._problem: BaseException | None = None
+
+    @property
+    def value(self) -> T:
+        """What the context manager gave."""
+        if self._value is None:
+            raise KraftError("it is not open: use it within `async with`")
+        return self._value
+
+    async def enter(self) -> None:
+        """Raises what the context manager raises."""
+        await self._loop.on_loop(self._begin)
+
+    async def leave(self, *, fails: bool) -> None:
+        """`fails`: as a block that raised. Raises what leaving raised, unless it fails anyway."""
+        await self._loop.on_loop(lambda: self._end(fails))
+        if self._problem is not None and not fails:
+            raise self._problem
+
+    async def _begin(self) -> None:
+        self._leave, self._left, self._fails, self._problem = trio.Event(), trio.Event(), False, None
+        ready = trio.Event()
+        self._loop.nursery.start_soon(self._hold, ready)
+        await ready.wait()
+        if self._problem is not None:
+            raise self._problem
+
+    async def _end(self, fails: bool) -> None:
+        self._fails = fails
+        self._leave.set()
+        await self._left.wait()
+
+    async def _hold(self, ready: trio.Event) -> None:
+        try:
+            async with self._make() as self._value:
+                ready.set()
+                await self._leave.wait()
+                if self._fails:
+                    raise _BlockFailed
+        except _BlockFailed:
+            pass
+        except Exception as problem:  # noqa: BLE001 - the boundary of a task: whatever it was goes to whoever asked.
+            self._problem = problem
+        finally:
+            self._value = None
+            ready.set()
+            self._left.set()
+
+
+class _BlockFailed(Exception):
+    """The block of the asyncio side has raised."""
