@@ -42,6 +42,7 @@ NOUNS: Mapping[str, Noun] = {
     "produce": Noun(DATA, "Send lines from standard input as records."),
     "consume": Noun(DATA, "Print records, as they are or as JSON."),
     "perf": Noun(DATA, "Measure how fast records are taken and given."),
+    "verify": Noun(DATA, "Numbers into a topic, and whether each of them comes out once."),
     "mirror": Noun(DATA, "Keep topics of one cluster in another, each record once."),
     "topics": Noun(CLUSTER, "List, describe, create, alter and delete topics."),
     "groups": Noun(CLUSTER, "Consumer groups: members, offsets, lag, and resetting them."),

@@ -74,7 +74,8 @@ def _ms(seconds: float) -> float:
     return round(seconds * 1000, 3)
 
 
-def _acks(text: str) -> int:
+def acks_of(text: str) -> int:
+    """Of all, 1 or 0. Raises typer.BadParameter (exit 2)."""
     if text not in ("all", "-1", "0", "1"):
         raise typer.BadParameter(f"{text!r} is none of all, 1, 0", param_hint="--acks")
     return ALL if text in ("all", "-1") else int(text)
@@ -95,7 +96,7 @@ def produce(
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Send records of random letters, and tell how many a second, and how long the acknowledgements took."""
-    level = _acks(acks)
+    level = acks_of(acks)
     latencies = Latencies()
 
     async def measure(cluster: Cluster) -> tuple[float, float]:
@@ -232,7 +233,7 @@ def end_to_end(
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Send records one after the other, and tell how long each took to reach a reader."""
-    level = _acks(acks)
+    level = acks_of(acks)
     latencies = Latencies()
 
     async def measure(cluster: Cluster) -> tuple[float, float]:
