@@ -101,7 +101,7 @@ record-vectors: check-maven setup ## Record Apache Kafka's answers afresh under 
 constraints: setup ## Write the versions that are installed now to tests/constraints.txt, which make and CI install
 	@$(PY) -m pip freeze --exclude-editable --disable-pip-version-check > $(CONSTRAINTS)
 
-pythons: packages ## Run the unit tests under every Python from 3.11 on that this machine has
+pythons: packages ## Run unit tests, laws and the demo under every Python from 3.11 on that this machine has (MINORS="12 13": those)
 	@bash tests/pythons.sh
 
 drift: check-python ## Install the newest versions that pyproject.toml allows, say which differ, and run lint and unit tests with them

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from kraft.cli.config_files import process_surroundings, read_config_files, refuse_secrets
 from kraft.cli.options import Invocation, parse_command_line
-from kraft.cli.terminal import report_problems, stderr_sink
+from kraft.cli.terminal import refuse_system, report_problems, stderr_sink
 from kraft.common.config.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
 
@@ -38,6 +38,8 @@ busy thread 0.16 ms instead of 9)."""
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of the `kraft-node` script. Returns the exit code."""
+    if refuse_system("kraft-node"):
+        return UNUSABLE
     arguments = sys.argv[1:] if arguments is None else arguments
     invocation = parse_command_line(arguments)
     if invocation.workers is not None:

@@ -97,3 +97,14 @@ def address_problem(option: str, address: object, problem: OSError) -> str:
     if problem.errno == errno.EADDRINUSE:
         return f"{option}: {address} is taken by another process; choose another port, or 0 to have one picked"
     return f"{option}: cannot listen on {address}: {problem.strerror}"
+
+
+def refuse_system(program: str) -> bool:
+    """Whether this system is none that the program runs on: that has been said then."""
+    if sys.platform != "win32":
+        return False
+    sys.stderr.write(
+        f"{program}: Windows is not served: files, locks and sockets are used as Linux and macOS have them. The Windows "
+        "Subsystem for Linux runs it (https://learn.microsoft.com/windows/wsl), and so does a container.\n"
+    )
+    return True

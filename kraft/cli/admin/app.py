@@ -21,6 +21,7 @@ from kraft.cli.admin.command_config import offer
 from kraft.cli.admin.output import abandon
 from kraft.cli.admin.watch import split_watch
 from kraft.cli.admin.watch import watch as watch_again
+from kraft.cli.terminal import refuse_system
 from kraft.common.errors import ConfigurationError
 from kraft.common.version import VERSION
 
@@ -29,6 +30,7 @@ COMPLETES = "_KRAFT_COMPLETE"
 """Set where the shell asks what may follow."""
 OK = 0
 FAILED = 1
+UNUSABLE = 2
 
 
 class Noun(NamedTuple):
@@ -190,6 +192,8 @@ def _use(profile: str, context: typer.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of the `kraft` script. Returns the exit code."""
+    if refuse_system("kraft"):
+        return UNUSABLE
     # In a context of its own: what one command was given (--command-config) is not left to the next in this process.
     seconds, command = split_watch(sys.argv[1:] if arguments is None else arguments)
     if seconds is None:

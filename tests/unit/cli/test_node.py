@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kraft.cli.admin.app import main as admin_main
 from kraft.cli.node import UNUSABLE, configure, main
 from kraft.cli.options import parse_command_line
 from kraft.cli.terminal import ready_line
@@ -221,3 +222,14 @@ def test_warnings_of_the_configuration_reach_the_log() -> None:
 
 def test_the_version_is_the_distributions() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+
+
+def test_windows_is_refused_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert main([]) == UNUSABLE
+    assert admin_main(["topics", "list"]) == UNUSABLE
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in said] == ["kraft-node", "kraft"]
+    assert all("Windows is not served" in line and "Subsystem for Linux" in line for line in said)
