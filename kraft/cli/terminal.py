@@ -104,7 +104,7 @@ def refuse_system(program: str) -> bool:
     if sys.platform != "win32":
         return False
     sys.stderr.write(
-        f"{program}: Windows is not served: files, locks and sockets are used as Linux and macOS have them. The Windows "
+        f"{program}: Windows is not served: files, locks and sockets are used as Linux has them. The Windows "
         "Subsystem for Linux runs it (https://learn.microsoft.com/windows/wsl), and so does a container.\n"
     )
     return True
