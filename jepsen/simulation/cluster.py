@@ -39,8 +39,10 @@ from jepsen.simulation.run import SimulatedRun
 from jepsen.simulation.scene import Scene
 from jepsen.simulation.session import RoamingSession
 from jepsen.simulation.session_readers import SessionReader
+from jepsen.simulation.tiering import Tiering
 from jepsen.simulation.topic_makers import TopicMaker, create_topic, see_topics
 from jepsen.simulation.topic_remaker import Surroundings, TopicRemaker
+from jepsen.simulation.topics import ALL_TOPICS, COMPACTED, EVENTS, MOVED, PLACES, TIERED, TOPICS, TRIMMED
 from jepsen.simulation.transactors import FeatureRaiser, Transactor, cluster_of, set_level
 from kraft.admin.features import SAFE_DOWNGRADE
 from kraft.client.cluster import Cluster
@@ -49,21 +51,6 @@ from kraft.common.errors import KraftError
 from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC
 from kraft.world.simulated import Universe
 
-EVENTS: Final = "events"
-TRIMMED: Final[Partition] = ("trimmed", 0)
-COMPACTED: Final[Partition] = ("compacted", 0)
-MOVED: Final[tuple[Partition, ...]] = ((EVENTS, 0), (EVENTS, 1))
-PLACES: Final[tuple[Partition, ...]] = (*MOVED, TRIMMED, COMPACTED)
-ALL_TOPICS: Final = {"min.insync.replicas": "2", "internal.segment.bytes": "20000"}
-TOPICS: Final = {
-    EVENTS: (2, ALL_TOPICS),
-    TRIMMED[0]: (1, ALL_TOPICS),
-    "paid": (2, ALL_TOPICS),
-    COMPACTED[0]: (
-        1,
-        {**ALL_TOPICS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "2000"},
-    ),
-}
 PIPED: Final[tuple[Partition, ...]] = tuple(("piped", number) for number in range(3))
 """Of a topic whose replication factor and min.insync.replicas are drawn."""
 REPLICAS: Final = 3
@@ -134,6 +121,7 @@ class ClusterRun(SimulatedRun):
         insight = Insight(lambda host: self.observer.acls_told(host), lambda host: self.observer.acls_read(host))
         self.guests = GuestHouse(self.universe, self.recorder, self.layout.brokers, self.session, insight)
         self.observed = (*OBSERVED, *self.guests.places)
+        self.tiering = Tiering(self.universe, self.recorder)
         piped = self.universe.stream("piped")
         most = min(PIPED_REPLICAS_MAX, len(self.layout.brokers))
         self.piped_replicas = most if piped.random() < ALL_BROKERS_RATE else piped.randint(1, most)
@@ -163,11 +151,11 @@ class ClusterRun(SimulatedRun):
         self.universe.on_log = self._heard
         self.recorder.is_deposed = self.observer.is_deposed
         self.recorder.leads_no_more = self.observer.leads_no_more
-        self.remaker = TopicRemaker(
-            Surroundings(self.session, self.client, self.observer.taken_for), self.recorder, REPLICAS, ALL_TOPICS
-        )
+        around = Surroundings(self.session, self.client, self.observer.taken_for)
+        self.remaker = TopicRemaker(around, self.recorder, REPLICAS, self.tiering.configs(ALL_TOPICS))
         self._last: Incarnation | None = None  # Of the topic that is made anew; None if it has vanished as it may.
         self._transaction_state_replicas = 0
+        self._has_moved = False  # Whether records of tiered topics were in the store alone in the end.
         self._healed = 0  # How many operations there were when all was healed.
 
     def invalid(self) -> str:
@@ -180,6 +168,8 @@ class ClusterRun(SimulatedRun):
             return f"only {self.leader_changes} leader changes"
         if not any(commit.outcome == OK for commit in self.recorder.history.of(Commit)):
             return "no commit was acknowledged"
+        if self.tiering.is_on and not self._has_moved:
+            return "no record of the tiered topics has left the disks"
         kinds = {fault.kind for fault in self.recorder.history.of(FaultInjected) if fault.bit}
         return "" if len(kinds) >= KINDS_LEAST else f"only {len(kinds)} kinds of fault bit"
 
@@ -208,9 +198,12 @@ class ClusterRun(SimulatedRun):
                 await self._until_acknowledged(lambda: self.acknowledged_between("calm", "chaos"), 1)
                 self.recorder.phase("chaos")
                 self._arm(armed=True)
-                await self.fate.strike(self.scene, self.recorder, CHAOS_SECONDS, self.observer.roles)
+                async with trio.open_nursery() as fates:
+                    fates.start_soon(self.tiering.strike, CHAOS_SECONDS)
+                    await self.fate.strike(self.scene, self.recorder, CHAOS_SECONDS, self.observer.roles)
                 self._arm(armed=False)
                 await self._make_up()
+                self.tiering.heal()
                 self.fate.heal(self.scene, self.recorder)
                 self._healed = len(self.recorder.history.operations)
                 self.remaker.settle()
@@ -220,6 +213,7 @@ class ClusterRun(SimulatedRun):
                     client.stopping.set()
                 self.wind_down(client_nursery, CLIENTS_WIND_DOWN_SECONDS)
             self.recorder.phase("drained")
+            self._has_moved = self.tiering.has_moved(self.observer, self.observed)
             await self.within(HEALED_SECONDS_MAX, "everything is read", self._read_everything)
             await self.within(HEALED_SECONDS_MAX, "the replicas are in sync", self._compare_replicas)
             await self._see_leftovers()
@@ -229,8 +223,9 @@ class ClusterRun(SimulatedRun):
         self.leader_changes = self._leader_changes_seen()
 
     def _configuration(self, node: str) -> NodeConfig:
+        more = {**(self.guests.settings or {}), **self.tiering.settings}
         return self.layout.configuration(
-            node, flush=self.flush, two_disks=self.two_disks, more=self.guests.settings, has_guests=self.guests.is_open
+            node, flush=self.flush, two_disks=self.two_disks, more=more, has_guests=self.guests.is_open
         )
 
     def visits(self) -> visits.Visits:
@@ -249,7 +244,10 @@ class ClusterRun(SimulatedRun):
         if self._transaction_state_replicas == REPLICAS:
             drawn.append("transaction state at RF 3")
         piped = (f"RF {self.piped_replicas}", f"min ISR {self.piped_in_sync}", "segments as in production")
-        of_topic = {"": (f"RF {REPLICAS}", "min ISR 2", "tiny segments"), PIPED[0][0]: piped}
+        usual = (f"RF {REPLICAS}", "min ISR 2", "tiny segments")
+        of_topic: dict[str, tuple[str, ...]] = {"": usual, PIPED[0][0]: piped}
+        if self.tiering.is_on:
+            of_topic.update((topic, (*usual, "tiered topics")) for topic in TIERED)
         return visits.count(self.recorder.history, struck, drawn, of_topic, frozenset((EVENTS,)))
 
     def _arm(self, *, armed: bool) -> None:
@@ -271,11 +269,12 @@ class ClusterRun(SimulatedRun):
 
         def left() -> list[str]:
             places = [(name, path) for name in nodes for path in self.scene.directories(name).paths]
-            return [
+            found = [
                 f"{path}/{found} on {name}"
                 for name, path in places
                 for found in leftovers(self.universe.disk(name), path.strip("/"), NAME, last)
             ]
+            return [*found, *(f"{name} in the store" for name in self.tiering.leftovers(NAME, last))]
 
         end = self.universe.time.now + LEFTOVER_SECONDS_MAX
         while left() and self.universe.time.now < end:
@@ -318,7 +317,8 @@ class ClusterRun(SimulatedRun):
             await VoterChanger(self.session("quorum admin"), self.layout).grow_to(VOTERS)
         session = self.session("admin")
         for topic, (partitions, configs) in TOPICS.items():
-            while await create_topic(session, topic, partitions, REPLICAS, configs) != OK:
+            wanted = self.tiering.configs(configs) if topic in TIERED else configs
+            while await create_topic(session, topic, partitions, REPLICAS, wanted) != OK:
                 await session.pause(0.5)
         in_sync = {"min.insync.replicas": str(self.piped_in_sync)}
         while await create_topic(session, PIPED[0][0], len(PIPED), self.piped_replicas, in_sync) != OK:

@@ -250,13 +250,13 @@ class Observer:
         return len(ends) == 1
 
     def contents(self, place: Partition, *, compacted: bool) -> None:
-        """What the replicas of a quiet partition hold, from the largest log start on: where a log starts is no more
-        durable than in Apache Kafka.
+        """What the replicas of a quiet partition hold on their disks, from the largest start on: where a log starts is
+        no more durable than in Apache Kafka.
 
         Compaction is each replica's own affair: there only ends, producers and epochs are compared.
         """
         held = self.replicas(place)
-        start = max(replica.log.log_start_offset for replica in held.values())
+        start = max(replica.log.local_log_start_offset for replica in held.values())
         for name, replica in held.items():
             log = replica.log
             data = log.read(start, ALL_BYTES).read()

@@ -51,6 +51,10 @@ FAULTS: Final[Mapping[str, tuple[str, ...]]] = {
     "failing disk": ("failing sync", "bad sectors", "broken disk"),
     "clock jump": ("strange clock",),
     "cleaner killed": ("kill cleaner",),
+    "failing store": (
+        *("store out", "store refuses", "store fails", "store silent"),
+        *("store late", "store slow", "store damages"),
+    ),
     "ambush": ("ambush",),
     "answer lost": ("answer lost",),
     "missed epoch": ("missed epoch",),
@@ -83,7 +87,7 @@ SETTINGS: Final = (
     *("flush default", "flush 1", "one disk", "two disks", "five brokers"),
     *(f"RF {count}" for count in range(1, 6)),
     *(f"min ISR {count}" for count in range(1, 4)),
-    *("users and quotas", "segments as in production", "tiny segments", "transaction state at RF 3"),
+    *("tiered topics", "users and quotas", "segments as in production", "tiny segments", "transaction state at RF 3"),
     *(f"transaction.version {level}" for level in range(3)),
 )
 OTHER_READS: Final = {"session-reader": "fetch sessions", "committed": "read committed"}

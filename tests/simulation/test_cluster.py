@@ -10,10 +10,11 @@ import pytest
 
 from jepsen.checkout import ROOT
 from jepsen.simulate import Summary, kept_seeds, outcomes, power_visits, standard_seeds
-from jepsen.simulation.cluster import PLACES, ClusterRun
+from jepsen.simulation.cluster import ClusterRun
 from jepsen.simulation.faults import KINDS
 from jepsen.simulation.layouts import LAYOUTS
 from jepsen.simulation.observer import ROLES
+from jepsen.simulation.topics import PLACES
 from jepsen.simulation.visits import deserted, read
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"

@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import TypeVar
 
 from crc32c import crc32c
@@ -57,10 +58,14 @@ class ObjectServer:
         self.objects: dict[str, bytes] = {}
         self.faults = ObjectFaults()
         self.bites: Counter[str] = Counter()
+        self._numbers = count()
+        self._waiting: dict[int, Callable[[ObjectError], None]] = {}
+        """Who has heard nothing yet, by the numbers of requests."""
 
     def send(self, effect: Callable[[], T], answer: Callable[[T | ObjectError], None]) -> None:
         """`effect` happens at the store in a while, and `answer` hears of it a while later, or never."""
-        faults = self.faults
+        faults, number = self.faults, next(self._numbers)
+        self._waiting[number] = answer
         delay = self._delay()
         if self._strikes("late", faults.late_rate):
             delay += faults.late_seconds
@@ -69,6 +74,7 @@ class ObjectServer:
         def arrive() -> None:
             result: T | ObjectError
             if faults.refuses:
+                self.bites["refusal"] += 1
                 result = ObjectRefused("the store refuses")
             elif self._strikes("failure", faults.failure_rate):
                 result = ObjectUnreachable("the store failed")
@@ -78,9 +84,19 @@ class ObjectServer:
                 except ObjectError as problem:
                     result = problem
             if not is_lost:
-                self._time.call_after(self._delay(), lambda: answer(result))
+                self._time.call_after(self._delay(), lambda: tell(result))
+
+        def tell(result: T | ObjectError) -> None:
+            if self._waiting.pop(number, None) is not None:
+                answer(result)
 
         self._time.call_after(delay, arrive)
+
+    def break_connections(self) -> None:
+        """Whoever waits hears that no answer comes. What was asked for happens nevertheless, as if nobody waited."""
+        waiting, self._waiting = self._waiting, {}
+        for answer in waiting.values():
+            answer(ObjectUnreachable("the connection broke"))
 
     def put(self, name: str, content: bytes) -> None:
         if content and self._strikes("damage", self.faults.damage_rate):

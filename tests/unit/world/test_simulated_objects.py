@@ -60,6 +60,26 @@ def test_a_late_request_takes_effect_after_its_sender_gave_up() -> None:
     run(ObjectFaults(late_rate=1.0), body)
 
 
+def test_who_waits_for_a_lost_answer_hears_that_the_connection_broke() -> None:
+    async def body(store: ObjectStore, server: ObjectServer, universe: Universe) -> None:
+        universe.time.call_after(1.0, server.break_connections)
+        began = universe.time.now
+        await put_in_vain(store)
+        assert universe.time.now - began < 1.5
+        assert server.objects == {"a": b"x"}
+
+    run(ObjectFaults(lost_answer_rate=1.0), body)
+
+
+def test_a_refusal_is_counted() -> None:
+    async def body(store: ObjectStore, server: ObjectServer, universe: Universe) -> None:
+        with pytest.raises(ObjectRefused):
+            await store.put("a", b"x")
+        assert server.bites["refusal"] == 1
+
+    run(ObjectFaults(refuses=True), body)
+
+
 def test_a_request_under_way_takes_effect_though_its_sender_died() -> None:
     async def main(universe: Universe) -> None:
         async def alive(world: SimulatedWorld) -> None:
