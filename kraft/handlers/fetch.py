@@ -8,7 +8,7 @@ everybody else to `PendingFetch`; both read through one `PartitionReader`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Iterable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
@@ -26,6 +26,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.schema import Turns
+from kraft.replication.consumer_due import ConsumerDue
 from kraft.replication.fetch_session import (
     INVALID_SESSION_ID,
     TOPIC_ID_VERSION,
@@ -36,7 +37,7 @@ from kraft.replication.fetch_session import (
     partitions_of,
     resolve_session,
 )
-from kraft.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
+from kraft.replication.partition import CONSUMER, READ_COMMITTED, READ_UNCOMMITTED
 from kraft.replication.purgatory import FetchWaiter
 from kraft.world.turns import PARTITIONS_A_TURN, TURN_ITEMS, Turn, at_once, in_turns
 
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.replication.partition import Partition
     from kraft.world.ports import Clock
+
+FEW_PARTITIONS = 8
+"""A session of so many is looked through with every Fetch: that costs less than watching them."""
 
 API = Handler(ApiKey.FETCH, between(4, 18), permission=ASKS_INSIDE, listeners=(BROKER,))
 
@@ -82,9 +86,33 @@ def _serve(
     if context.meter is not None and reader.is_follower:
         context.meter.is_exempt = True
     answer = FetchAnswer(context, broker.metadata, requested.session, is_incremental=requested.incremental)
+    due = None if requested.session is None else _due_of(requested.session, request, reader, mentioned, broker)
     if reader.is_follower and requested.session is not None:
         return FollowerFetch(request, reader, answer, requested, broker).serve()
-    return PendingFetch(request, reader, answer, requested.wanted, context, broker).serve()
+    return PendingFetch(request, reader, answer, requested.wanted, due, context, broker).serve()
+
+
+def _due_of(
+    session: FetchSession,
+    request: FetchRequest,
+    reader: PartitionReader,
+    mentioned: list[CachedPartition],
+    broker: BrokerServices,
+) -> ConsumerDue | None:
+    """What the session has to look at; None for everything. That is so for few partitions, for a client that waits for
+    more than one byte, since each append would have it look, and where a consumer may be sent to another replica."""
+    looks_at_due = (
+        reader.replica_id == CONSUMER
+        and request.min_bytes <= 1
+        and not broker.replicas.serving.sends_consumers_to_followers
+    )
+    now = broker.world.clock.now()
+    if session.consumer_due is None:
+        if not looks_at_due or len(session) <= FEW_PARTITIONS:
+            return None
+        session.consumer_due = ConsumerDue(now)
+    session.consumer_due.asked(session.partitions, mentioned, reader.rights, now)
+    return session.consumer_due if looks_at_due else None
 
 
 @API.error
@@ -130,6 +158,7 @@ class PendingFetch:
         "_bytes_min",
         "_clock",
         "_context",
+        "_due",
         "_is_too_early",
         "_quotas",
         "_reader",
@@ -144,10 +173,13 @@ class PendingFetch:
         reader: PartitionReader,
         answer: FetchAnswer,
         wanted: list[CachedPartition] | FetchSession,
+        due: ConsumerDue | None,
         context: RequestContext,
         broker: BrokerServices,
     ) -> None:
+        """`due` says which of the session's partitions to look at, where not at all."""
         self._context = context
+        self._due = due
         self._quotas = broker.quotas
         self._remote = broker.replicas.remote
         self._is_too_early = False
@@ -168,6 +200,8 @@ class PendingFetch:
 
     def serve(self) -> Reply | Awaitable[Reply]:
         """Answers at once where it can."""
+        if self._due is not None:
+            return self._serve_due(self._due)
         if len(self._wanted) > PARTITIONS_A_TURN:
             return self._serve_many()
         results = self._read()
@@ -185,14 +219,10 @@ class PendingFetch:
             partitions: list[Partition] = []
             try:
                 await self._park(waiter, partitions)
-                results = await in_turns(self._read_steps(), PARTITIONS_A_TURN)
+                results = await in_turns(self._read_steps(self._wanted), PARTITIONS_A_TURN)
                 reader.acknowledges = False
                 if self._is_enough(results) or clock.now() >= deadline:
-                    await self._read_remote(results)
-                    waits = self._wait_ms(results)
-                    if self._is_too_early:
-                        return self._answer.encode_wait(waits)
-                    return await in_turns(self._answer.encode_steps(results, waits), PARTITIONS_A_TURN)
+                    return await self._reply_in_turns(results)
                 if reader.waits_for_markers(partitions):
                     waiter.missing_bytes = 1
                 else:
@@ -202,6 +232,51 @@ class PendingFetch:
             finally:
                 for partition in partitions:
                     partition.waiters.remove_fetch(waiter)
+
+    def _serve_due(self, due: ConsumerDue) -> Reply | Awaitable[Reply]:
+        """As `serve`, for the partitions that are due."""
+        wanted = due.begin(self._session_partitions)
+        if len(wanted) > PARTITIONS_A_TURN:
+            return self._serve_many_due(due, wanted)
+        results = at_once(self._read_steps(wanted, due))
+        if not self._is_enough_of_due(results):
+            return self._wait_for_due(due)
+        return self._reply_with_remote(results) if _wants_remote(results) else self._reply(results)
+
+    async def _serve_many_due(self, due: ConsumerDue, wanted: list[CachedPartition]) -> Reply:
+        deadline = self._clock.now() + self._wait_ms_max / 1000
+        results = await in_turns(self._read_steps(wanted, due), PARTITIONS_A_TURN)
+        if self._is_enough_of_due(results):
+            return await self._reply_in_turns(results)
+        return await self._wait_for_due(due, deadline)
+
+    async def _wait_for_due(self, due: ConsumerDue, deadline: float | None = None) -> Reply:
+        clock = self._clock
+        if deadline is None:
+            deadline = clock.now() + self._wait_ms_max / 1000
+        while True:
+            with clock.move_on_at(deadline):
+                await due.wait()
+            wanted = due.begin(self._session_partitions)
+            results = await in_turns(self._read_steps(wanted, due), PARTITIONS_A_TURN)
+            if self._is_enough_of_due(results) or clock.now() >= deadline:
+                return await self._reply_in_turns(results)
+
+    @property
+    def _session_partitions(self) -> dict[PartitionKey, CachedPartition]:
+        assert isinstance(self._wanted, FetchSession), "only a session knows what is due"
+        return self._wanted.partitions
+
+    def _is_enough_of_due(self, results: list[FetchedPartition]) -> bool:
+        return self._wait_ms_max <= 0 or is_enough(results, self._bytes_min)
+
+    async def _reply_in_turns(self, results: list[FetchedPartition]) -> Reply:
+        """As `_reply_with_remote`, for so many partitions that others are served meanwhile."""
+        await self._read_remote(results)
+        waits = self._wait_ms(results)
+        if self._is_too_early:
+            return self._answer.encode_wait(waits)
+        return await in_turns(self._answer.encode_steps(results, waits), PARTITIONS_A_TURN)
 
     async def _park(self, waiter: FetchWaiter, partitions: list[Partition]) -> None:
         """Have `waiter` wait on every partition that is here; these are added to `partitions`."""
@@ -219,19 +294,23 @@ class PendingFetch:
             (wanted,) = self._wanted
             left = self._bytes_max
             return [self._reader.read(wanted, min(wanted.max_bytes, left) if left > 0 else 0, True)]
-        return at_once(self._read_steps())
+        return at_once(self._read_steps(self._wanted))
 
-    def _read_steps(self) -> Generator[None, None, list[FetchedPartition]]:
-        """Everything wanted, in order, within the bytes allowed; at least one batch if there is any. Pauses after
-        each partition."""
+    def _read_steps(
+        self, partitions: Iterable[CachedPartition], due: ConsumerDue | None = None
+    ) -> Generator[None, None, list[FetchedPartition]]:
+        """The partitions, in order, within the bytes allowed; at least one batch if there is any. Of those without,
+        `due` is told. Pauses after each partition."""
         left = self._bytes_max
         empty = True
         results = []
-        for wanted in self._wanted:
+        for wanted in partitions:
             result = self._reader.read(wanted, min(wanted.max_bytes, left) if left > 0 else 0, empty)
             if result.size:
                 empty = False
                 left -= result.size
+            elif due is not None and not result.is_urgent and (partition := self._reader.find(wanted.key)) is not None:
+                due.looked_at(wanted, partition)
             results.append(result)
             yield
         return results

@@ -77,6 +77,11 @@ class PartitionReader:
         return self.replica_id >= 0
 
     @property
+    def rights(self) -> object:
+        """What the client may do: the same object while it is the same."""
+        return None if self._authorizer is None else self._authorizer.access_of(self._context)
+
+    @property
     def replica_epoch(self) -> int:
         """The broker epoch of the follower that asks, -1 where it names none."""
         return self._replica_epoch

@@ -14,6 +14,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 if TYPE_CHECKING:
+    from kraft.replication.consumer_due import ConsumerDue
     from kraft.replication.due_partitions import DuePartitions
 
 INVALID_SESSION_ID = 0
@@ -45,6 +46,7 @@ class CachedPartition:
         "log_start_offset",
         "max_bytes",
         "told_log_start_offset",
+        "turn",
     )
 
     def __init__(
@@ -64,6 +66,8 @@ class CachedPartition:
         self.last_fetched_epoch = last_fetched_epoch
         self.high_watermark = -1
         self.told_log_start_offset = -1
+        self.turn = 0
+        """Its place in the order of its session."""
 
     def would_differ(self, high_watermark: int, log_start_offset: int) -> bool:
         """Whether these are other than what was told last."""
@@ -80,7 +84,17 @@ class CachedPartition:
 class FetchSession:
     """Partitions in fetch order. `epoch` is the one expected of the next request."""
 
-    __slots__ = ("due", "epoch", "id", "last_used", "partitions", "privileged", "uses_topic_ids")
+    __slots__ = (
+        "_turns",
+        "consumer_due",
+        "due",
+        "epoch",
+        "id",
+        "last_used",
+        "partitions",
+        "privileged",
+        "uses_topic_ids",
+    )
 
     def __init__(self, session_id: int, privileged: bool, uses_topic_ids: bool, now: float) -> None:
         self.id = session_id
@@ -91,6 +105,9 @@ class FetchSession:
         self.partitions: dict[PartitionKey, CachedPartition] = {}
         self.due: DuePartitions | None = None
         """Of a follower: which partitions have to be looked at."""
+        self.consumer_due: ConsumerDue | None = None
+        """Of a consumer with many partitions, likewise."""
+        self._turns = 0
 
     def update(self, wanted: Sequence[CachedPartition], forgotten: Sequence[PartitionKey]) -> None:
         """Merge what an incremental request says: new and changed partitions, and those to forget."""
@@ -99,6 +116,9 @@ class FetchSession:
             if known is not None:
                 partition.high_watermark = known.high_watermark
                 partition.told_log_start_offset = known.told_log_start_offset
+                partition.turn = known.turn
+            else:
+                partition.turn = self._next_turn()
             self.partitions[partition.key] = partition
         for key in forgotten:
             self.partitions.pop(key, None)
@@ -107,7 +127,17 @@ class FetchSession:
         """A partition that returned data goes last, so that none starves the others."""
         partition = self.partitions.pop(key, None)
         if partition is not None:
+            partition.turn = self._next_turn()
             self.partitions[key] = partition
+
+    def _next_turn(self) -> int:
+        self._turns += 1
+        return self._turns
+
+    def close(self) -> None:
+        """The session is over."""
+        if self.consumer_due is not None:
+            self.consumer_due.close()
 
     def __len__(self) -> int:
         return len(self.partitions)
@@ -155,7 +185,7 @@ class FetchSessionCache:
             oldest = next((session for session in self._sessions.values() if not session.privileged), None)
             if oldest is None:
                 return False
-        del self._sessions[oldest.id]
+        self.close(oldest.id)
         self.evictions += 1
         return True
 
@@ -184,7 +214,9 @@ class FetchSessionCache:
         return session
 
     def close(self, session_id: int) -> None:
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
 
 
 class RequestedSession(NamedTuple):

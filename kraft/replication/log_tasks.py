@@ -14,6 +14,7 @@ import trio
 
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import OutOfResources, StorageError
+from kraft.common.ids import TopicPartition
 from kraft.common.set_aside import SetAside
 from kraft.replication.log_cleaner_threads import LogCleaner
 from kraft.replication.log_flusher import LogFlusher
@@ -41,6 +42,7 @@ class LogTasks:
         flusher: LogFlusher,
         config: Callable[[], NodeConfig],
         directory_failed: Callable[[str, str], None],
+        log_start_moved: Callable[[TopicPartition], None],
         log: Logger,
     ) -> None:
         self._world = world
@@ -48,6 +50,7 @@ class LogTasks:
         self._flusher = flusher
         self._config = config
         self._directory_failed = directory_failed
+        self._log_start_moved = log_start_moved
         self._log = log
         self.set_aside = SetAside(world.clock, world.log_sink)
         self.cleaner = LogCleaner(world, logs, config, self._failed, log)
@@ -105,6 +108,7 @@ class LogTasks:
             self._failed(self._logs.directory_of(log), problem, "retention")
             return
         if deleted.count:
+            self._log_start_moved(log.topic_partition)
             self._log.info(
                 "segments deleted", partition=str(log.topic_partition), count=deleted.count, reason=deleted.reason
             )

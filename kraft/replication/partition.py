@@ -431,9 +431,13 @@ class Partition:
                 f"{self}: cannot delete before {offset}: the high watermark is {log.high_watermark}",
             )
         log.delete_records_before(offset)
+        self.tell_log_start()
+        return log.log_start_offset
+
+    def tell_log_start(self) -> None:
+        """The log starts later than before: whoever fetches hears of it."""
         if self._waiters is not None:
             self._waiters.tell_watches()
-        return log.log_start_offset
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"

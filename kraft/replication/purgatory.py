@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import trio
 
 if TYPE_CHECKING:
+    from kraft.replication.consumer_due import ConsumerDue
     from kraft.replication.due_partitions import FollowerWatch
+    from kraft.replication.fetch_session import PartitionKey
     from kraft.replication.isr_policy import FollowerState
 
 Followers: TypeAlias = "Mapping[int, FollowerState] | None"
@@ -55,7 +57,7 @@ class ProduceWaiter:
 class PartitionWaiters:
     """Who waits for one partition. The partition makes it when the first one comes."""
 
-    __slots__ = ("_fetches", "_high_watermark_listeners", "_produces", "_watches")
+    __slots__ = ("_consumers", "_fetches", "_high_watermark_listeners", "_produces", "_watches")
 
     def __init__(self) -> None:
         self._produces: list[ProduceWaiter] = []
@@ -63,6 +65,8 @@ class PartitionWaiters:
         self._high_watermark_listeners: list[Callable[[int], None]] = []
         self._watches: dict[int, FollowerWatch] = {}
         """By replica id: followers that have everything. Whatever changes that wakes them."""
+        self._consumers: dict[ConsumerDue, PartitionKey] = {}
+        """Sessions of consumers, with what they call this partition: nothing could be sent when they looked last."""
 
     def __len__(self) -> int:
         """Requests that are parked here."""
@@ -102,6 +106,13 @@ class PartitionWaiters:
         if before is not None and before.session is not watch.session:
             before.session.due[before.cached.key] = None
 
+    def watch_for_consumer(self, session: ConsumerDue, key: PartitionKey) -> None:
+        """Tell the session what happens next, once."""
+        self._consumers[session] = key
+
+    def end_watch_for_consumer(self, session: ConsumerDue) -> None:
+        self._consumers.pop(session, None)
+
     # --- what happens
 
     def log_grew(self, size: int, followers: Followers, *, is_committed: bool) -> None:
@@ -109,8 +120,11 @@ class PartitionWaiters:
         for waiter in self._fetches:
             if is_committed or waiter.is_follower:
                 waiter.grew(size)
+        if is_committed and self._consumers:
+            self._tell_consumers()
         if self._watches:
-            self.end_watches(followers)
+            for watch in self._take_watches():
+                watch.changed(followers)
 
     def committed_with_append(self, high_watermark: int) -> None:
         """The high watermark rose in the append itself. `log_grew` follows and counts for those who fetch."""
@@ -146,12 +160,22 @@ class PartitionWaiters:
         self.end_watches(followers)
 
     def end_watches(self, followers: Followers) -> None:
-        """Followers have something to fetch, or an error to hear of."""
-        watches, self._watches = self._watches, {}
-        for watch in watches.values():
+        """Followers and consumers have something to fetch, or an error to hear of."""
+        self._tell_consumers()
+        for watch in self._take_watches():
             watch.changed(followers)
 
     def tell_watches(self) -> None:
-        """Followers have nothing to fetch, but their next answer says something new."""
+        """More is committed, or the log starts later. Followers have nothing to fetch, only to hear of it."""
+        self._tell_consumers()
         for watch in self._watches.values():
             watch.committed()
+
+    def _take_watches(self) -> list[FollowerWatch]:
+        watches, self._watches = self._watches, {}
+        return list(watches.values())
+
+    def _tell_consumers(self) -> None:
+        consumers, self._consumers = self._consumers, {}
+        for session, key in consumers.items():
+            session.changed(key)

@@ -269,6 +269,12 @@ class ReplicaManager:
         for listener in self._listeners:
             listener.directory_failed(path)
 
+    def log_start_moved(self, topic_partition: TopicPartition) -> None:
+        """Retention has deleted the beginning of a log: whoever fetches hears of it."""
+        partition = self.find(topic_partition.topic, topic_partition.partition)
+        if partition is not None:
+            partition.tell_log_start()
+
     def handle_storage_error(self, problem: Exception, topic: str, index: int, doing: str) -> None:
         """Log a `problem` with the disk that came up while `doing` something with a partition, and take the directory
         offline if the problem leaves doubt about the disk. Any other problem is ignored."""

@@ -212,6 +212,7 @@ class BrokerServer(ReplicaListener):
             self.replicas.flusher,
             lambda: self.configs.effective(self.metadata.image),
             self.replicas.directory_failed,
+            self.replicas.log_start_moved,
             loggers.get("logs"),
         )
 

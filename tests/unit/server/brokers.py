@@ -167,9 +167,11 @@ class Broker:
     async def ask(self, request: Any, version: int | None = None) -> Any:
         """The decoded answer, or None where there is none."""
         version = api_keys.request_class(request.API_KEY).VALID_VERSIONS[1] if version is None else version
-        outcome = self.dispatch(request, version)
-        reply = outcome if isinstance(outcome, Reply) else await outcome
-        return decoded(request.API_KEY, version, reply)
+        return await self.answer_of(self.dispatch(request, version), request.API_KEY, version)
+
+    async def answer_of(self, outcome: Reply | Awaitable[Reply], key: int, version: int) -> Any:
+        """The decoded answer of what was handed over."""
+        return decoded(key, version, outcome if isinstance(outcome, Reply) else await outcome)
 
 
 def decoded(key: int, version: int, reply: Reply) -> Any:
