@@ -101,7 +101,8 @@ def address_problem(option: str, address: object, problem: OSError) -> str:
 
 def refuse_system(program: str) -> bool:
     """Whether this system is none that the program runs on: that has been said then."""
-    if sys.platform != "win32":
+    system: str = sys.platform
+    if system != "win32":
         return False
     sys.stderr.write(
         f"{program}: Windows is not served: files, locks and sockets are used as Linux has them. The Windows "
