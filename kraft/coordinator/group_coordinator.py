@@ -69,7 +69,7 @@ from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitReq
 from kraft.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from kraft.storage.verification import NOT_REQUIRED, Verification
 from kraft.world.ports import World
-from kraft.world.turns import TURN_ITEMS, Turn, in_turns
+from kraft.world.turns import TURN_ITEMS, Turn, in_turns, sorted_in_turns
 
 OFFSETS_TOPIC = "__consumer_offsets"
 NULLABLE_PROTOCOL_VERSION = 7
@@ -440,12 +440,20 @@ class GroupCoordinator:
 
     # For lag, metrics and the HTTP edge.
 
-    def committed_offsets(self) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-        """Committed offsets of every group coordinated and loaded here, by group id, both in order."""
+    async def committed_offsets(self) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+        """Committed offsets of every group coordinated and loaded here as the walk began, by group id, both in order.
+        Others are served meanwhile."""
+        shards = self.snapshots()
         groups: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
-        for shard in self.runtime.read_loaded(_all_offsets):
-            groups.update(shard)
-        return dict(sorted(groups.items()))
+        turn = Turn()
+        for group_id in await sorted_in_turns(group_id for state in shards for group_id in state.offsets):
+            groups[group_id] = {}
+        for state in shards:
+            for group_id, offsets in state.offsets.items():
+                if turn.is_over(1 + len(offsets)):
+                    await turn.next()
+                groups[group_id] = {key: offsets[key] for key in sorted(offsets)}
+        return groups
 
     def offsets_of(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Committed offsets of one group, in order; empty for a group that has none. Raises ApiError where another
@@ -484,13 +492,6 @@ def _view(draft: GroupDraft) -> GroupShardState:
 def _whole_state(state: GroupShardState) -> GroupShardState:
     """The state as it is: a value, to be looked through at leisure beside changes."""
     return state
-
-
-def _all_offsets(state: GroupShardState) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-    return {
-        group_id: {key: state.offsets[group_id][key] for key in sorted(state.offsets[group_id])}
-        for group_id in sorted(state.offsets)
-    }
 
 
 def _uuid_text(raw: bytes) -> str:

@@ -67,7 +67,7 @@ class GroupLags:
     async def _gather(self) -> tuple[Commits, dict[TopicPartition, int], set[TopicPartition], float]:
         """What groups have committed, where those partitions end, which of them are gone, and when that was."""
         assert self._node.broker is not None
-        commits = self._node.broker.groups.committed_offsets()
+        commits = await self._node.broker.groups.committed_offsets()
         ends: dict[TopicPartition, int] = {}
         gone: set[TopicPartition] = set()
         by_leader: dict[int, list[TopicPartition]] = {}

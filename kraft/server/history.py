@@ -13,6 +13,8 @@ TOPICS_MAX: Final = 1000
 """Of further ones those that did least in the last hour are not kept: a topic takes 9 KB."""
 GROUPS_MAX: Final = 1000
 """Likewise those with the smallest lags: a group takes 3 KB."""
+NOTHING: Final = 1e-3
+"""One record in an hour is more."""
 TOPIC_SERIES: Final = ("records_in", "bytes_in", "bytes_out")
 """A second."""
 
@@ -26,12 +28,18 @@ class TopicCounts(NamedTuple):
 
 
 class Ring:
-    """Numbers by sample; zero where there was none yet."""
+    """Numbers by sample, and their sum; zero where there was none yet."""
 
-    __slots__ = ("values",)
+    __slots__ = ("sum", "values")
 
     def __init__(self) -> None:
         self.values = array("d", bytes(8 * SAMPLES_MAX))
+        self.sum = 0.0
+
+    def put(self, place: int, value: float) -> None:
+        """Instead of what was there an hour ago."""
+        self.sum += value - self.values[place]
+        self.values[place] = value
 
     def in_order(self, end: int, count: int) -> list[float]:
         """The last `count`, oldest first; `end` is the number of samples so far."""
@@ -62,30 +70,30 @@ class History:
         self._times_ms[place] = time_ms
         self._count += 1
         for name, value in node.items():
-            self._node.setdefault(name, Ring()).values[place] = value
+            self._node.setdefault(name, Ring()).put(place, value)
         self._take_topics(place, seconds, topics)
-        for group in self._groups:
-            self._groups[group].values[place] = 0
-        for group, lag in lags.items():
-            if group in self._groups or lag:
-                self._groups.setdefault(group, Ring()).values[place] = lag
+        for group, ring in self._groups.items():
+            ring.put(place, lags.get(group, 0))
+        unknown = {group: lag for group, lag in lags.items() if lag and group not in self._groups}
+        for group in _largest(unknown, GROUPS_MAX):
+            self._groups.setdefault(group, Ring()).put(place, lags[group])
         if self._count % SAMPLES_MAX == 0 or len(self._topics) > TOPICS_MAX or len(self._groups) > GROUPS_MAX:
             self._forget()
 
     def _take_topics(self, place: int, seconds: float, topics: Mapping[str, TopicCounts]) -> None:
         for rings in self._topics.values():
             for ring in rings:
-                ring.values[place] = 0
+                ring.put(place, 0)
         for topic, counts in topics.items():
             if topic in self._topics or any(counts):
                 rings = self._topics.setdefault(topic, tuple(Ring() for _ in TOPIC_SERIES))
                 for ring, count in zip(rings, counts, strict=True):
-                    ring.values[place] = count / seconds
+                    ring.put(place, count / seconds)
 
     def _forget(self) -> None:
-        done = {topic: sum(map(sum, (ring.values for ring in rings))) for topic, rings in self._topics.items()}
+        done = {topic: sum(ring.sum for ring in rings) for topic, rings in self._topics.items()}
         self._topics = {topic: self._topics[topic] for topic in _largest(done, TOPICS_MAX)}
-        behind = {group: sum(ring.values) for group, ring in self._groups.items()}
+        behind = {group: ring.sum for group, ring in self._groups.items()}
         self._groups = {group: self._groups[group] for group in _largest(behind, GROUPS_MAX)}
 
     def of_node(self) -> dict[str, Any]:
@@ -119,8 +127,11 @@ class History:
 
 
 def _largest(sizes: Mapping[str, float], count: int) -> list[str]:
-    """The `count` largest, without those of nothing; in order of their names."""
-    kept = sorted((name for name, size in sizes.items() if size), key=lambda name: (-sizes[name], name))[:count]
+    """The `count` largest, without those of nothing; in order of their names. Sums of rates are as good as nothing
+    below NOTHING: what was added and taken away leaves a rest."""
+    kept = sorted((name for name, size in sizes.items() if size > NOTHING), key=lambda name: (-sizes[name], name))[
+        :count
+    ]
     return sorted(kept)
 
 

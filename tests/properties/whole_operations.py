@@ -62,7 +62,7 @@ def live(seed: int) -> None:
             left.batches = {partition: batches[:end]}
             left.replicate(partition)
             async with serving(left) as successor:
-                offsets = successor.coordinator.committed_offsets().get("g", {})
+                offsets = (await successor.coordinator.committed_offsets()).get("g", {})
             topics = [place.topic for place in offsets]
             for topic in set(topics):
                 assert topic == f"of-{topics.count(topic)}-t", f"{topics.count(topic)} offsets of {topic} are there"

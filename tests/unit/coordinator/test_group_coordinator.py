@@ -214,7 +214,7 @@ def test_commits_for_what_does_not_exist_are_refused_and_the_rest_is_kept():
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             assert codes == {("t", 0): 0, ("t", 2): unknown, ("x", 0): unknown}
             assert [topic.name for topic in response.topics] == ["t", "x"]
-            assert [each.offset for each in service.coordinator.committed_offsets()["g"].values()] == [1]
+            assert [each.offset for each in (await service.coordinator.committed_offsets())["g"].values()] == [1]
 
     run(scenario)
 
@@ -350,9 +350,9 @@ def test_a_retention_time_of_its_own_makes_an_offset_expire_by_itself():
             )
             await service.coordinator.offset_commit(commit_request("g", {("t", 1): 1}), TestCaller(4))
             await trio.sleep(59)
-            assert len(service.coordinator.committed_offsets()["g"]) == 2
+            assert len((await service.coordinator.committed_offsets())["g"]) == 2
             await trio.sleep(3)
-            assert [key.partition for key in service.coordinator.committed_offsets()["g"]] == [1]
+            assert [key.partition for key in (await service.coordinator.committed_offsets())["g"]] == [1]
 
     run(scenario)
 
@@ -364,9 +364,9 @@ def test_a_retention_time_without_end_keeps_an_offset_for_ever():
                 commit_request("g", {("t", 0): 1}, retention_ms=2**63 - 1), TestCaller(4)
             )
             assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
-            assert [offset.expire_timestamp_ms for offset in service.coordinator.committed_offsets()["g"].values()] == [
-                2**63 - 1
-            ]
+            assert [
+                offset.expire_timestamp_ms for offset in (await service.coordinator.committed_offsets())["g"].values()
+            ] == [2**63 - 1]
 
     run(scenario)
 
@@ -392,7 +392,7 @@ def test_offsets_in_use_cannot_be_deleted():
                 "u": 0,
                 "x": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             }
-            assert [key.topic for key in coordinator.committed_offsets()["g"]] == ["t"]
+            assert [key.topic for key in (await coordinator.committed_offsets())["g"]] == ["t"]
 
     run(scenario)
 
@@ -478,7 +478,7 @@ def test_deleting_groups_answers_each_once():
             codes = {result.group_id: result.error_code for result in response.results}
             assert codes == {"g": ErrorCode.NON_EMPTY_GROUP, "simple": 0, "none": ErrorCode.GROUP_ID_NOT_FOUND}
             assert len(response.results) == 3
-            assert service.coordinator.committed_offsets() == {}
+            assert (await service.coordinator.committed_offsets()) == {}
 
     run(scenario)
 
@@ -614,6 +614,6 @@ def test_a_large_commit_that_fails_in_between_keeps_its_first_portion(monkeypatc
             response = await service.coordinator.offset_commit(request, CALLER)
             codes = {each.partition_index: each.error_code for each in response.topics[0].partitions}
             assert codes == {0: 0, 1: ErrorCode.NOT_COORDINATOR}
-            assert [key.partition for key in service.coordinator.committed_offsets()["g"]] == [0]
+            assert [key.partition for key in (await service.coordinator.committed_offsets())["g"]] == [0]
 
     run(scenario)

@@ -60,7 +60,7 @@ def test_operations_share_batches_no_larger_than_the_log_takes():
             with pytest.raises(ApiError) as refused:
                 await service.coordinator.runtime.write(partition, write_offsets(1, "m" * 10_000))
             assert refused.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
-            assert len(service.coordinator.committed_offsets()["g"]) == 11
+            assert len((await service.coordinator.committed_offsets())["g"]) == 11
 
     run(scenario)
 

@@ -332,7 +332,7 @@ def test_offsets_of_deleted_topics_go_also_from_shards_that_were_loading():
             service.coordinator.on_topics_deleted([("t", b"t".ljust(16, b"."))])
             log.read_gate.set()
             await trio.testing.wait_all_tasks_blocked()
-            assert service.coordinator.committed_offsets() == {}
+            assert (await service.coordinator.committed_offsets()) == {}
             assert len(service.coordinator.runtime.partitions()) == PARTITIONS
 
     run(scenario)

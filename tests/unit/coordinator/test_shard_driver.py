@@ -148,7 +148,7 @@ def test_an_operation_too_large_for_a_segment_is_refused_whole():
                 await runtime.write(partition.partition, write_offsets(300, "m" * 4096))
             assert refused.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
             assert partition not in service.log.batches
-            assert not service.coordinator.committed_offsets()
+            assert not (await service.coordinator.committed_offsets())
 
     run(scenario)
 
@@ -171,7 +171,7 @@ def test_if_the_second_of_two_batches_fails_the_log_decides_what_holds():
             )
             await trio.testing.wait_all_tasks_blocked()
             assert [batch.count for batch in service.log.batches[partition]] == [1, 100]
-            topics = [place.topic for place in service.coordinator.committed_offsets()["g"]]
+            topics = [place.topic for place in (await service.coordinator.committed_offsets())["g"]]
             assert {topic: topics.count(topic) for topic in topics} == {"of-1-t": 1, "of-100-t": 100}
 
     run(scenario)

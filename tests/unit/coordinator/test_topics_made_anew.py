@@ -99,7 +99,7 @@ def test_a_new_coordinator_forgets_offsets_of_topics_that_were_deleted_meanwhile
             await trio.sleep(61)
             kept = {
                 group: [(key.topic, each.offset) for key, each in known.items()]
-                for group, known in successor.coordinator.committed_offsets().items()
+                for group, known in (await successor.coordinator.committed_offsets()).items()
             }
             assert kept == {"h": [("u", 7)]}
 

@@ -65,7 +65,7 @@ def test_a_deleted_topic_is_forgotten_in_turns():
             before = len(service.log.batches[partition])
             service.coordinator.on_topics_deleted(DELETED)
             await trio.testing.wait_all_tasks_blocked()
-            assert service.coordinator.committed_offsets() == {}
+            assert (await service.coordinator.committed_offsets()) == {}
             written = sizes(service, partition, before)
             assert sum(written) == 2 * MANY
             assert max(written) <= TURN
@@ -142,7 +142,7 @@ def test_what_is_committed_between_the_turns_of_an_expiry_stays_with_its_group()
                 await trio.testing.wait_all_tasks_blocked()
                 service.log.gate.set()
             await trio.testing.wait_all_tasks_blocked()
-            assert service.coordinator.committed_offsets() == {"large": service.coordinator.offsets_of("large")}
+            assert (await service.coordinator.committed_offsets()) == {"large": service.coordinator.offsets_of("large")}
             assert [(key.partition, each.offset) for key, each in service.coordinator.offsets_of("large").items()] == [
                 (1, 7)
             ]
@@ -189,3 +189,22 @@ def test_an_expiry_that_the_log_refuses_comes_again():
             assert service.coordinator.group_states() == {}
 
     run(scenario)
+
+
+def test_what_all_groups_have_committed_is_gathered_in_turns():
+    async def scenario():
+        async with serving() as service:
+            await filled(service)
+            others = trio.Event()
+            trio.lowlevel.spawn_system_task(_set, others)
+            found = await service.coordinator.committed_offsets()
+            assert others.is_set(), "served meanwhile"
+            assert list(found) == sorted(found)
+            assert len(found) == MANY + 1
+            assert found["large"] == service.coordinator.offsets_of("large")
+
+    run(scenario)
+
+
+async def _set(event: trio.Event) -> None:
+    event.set()

@@ -69,12 +69,17 @@ class Remote:
 def scrape(remote: Remote, *, partitions: tuple[int, ...] = (0, 1, 2)) -> dict[str, dict[tuple[str, ...], float]]:
     """The series by family, for a group that has committed on three partitions of a topic that has `partitions`."""
     commits = {"g": {TopicPartition("t", index): SimpleNamespace(offset=COMMITTED) for index in ENDS}}
+
+    async def committed_offsets() -> Any:
+        await trio.lowlevel.checkpoint()
+        return commits
+
     hosted = SimpleNamespace(log=SimpleNamespace(high_watermark=ENDS[HOSTED]))
     topic = SimpleNamespace(partitions={index: SimpleNamespace(leader=LEADERS[index]) for index in partitions})
     topics = SimpleNamespace(by_name=lambda name: topic if name == "t" else None)
     node: Any = SimpleNamespace(
         broker=SimpleNamespace(
-            groups=SimpleNamespace(committed_offsets=lambda: commits),
+            groups=SimpleNamespace(committed_offsets=committed_offsets),
             replicas=SimpleNamespace(find=lambda name, index: hosted if index == HOSTED else None),
         ),
         shared=SimpleNamespace(loader=SimpleNamespace(image=SimpleNamespace(topics=topics))),

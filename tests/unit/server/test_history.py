@@ -78,3 +78,23 @@ def test_nodes_are_summed_by_moment() -> None:
         "series": {"in": [1.0, 12.0, 20.0], "out": [0.0, 5.0, 6.0]},
     }
     assert merged([]) == {"times_ms": [], "series": {}}
+
+
+def test_of_many_groups_only_as_many_as_are_kept_take_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are behind: a ring is made for those that are furthest."""
+    monkeypatch.setattr(history, "GROUPS_MAX", 10)
+    rings: list[history.Ring] = []
+
+    class Counted(history.Ring):
+        def __init__(self) -> None:
+            super().__init__()
+            rings.append(self)
+
+    monkeypatch.setattr(history, "Ring", Counted)
+    made, lags = History(), {f"g{number:04d}": number for number in range(1000)}
+    made.take(0, 10, {}, {}, lags)
+    assert len(rings) == 10
+    made.take(STEP_MS, 10, {}, {}, lags)
+    assert len(rings) <= 2 * 10
+    assert made.of_group("g0999")["series"] == {"lag": [999, 999]}
+    assert made.of_group("g0989")["series"] == {}
