@@ -102,9 +102,14 @@ class TransactionalIdentity:
         await self._cluster.retrying(attempt)
 
     async def begin(self) -> None:
-        """Raises as `Cluster.call`."""
+        """Raises as `Cluster.call` and `initialize`."""
         features = await self._cluster.features()
-        self._epoch_each = features.get(TRANSACTION_VERSION, 0) >= EPOCH_EACH_LEVEL
+        epoch_each = features.get(TRANSACTION_VERSION, 0) >= EPOCH_EACH_LEVEL
+        if epoch_each and not self._epoch_each:
+            # The feature was raised. The last transaction has left the epoch as it was, and where its markers are not
+            # written yet, records under that epoch would join it: nobody is asked any more whether they may.
+            await self.initialize()
+        self._epoch_each = epoch_each
         self._partitions.clear()
         self.failure, self.is_begun = None, False
 

@@ -74,6 +74,29 @@ def test_a_block_that_ends_commits_and_one_that_raises_aborts(level: int) -> Non
     play(body)
 
 
+def test_once_the_feature_is_raised_no_record_has_the_epoch_of_the_transaction_before() -> None:
+    """Its markers may not be written yet: under its epoch a record would join it, and be committed with it."""
+
+    async def body(_: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, 1)
+        async with open_transactional_producer(cluster, "id") as producer:
+            await end_with(producer, b"first")
+            first = (await describe_transaction(cluster, "id")).producer_epoch
+            await features.update_features(cluster, {"transaction.version": 2}, features.UPGRADE)
+            epochs = []
+            while not epochs or epochs[-1] == first:
+                cluster.close()
+                async with producer.transaction() as transaction:
+                    await (await transaction.send("t", b"next", partition=0)).wait()
+                    epochs.append((await describe_transaction(cluster, "id")).producer_epoch)
+                    level = (await cluster.features())["transaction.version"]
+                    assert epochs[-1] > first or level < 2, "a record of the next transaction has the epoch of the last"
+            await end_with(producer, b"end")
+        assert (await committed(cluster, b"end"))[-1] == b"end"
+
+    play(body)
+
+
 @LEVELS
 def test_the_next_producer_of_an_id_fences_the_one_before_and_aborts_what_it_left(level: int) -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
