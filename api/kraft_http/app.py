@@ -7,6 +7,7 @@ from fastapi import Depends, FastAPI
 from kraft.common.logging import Sink
 from kraft_http import errors, openapi
 from kraft_http.failures import Failures
+from kraft_http.int64 import int64_form
 from kraft_http.logins import CallersOnly
 from kraft_http.middleware import BoundedBodies, EncodedSlashes, OwnPagesOnly
 from kraft_http.parameters import known_parameters
@@ -84,7 +85,7 @@ def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
         redoc_url=None,
         openapi_url="/openapi.json",
         redirect_slashes=False,
-        dependencies=[Depends(known_parameters)],
+        dependencies=[Depends(known_parameters), Depends(int64_form)],
     )
     app.state.event_streams = []
     app.state.searches = Searches()

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import BaseModel, Field
 
 from kraft.common.broker_state import ACTIVE
+from kraft_http.int64 import Int64
 from kraft_http.ports import BrokerFacts, ClusterFacts, InternalTopicFacts, PartitionFacts
 from kraft_http.waits import (
     NodeStatus,
@@ -48,8 +49,8 @@ class VoterFacts(BaseModel):
     """A voter as the quorum's leader sees it."""
 
     node_id: int
-    lag: int = Field(description="Records of the metadata log that it has yet to copy.")
-    behind_ms: int = Field(description="How long ago it last had everything; -1: not since this leader leads.")
+    lag: Int64 = Field(description="Records of the metadata log that it has yet to copy.")
+    behind_ms: Int64 = Field(description="How long ago it last had everything; -1: not since this leader leads.")
     is_current: bool
 
 
@@ -70,9 +71,9 @@ class ClusterHealth(BaseModel):
     under_replicated: PartitionProblem
     under_min_isr: PartitionProblem
     offline_log_dirs: list[str] = Field(description="Of the node that answers.")
-    disk_free_bytes: int | None
-    disk_total_bytes: int | None
-    metadata_offset: int
+    disk_free_bytes: Int64 | None
+    disk_total_bytes: Int64 | None
+    metadata_offset: Int64
     nodes: list[NodeStatus] = Field(
         default=[], description="What live nodes tell of their disks and of replicas that wait, by node."
     )

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from kraft_http.errors import PROBLEM_JSON, ErrorBody
+from kraft_http.int64 import DOCUMENTED, has_int64
 from kraft_http.logins import PROBES
 from kraft_http.models.records import ProduceRecord
 from kraft_http.ports import NodeIdentity
@@ -24,6 +25,9 @@ often what to do.
 Documents of up to 64 KiB have an ETag: `If-None-Match` answers 304 where nothing is new, and `If-Match` makes a
 PATCH, PUT or DELETE hold only for what was read (it is compared just before the change; a change that comes through
 another node in between is not seen). Query parameters that an address does not know are refused.
+
+Where an answer has fields of format int64, a GET takes `int64=string`: those fields are then JSON strings. What is not
+described field by field, as a record's own JSON or the fields of an event, stays as it is.
 """
 
 _COMMON_ERRORS: Final = {
@@ -69,6 +73,9 @@ def _document(app: FastAPI, version: str) -> dict[str, Any]:
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     for path, operations in document["paths"].items():
+        answer = operations.get("get", {}).get("responses", {}).get("200")
+        if path.startswith(("/v1/", "/v3/")) and has_int64(answer, schemas):
+            operations["get"].setdefault("parameters", []).append(DOCUMENTED)
         for method, operation in operations.items():
             if method.upper() in CHANGING and "get" in operations:
                 operation.setdefault("parameters", []).append(_IF_MATCH)

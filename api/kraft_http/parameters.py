@@ -7,6 +7,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from kraft_http.errors import ApiProblem, FieldProblem
+from kraft_http.int64 import PARAMETER, tells_int64
 
 
 async def known_parameters(request: Request) -> None:
@@ -14,7 +15,7 @@ async def known_parameters(request: Request) -> None:
     route = request.scope["route"]
     if not request.scope["query_string"] or not isinstance(route, APIRoute) or not route.include_in_schema:
         return
-    known = _names(route.dependant)
+    known = [*_names(route.dependant), *([PARAMETER] if tells_int64(route) else [])]
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         there_are = f"It has {', '.join(known)}." if known else "It has none."

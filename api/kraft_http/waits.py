@@ -9,6 +9,8 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
+from kraft_http.int64 import Int64
+
 NO_AUTHORIZER: Final = "none"
 WAITS_SAID_MAX: Final = 5
 """Waits that get a sentence of their own; of further ones the verdict says how many there are."""
@@ -27,15 +29,15 @@ class ReplicaEnd(BaseModel):
 
     replica: int
     last_epoch: int = Field(description="The leader epoch of its last record; -1: it is empty.")
-    end_offset: int = Field(description="Exclusive.")
+    end_offset: Int64 = Field(description="Exclusive.")
 
 
 class LostRange(BaseModel):
     """Offsets of a replica that the candidate's log does not have."""
 
     replica: int
-    start_offset: int
-    end_offset: int = Field(description="Exclusive.")
+    start_offset: Int64
+    end_offset: Int64 = Field(description="Exclusive.")
 
 
 class WaitingElection(BaseModel):
@@ -46,8 +48,8 @@ class WaitingElection(BaseModel):
     strategy: str = Field(description="kraft.unclean.recovery.strategy of the topic.")
     members: list[int] = Field(description="Replicas that had every acknowledged record.")
     awaited: list[int] = Field(description="Replicas that it waits for.")
-    since_ms: int
-    until_ms: int | None = Field(description="null: it waits without bound.")
+    since_ms: Int64
+    until_ms: Int64 | None = Field(description="null: it waits without bound.")
     ends: list[ReplicaEnd] = Field(description="Of the replicas that answered.")
     candidate: int = Field(description="Who would lead after an unclean election now; -1: no log is known.")
     lost: list[LostRange] = Field(
@@ -63,9 +65,9 @@ class WaitingReplica(BaseModel):
 
     topic: str
     partition: int
-    since_ms: int
-    start_offset: int = Field(description="The first offset that is missing.")
-    known_end_offset: int = Field(description="Up to which offset (exclusive) it is known to have had records.")
+    since_ms: Int64
+    start_offset: Int64 = Field(description="The first offset that is missing.")
+    known_end_offset: Int64 = Field(description="Up to which offset (exclusive) it is known to have had records.")
     reason: str
     command: str = Field(description="Ends the wait, on that node. Without --execute it only shows what would be lost.")
 
@@ -75,9 +77,9 @@ class UnreadableLog(BaseModel):
 
     topic: str
     partition: int
-    since_ms: int
+    since_ms: Int64
     count: int = Field(description="Batches or segments.")
-    ranges: list[tuple[int, int]] = Field(description="The offsets of the first ones, ends exclusive.")
+    ranges: list[tuple[Int64, Int64]] = Field(description="The offsets of the first ones, ends exclusive.")
     reason: str
     command: str = Field(description="Deletes them with everything before them.")
 
@@ -87,7 +89,7 @@ class SetAsideItem(BaseModel):
 
     work: str
     item: str
-    since_ms: int
+    since_ms: Int64
     count: int = Field(description="How often it failed.")
     error: str = Field(description="The last time.")
 
@@ -96,7 +98,7 @@ class UnmadeTopic(BaseModel):
     """An internal topic that clients of a coordinator wait for, and that cannot be made."""
 
     topic: str
-    since_ms: int
+    since_ms: Int64
     reason: str
 
 

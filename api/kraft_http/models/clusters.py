@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
+from kraft_http.int64 import Int64
 from kraft_http.models.common import Collection, Relationship, Resource
 
 
@@ -46,16 +47,16 @@ class QuorumReplica(BaseModel):
     node_id: int
     directory_id: str | None = Field(description="Which of the node's disks it is; null in a quorum of static voters.")
     is_leader: bool
-    log_end_offset: int
-    lag: int
-    last_fetch_timestamp: int = Field(description="Milliseconds since the epoch; -1 when not known.")
-    last_caught_up_timestamp: int
+    log_end_offset: Int64
+    lag: Int64
+    last_fetch_timestamp: Int64 = Field(description="Milliseconds since the epoch; -1 when not known.")
+    last_caught_up_timestamp: Int64
     endpoints: list[QuorumEndpoint]
 
 
 class QuorumData(Resource):
     leader_id: int = Field(description="The active controller; -1 while there is none.")
     leader_epoch: int
-    high_watermark: int
+    high_watermark: Int64
     voters: list[QuorumReplica]
     observers: list[QuorumReplica]

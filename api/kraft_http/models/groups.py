@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
+from kraft_http.int64 import Int64
 from kraft_http.models.common import (
     INT64_MAX,
     Body,
@@ -85,7 +86,7 @@ class GroupOffsetData(Resource):
     consumer_group_id: str
     topic_name: str
     partition_id: int
-    offset: int
+    offset: Int64
     leader_epoch: int
     committed_metadata: str
 
@@ -98,9 +99,9 @@ class ConsumerLagData(Resource):
     consumer_group_id: str
     topic_name: str
     partition_id: int
-    current_offset: int
-    log_end_offset: int
-    lag: int
+    current_offset: Int64
+    log_end_offset: Int64
+    lag: Int64
     consumer_id: str
     instance_id: str | None
     client_id: str
@@ -117,8 +118,8 @@ class ConsumerGroupLagSummaryData(Resource):
     max_lag_client_id: str
     max_lag_topic_name: str
     max_lag_partition_id: int
-    max_lag: int
-    total_lag: int
+    max_lag: Int64
+    total_lag: Int64
     max_lag_consumer: Relationship
     max_lag_partition: Relationship
 
@@ -133,8 +134,8 @@ class GroupLagData(BaseModel):
     coordinator_id: int
     topics: list[str] = Field(description="Topics that it has commits for, at most 100 of them.")
     topics_count: int
-    total_lag: int | None = Field(description="null where the group has no commit whose lag can be told.")
-    max_lag: int | None
+    total_lag: Int64 | None = Field(description="null where the group has no commit whose lag can be told.")
+    max_lag: Int64 | None
     max_lag_topic_name: str | None
     max_lag_partition_id: int | None
 
@@ -154,7 +155,7 @@ class TopicGroupData(BaseModel):
     coordinator_id: int
     assigned_partitions_count: int = Field(description="Of this topic, to its members.")
     committed_partitions_count: int
-    lag: int | None = Field(description="In this topic alone; null where no lag can be told.")
+    lag: Int64 | None = Field(description="In this topic alone; null where no lag can be told.")
 
 
 class TopicGroupList(BaseModel):
@@ -193,10 +194,10 @@ class ResetOffsetsBody(Body):
 class OffsetResetData(BaseModel):
     topic_name: str
     partition_id: int
-    current_offset: int | None = Field(description="null where nothing is committed.")
-    new_offset: int
-    log_start_offset: int
-    log_end_offset: int
+    current_offset: Int64 | None = Field(description="null where nothing is committed.")
+    new_offset: Int64
+    log_start_offset: Int64
+    log_end_offset: Int64
 
 
 class OffsetResetList(BaseModel):

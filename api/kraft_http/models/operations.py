@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from kraft_http.int64 import Int64
 from kraft_http.models.common import (
     HOST,
     Body,
@@ -45,7 +46,7 @@ class BrokerStateData(BaseModel):
     broker_id: int
     state: BrokerState
     desired_state: DesiredState
-    epoch: int = Field(description="Of its registration: it rises with every start.")
+    epoch: Int64 = Field(description="Of its registration: it rises with every start.")
     host: str
     port: int
     rack: str | None
@@ -69,17 +70,17 @@ class BrokerRemovalData(Resource):
 class LogDirReplica(BaseModel):
     topic_name: str
     partition_id: int
-    size_bytes: int
-    offset_lag: int
+    size_bytes: Int64
+    offset_lag: Int64
     is_future: bool
 
 
 class LogDirData(BaseModel):
     path: str
     error: str | None = Field(description="Why it cannot be used.")
-    total_bytes: int | None
-    usable_bytes: int | None
-    size_bytes: int
+    total_bytes: Int64 | None
+    usable_bytes: Int64 | None
+    size_bytes: Int64
     replicas: list[LogDirReplica]
 
 
@@ -171,8 +172,8 @@ class Outcomes(BaseModel):
 class AddingReplica(BaseModel):
     broker_id: int
     is_in_sync: bool
-    log_end_offset: int | None
-    lag: int | None = Field(description="Records it has yet to copy; null where a broker cannot be asked.")
+    log_end_offset: Int64 | None
+    lag: Int64 | None = Field(description="Records it has yet to copy; null where a broker cannot be asked.")
 
 
 class MoveData(BaseModel):
@@ -204,9 +205,9 @@ class ReplicaStatusData(Resource):
     is_leader: bool
     is_in_isr: bool
     is_caught_up: bool
-    log_start_offset: int | None
-    log_end_offset: int | None = Field(description="null when the broker cannot be asked.")
-    lag: int | None = Field(description="Records behind the leader.")
+    log_start_offset: Int64 | None
+    log_end_offset: Int64 | None = Field(description="null when the broker cannot be asked.")
+    lag: Int64 | None = Field(description="Records behind the leader.")
 
 
 class ReplicaStatusDataList(Collection):
@@ -241,7 +242,7 @@ class KnownEnd(BaseModel):
 
     replica: int
     last_epoch: int = Field(description="The leader epoch of its last record.")
-    end_offset: int = Field(description="One beyond its last record.")
+    end_offset: Int64 = Field(description="One beyond its last record.")
 
 
 class ReplicaLoss(BaseModel):
@@ -254,9 +255,9 @@ class ReplicaLoss(BaseModel):
         "it is in sync again and told of "
         "nothing that it gave up. gone: it was moved away or unregistered, what it had was never seen."
     )
-    start_offset: int | None = Field(default=None, description="The first record that it gave up.")
-    end_offset: int | None = Field(default=None, description="One beyond the last.")
-    high_watermark: int | None = Field(default=None, description="Below here it knew its records to be committed.")
+    start_offset: Int64 | None = Field(default=None, description="The first record that it gave up.")
+    end_offset: Int64 | None = Field(default=None, description="One beyond the last.")
+    high_watermark: Int64 | None = Field(default=None, description="Below here it knew its records to be committed.")
     leader_epoch: int | None = Field(default=None, description="The epoch in which it followed again.")
     time: str | None = Field(default=None, description="RFC 3339, UTC, by that broker's clock.")
 
@@ -276,7 +277,7 @@ class UncleanElectionData(BaseModel):
     strategy: str | None = Field(
         default=None, description="null for the elections that Apache Kafka has as well: those ask nobody."
     )
-    end_offset: int | None = Field(
+    end_offset: Int64 | None = Field(
         default=None, description="Where the log of the elected replica ended, if it was asked."
     )
     last_epoch: int | None = None
@@ -292,7 +293,7 @@ class UncleanElectionList(BaseModel):
 
 
 class HistoryData(BaseModel):
-    times_ms: list[int] = Field(description="When each number was taken, in ms since 1970.")
+    times_ms: list[Int64] = Field(description="When each number was taken, in ms since 1970.")
     series: dict[str, list[float]] = Field(description="Each as long as `times_ms`.", examples=[{"bytes_in": [120.5]}])
     units: dict[str, str]
     unanswered_brokers: UnansweredBrokers
@@ -300,18 +301,18 @@ class HistoryData(BaseModel):
 
 class TierData(BaseModel):
     partition_id: int
-    local_bytes: int = Field(description="On the leader's disk.")
-    remote_bytes: int = Field(description="In the object store.")
-    copy_lag_bytes: int = Field(description="Of closed segments that lie on the leader's disk alone.")
+    local_bytes: Int64 = Field(description="On the leader's disk.")
+    remote_bytes: Int64 = Field(description="In the object store.")
+    copy_lag_bytes: Int64 = Field(description="Of closed segments that lie on the leader's disk alone.")
     copy_lag_segments: int
     last_error: str | None = Field(description="Why the last round of copying was put off; null where it was not.")
 
 
 class TopicFactsData(BaseModel):
     topic_name: str
-    records: int = Field(description="Offsets in use: with markers of transactions, and what compaction took out.")
-    leader_bytes: int = Field(description="Size of one copy.")
-    replica_bytes: int = Field(description="Size of all copies.")
+    records: Int64 = Field(description="Offsets in use: with markers of transactions, and what compaction took out.")
+    leader_bytes: Int64 = Field(description="Size of one copy.")
+    replica_bytes: Int64 = Field(description="Size of all copies.")
     records_in: float = Field(description="A second, over the last ten seconds; 0 where no node counts.")
     bytes_in: float
     bytes_out: float
@@ -324,7 +325,7 @@ class TopicFactsList(BaseModel):
 
 
 class EventData(BaseModel):
-    id: int
+    id: Int64
     time: str = Field(description="RFC 3339, UTC.")
     kind: str = Field(examples=["leader.changed"])
     fields: dict[str, Any]
@@ -333,4 +334,4 @@ class EventData(BaseModel):
 class EventList(BaseModel):
     data: list[EventData]
     missed: bool = Field(description="Whether there were events after `after` that this node does not know (any more).")
-    last_id: int = Field(description="Give it as `after` to read on.")
+    last_id: Int64 = Field(description="Give it as `after` to read on.")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from kraft_http.int64 import Int64
 from kraft_http.models.common import INT32_MAX, Body, Collection
 from kraft_http.outcomes import Outcome
 
@@ -53,7 +54,7 @@ class ProduceReport(BaseModel):
     cluster_id: str | None = None
     topic_name: str | None = None
     partition_id: int | None = None
-    offset: int | None = None
+    offset: Int64 | None = None
     timestamp: str | None = None
     key: ProducedData | None = None
     value: ProducedData | None = None
@@ -97,7 +98,7 @@ class ConsumedData(BaseModel):
 
 class ConsumedRecord(BaseModel):
     partition_id: int
-    offset: int
+    offset: Int64
     timestamp: str
     key: ConsumedData | None
     value: ConsumedData | None
@@ -120,8 +121,8 @@ class ConsumedRecords(Collection):
     cluster_id: str
     topic_name: str
     data: list[ConsumedRecord]
-    next_offsets: dict[str, int] = Field(description="For each partition that was read, the offset to go on from.")
-    end_offsets: dict[str, int] = Field(description="For each partition that was read, its end when it was read.")
+    next_offsets: dict[str, Int64] = Field(description="For each partition that was read, the offset to go on from.")
+    end_offsets: dict[str, Int64] = Field(description="For each partition that was read, its end when it was read.")
     unread_partitions: list[UnreadPartition] = Field(
         description="Partitions of which nothing was read, since they lack the offset or a leader."
     )

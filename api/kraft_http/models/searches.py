@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from kraft_http.int64 import Int64
 from kraft_http.models.records import ConsumedRecord, UnreadPartition
 
 
@@ -23,7 +24,7 @@ class SearchStart(BaseModel):
     kind: Literal["start"]
     partitions: list[int] = Field(description="That are read, one after the other.")
     note: str | None = Field(description="Why only these, where the search chose them itself.")
-    offsets_total: int = Field(description="How many offsets there are to look through.")
+    offsets_total: Int64 = Field(description="How many offsets there are to look through.")
 
 
 class SearchHit(BaseModel):
@@ -32,10 +33,10 @@ class SearchHit(BaseModel):
 
 
 class Progress(BaseModel):
-    offsets_read: int
-    offsets_total: int
-    records_read: int
-    bytes_read: int = Field(description="As they came from the log: compressed where it is.")
+    offsets_read: Int64
+    offsets_total: Int64
+    records_read: Int64
+    bytes_read: Int64 = Field(description="As they came from the log: compressed where it is.")
     hits: int
     elapsed_ms: int
 
@@ -49,7 +50,7 @@ class SearchEnd(Progress):
     reason: EndReason
     detail: str | None = None
     too_large: int = Field(description="Records with a part too large to be looked at, which may fit all the same.")
-    next_offsets: dict[str, int] = Field(description="For each partition, the first offset that was not looked at.")
+    next_offsets: dict[str, Int64] = Field(description="For each partition, the first offset that was not looked at.")
     unread_partitions: list[UnreadPartition] = Field(
         description="Partitions that were not read, or only up to a damaged batch or a failure."
     )

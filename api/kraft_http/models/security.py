@@ -18,6 +18,7 @@ from kraft.security.acls import (
     AccessControlEntry,
     PatternType,
 )
+from kraft_http.int64 import Int64
 from kraft_http.models.common import INT64_MAX, Body, Collection, Resource
 
 TEXT_CHARACTERS_MAX = 32_767
@@ -157,9 +158,9 @@ class TokenData(BaseModel):
     owner: str
     requester: str
     renewers: list[str]
-    issued_ms: int
-    expires_ms: int
-    longest_ms: int = Field(description="Until when it may be renewed.")
+    issued_ms: Int64
+    expires_ms: Int64
+    longest_ms: Int64 = Field(description="Until when it may be renewed.")
     hmac: str = Field(description="The password that belongs to the id, in base64.", repr=False)
 
 
@@ -168,4 +169,4 @@ class TokenList(BaseModel):
 
 
 class TokenTerm(BaseModel):
-    expires_ms: int
+    expires_ms: Int64

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from kraft_http.int64 import Int64
 from kraft_http.models.common import INT32_MAX, Body, BrokerId, Collection, Relationship, Resource, TopicName
 
 
@@ -71,9 +72,9 @@ class PartitionDataList(Collection):
 class PartitionOffsetsData(Resource):
     topic_name: str
     partition_id: int
-    earliest_offset: int
-    latest_offset: int
-    offset: int | None = Field(
+    earliest_offset: Int64
+    latest_offset: Int64
+    offset: Int64 | None = Field(
         default=None, description="The offset at `timestamp`, when that was asked for; -1 when no record is that young."
     )
 
@@ -94,4 +95,4 @@ class ReplicaDataList(Collection):
 class DeleteRecordsData(BaseModel):
     topic_name: str
     partition_id: int
-    low_watermark: int = Field(description="The partition's first offset now.")
+    low_watermark: Int64 = Field(description="The partition's first offset now.")

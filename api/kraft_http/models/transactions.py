@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
+from kraft_http.int64 import Int64
 from kraft_http.models.common import CollectionMetadata, UnansweredBrokers
 
 
@@ -16,10 +17,10 @@ class TransactionData(BaseModel):
     transactional_id: str
     coordinator_id: int
     state: str = Field(examples=["Ongoing", "CompleteCommit"])
-    producer_id: int
+    producer_id: Int64
     producer_epoch: int
     timeout_ms: int
-    start_time_ms: int = Field(description="-1 when no transaction is open.")
+    start_time_ms: Int64 = Field(description="-1 when no transaction is open.")
     topics: list[TransactionPartitions]
 
 

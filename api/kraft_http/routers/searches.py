@@ -87,7 +87,9 @@ async def searched_for(
     summary="Search in the records of a topic",
     response_class=JsonLines,
     response_model=SearchStart | SearchHit | SearchProgress | SearchEnd,
-    responses=documented(400, 403, 404) | {429: {"description": f"{SEARCHES_MAX} searches run on this node already."}},
+    responses=documented(400, 403, 404)
+    | {200: {"model": SearchStart | SearchHit | SearchProgress | SearchEnd, "description": "Lines, each one of these."}}
+    | {429: {"description": f"{SEARCHES_MAX} searches run on this node already."}},
 )
 async def search_records(
     request: Request,
