@@ -75,8 +75,8 @@ OFFSETS_TOPIC = "__consumer_offsets"
 NULLABLE_PROTOCOL_VERSION = 7
 MANDATORY_PROTOCOL_VERSION = 5
 
-PARTITIONS_A_WRITE = 1000
-"""Partitions of one OffsetCommit or OffsetDelete that are decided in one go; more are written in portions."""
+PARTITIONS_A_WRITE = 1100
+"""Partitions of one OffsetCommit or OffsetDelete, and their topics, that are decided in one go; more in portions."""
 MEMBERS_A_WRITE = 500
 GROUPS_A_WRITE = 100
 ABORTABLE_COMMIT_VERSION = 4

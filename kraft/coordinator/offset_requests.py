@@ -178,8 +178,10 @@ def split_commit(
             response.topics.append(_refused(topic, name, topic_id, topic.partitions, ErrorCode.UNKNOWN_TOPIC_ID))
             continue
         count = topics.partition_count(name)
-        unknown = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
         known = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
+        unknown: list[OffsetCommitRequestPartition] = []
+        if len(known) < len(topic.partitions):
+            unknown = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
         if unknown or topic_id == ZERO_UUID:
             response.topics.append(_refused(topic, name, topic_id, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         if known:

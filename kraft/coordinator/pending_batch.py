@@ -164,10 +164,11 @@ def require_room(records: Sequence[LogRecord], log: CoordinatorLog, partition: T
     except KraftError as problem:
         raise append_error(problem) from problem
     sizes = list(map(_size, records))
-    if max(sizes) > record_room:
-        raise _too_large(f"a record of {max(sizes)} bytes is too large for a batch of {partition}")
-    if sum(sizes) > room:
-        raise _too_large(f"{len(sizes)} records of {sum(sizes)} bytes are too much for one batch of {partition}")
+    largest, size = max(sizes), sum(sizes)
+    if largest > record_room:
+        raise _too_large(f"a record of {largest} bytes is too large for a batch of {partition}")
+    if size > room:
+        raise _too_large(f"{len(sizes)} records of {size} bytes are too much for one batch of {partition}")
 
 
 def _too_large(what: str) -> ApiError:
@@ -177,6 +178,9 @@ def _too_large(what: str) -> ApiError:
 def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[list[LogRecord]]:
     """Records in groups that make a batch each: whole operations together as far as they fit. One that is too large
     to share a batch has one of its own, whatever its size: what reads the log must never see a part of it."""
+    if len(operations) == 1:
+        yield operations[0]
+        return
     room = min(APPEND_BYTES_MAX, batch_bytes_max - HEADER_SIZE)
     chunk: list[LogRecord] = []
     size = 0
@@ -193,4 +197,5 @@ def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[
 
 def _size(record: LogRecord) -> int:
     """An upper bound of the record's bytes in a batch: two varint lengths, attributes, deltas."""
-    return len(record[0]) + (len(record[1]) if record[1] is not None else 0) + 32
+    key, value = record
+    return len(key) + len(value or b"") + 32

@@ -162,7 +162,7 @@ class DecoderSource(Source):
             with self.block(f"if {end} > limit:"):
                 self.line(f'raise bad({where}, "longer than the message")')
             if kind == "string":
-                self.line(f'{target} = str(buffer[p:{end}], "utf-8")')
+                self.line(f'{target} = str(buffer[p:{end}], "utf-8") if {end} > p else ""')
             elif records or field.zero_copy:
                 self.line(f"{target} = view[p:{end}]")
             else:

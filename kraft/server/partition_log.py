@@ -15,7 +15,7 @@ from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.verification import Verification
-from kraft.world.turns import TURN_ITEMS, in_turns
+from kraft.world.turns import in_turns
 
 ALL_REPLICAS = -1
 READ_BYTES = 1 << 20
@@ -38,7 +38,7 @@ class PartitionLog:
         """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded where the records are in the log and
         nobody knows for how long."""
         if producer is None:
-            batch = await in_turns(build_keyed_batch(records, timestamp_ms), TURN_ITEMS)
+            batch = await in_turns(build_keyed_batch(records, timestamp_ms))
             return await self._append(partition, leader_epoch, batch, timestamp_ms, None)
         building = build_keyed_batch(
             records,
@@ -47,7 +47,7 @@ class PartitionLog:
             producer_epoch=producer.producer_epoch,
             is_transactional=True,
         )
-        batch = await in_turns(building, TURN_ITEMS)
+        batch = await in_turns(building)
         transaction = TransactionalAppend(producer.guard)
         return await self._append(partition, leader_epoch, batch, timestamp_ms, transaction)
 

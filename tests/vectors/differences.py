@@ -238,9 +238,9 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
     Documented(
         "large commits are written in portions",
         (
-            "An OffsetCommit or OffsetDelete of more than 1,000 partitions is written in portions of 1,000, each "
-            "refused or taken whole. When the coordinator fails in between, the first ones stand. Kafka writes one "
-            "batch."
+            "An OffsetCommit or OffsetDelete of more than 1,100 topics and partitions is written in portions of "
+            "1,100, each refused or taken whole. When the coordinator fails in between, the first ones stand. Kafka "
+            "writes one batch."
         ),
         tests=(
             "tests/unit/coordinator/test_group_coordinator.py"

@@ -216,8 +216,7 @@ class GroupDraft:
     def write_offsets(self, group_id: str, commits: Sequence[tuple[TopicPartition, OffsetAndMetadata]]) -> None:
         """Write an OffsetCommit record for each; in a transaction they count once that is committed. A group that does
         not exist comes to be as a simple one: offsets without members."""
-        encoder = group_records.OffsetCommitEncoder(group_id)
-        self.records += [encoder.encode(partition, committed) for partition, committed in commits]
+        self.records += group_records.offset_commit_records(group_id, commits)
         if self.producer is not None:
             for partition, committed in commits:
                 self._pending = self._pending.add(group_id, partition, self.producer.producer_id, committed)

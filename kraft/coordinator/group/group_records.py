@@ -7,7 +7,7 @@ tombstone.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kraft.common.errors import ProtocolError
 from kraft.common.ids import TopicPartition
@@ -59,30 +59,29 @@ def offset_commit_value(committed: OffsetAndMetadata) -> bytes:
     return _I16.pack(version) + value.encode(version)
 
 
-class OffsetCommitEncoder:
-    """Encodes the commits of one group as `offset_commit_key` and `offset_commit_value` do. What a record has in
-    common with the one before it is copied: the topic in its key, all behind offset and leader epoch in its value."""
-
-    __slots__ = ("_group_id", "_rest", "_topic", "_topic_bytes", "_value_end")
-
-    def __init__(self, group_id: str) -> None:
-        self._group_id = group_id
-        self._topic: str | None = None
-        self._topic_bytes = b""
-        self._rest: tuple[object, ...] = ()
-        self._value_end = b""
-
-    def encode(self, partition: TopicPartition, committed: OffsetAndMetadata) -> LogRecord:
-        if partition.topic != self._topic:
-            self._topic, self._topic_bytes = partition.topic, offset_commit_key(self._group_id, partition)[: -_I32.size]
-        if committed[2:] != self._rest:
-            self._rest, self._value_end = committed[2:], offset_commit_value(committed)[_VALUE_START.size :]
-        if committed.expire_timestamp_ms == NO_TIMESTAMP:
-            head = _VALUE_START.pack(OFFSET_COMMIT_VALUE_VERSION, committed.offset, committed.leader_epoch)
-            value = head + self._value_end
+def offset_commit_records(
+    group_id: str, commits: Sequence[tuple[TopicPartition, OffsetAndMetadata]]
+) -> list[LogRecord]:
+    """A record for each commit of the group, by `offset_commit_key` and `offset_commit_value`. What one has in common
+    with the one before it is copied: the topic in its key, all behind offset and leader epoch in its value."""
+    records: list[LogRecord] = []
+    last_topic: str | None = None
+    last_rest: tuple[object, ...] = ()
+    key_start = value_end = b""
+    pack_index, pack_value = _I32.pack, _VALUE_START.pack
+    for (topic, index), committed in commits:
+        if topic != last_topic:
+            last_topic, key_start = topic, offset_commit_key(group_id, TopicPartition(topic, index))[: -_I32.size]
+        offset, leader_epoch, metadata, committed_ms, expire_ms, topic_id = committed
+        if (metadata, committed_ms, expire_ms, topic_id) != last_rest:
+            last_rest = metadata, committed_ms, expire_ms, topic_id
+            value_end = offset_commit_value(committed)[_VALUE_START.size :]
+        if expire_ms == NO_TIMESTAMP:
+            value = pack_value(OFFSET_COMMIT_VALUE_VERSION, offset, leader_epoch) + value_end
         else:
             value = offset_commit_value(committed)
-        return self._topic_bytes + _I32.pack(partition.partition), value
+        records.append((key_start + pack_index(index), value))
+    return records
 
 
 def group_metadata_key(group_id: str) -> bytes:

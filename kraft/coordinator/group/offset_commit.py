@@ -6,6 +6,8 @@ Members commit within their generation or member epoch; anybody may commit for a
 
 from __future__ import annotations
 
+from typing import Final
+
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.classic_group import (
@@ -30,6 +32,8 @@ GROUP_ID_NOT_FOUND_VERSION = 9
 NO_GENERATION = -1
 TIMESTAMP_MAX_MS = 0x7FFFFFFFFFFFFFFF
 """What the record of an offset can hold: who asks for a longer retention means for ever."""
+_tuple: Final = tuple.__new__
+"""Makes a named tuple in half of the time that its class takes."""
 
 
 def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version: int) -> OffsetCommitResponse:
@@ -42,30 +46,23 @@ def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version:
     )
     response = OffsetCommitResponse()
     commits: list[tuple[TopicPartition, OffsetAndMetadata]] = []
+    wall_ms = draft.wall_ms
     for topic in request.topics:
-        topic_id = bytes(topic.topic_id)
-        answer = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
-        response.topics.append(answer)
+        name, topic_id = topic.name, bytes(topic.topic_id)
+        answers: list[OffsetCommitResponsePartition] = []
+        response.topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic.topic_id, partitions=answers))
         for partition in topic.partitions:
-            metadata = partition.committed_metadata or ""
+            index, metadata = partition.partition_index, partition.committed_metadata or ""
             error_code: int = ErrorCode.NONE
-            if metadata_is_too_long(draft, metadata):
+            if metadata and metadata_is_too_long(draft, metadata):
                 error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             elif check is not None:
-                error_code = check(bytes(topic.topic_id), partition.partition_index)
+                error_code = check(topic_id, index)
             if error_code == ErrorCode.NONE:
-                committed = OffsetAndMetadata(
-                    partition.committed_offset,
-                    partition.committed_leader_epoch,
-                    metadata,
-                    draft.wall_ms,
-                    expire_timestamp_ms,
-                    topic_id,
-                )
-                commits.append((TopicPartition(topic.name, partition.partition_index), committed))
-            answer.partitions.append(
-                OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
-            )
+                offset, leader_epoch = partition.committed_offset, partition.committed_leader_epoch
+                committed = (offset, leader_epoch, metadata, wall_ms, expire_timestamp_ms, topic_id)
+                commits.append((_tuple(TopicPartition, (name, index)), _tuple(OffsetAndMetadata, committed)))
+            answers.append(OffsetCommitResponsePartition(partition_index=index, error_code=error_code))
     draft.write_offsets(request.group_id, commits)
     return response
 

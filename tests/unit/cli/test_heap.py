@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Literal
 
-from kraft.cli.heap import SECONDS_MAX, Heap
+from kraft.cli.heap import NEW_MAX, SECONDS_MAX, Heap
 
 
 class Collector:
@@ -18,6 +18,7 @@ class Collector:
         self.watched = 0
         self.frozen = 0
         self.is_enabled = False
+        self.new_max = 0
         self.now = 0.0
 
     def freeze(self) -> None:
@@ -34,6 +35,9 @@ class Collector:
 
     def get_freeze_count(self) -> int:
         return self.frozen
+
+    def set_threshold(self, threshold0: int, /) -> None:
+        self.new_max = threshold0
 
     def enable(self) -> None:
         self.is_enabled = True
@@ -55,6 +59,7 @@ def begun(alive: int) -> Collector:
     collector.watched = alive
     Heap(collector, lambda: collector.now).begin()
     assert collector.is_enabled
+    assert collector.new_max == NEW_MAX
     return collector
 
 

@@ -597,7 +597,7 @@ def test_of_protocols_with_equally_many_votes_the_longest_standing_members_is_ch
 
 
 def test_a_large_commit_that_fails_in_between_keeps_its_first_portion(monkeypatch):
-    assert PARTITIONS_A_WRITE == 1000
+    assert PARTITIONS_A_WRITE == 1100
     monkeypatch.setattr("kraft.coordinator.group_coordinator.PARTITIONS_A_WRITE", 2)  # A topic counts as one.
 
     async def scenario():

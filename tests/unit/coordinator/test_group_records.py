@@ -70,12 +70,11 @@ commits = st.tuples(
 
 
 @given(texts, st.lists(commits, max_size=8))
-def test_commits_that_are_encoded_one_after_the_other_are_what_each_is_alone(group_id, written):
-    encoder = group_records.OffsetCommitEncoder(group_id)
-    for partition, committed in written:
-        key, value = encoder.encode(partition, committed)
-        assert key == group_records.offset_commit_key(group_id, partition)
-        assert value == group_records.offset_commit_value(committed)
+def test_commits_that_are_encoded_beside_one_another_are_what_each_is_alone(group_id, written):
+    assert group_records.offset_commit_records(group_id, written) == [
+        (group_records.offset_commit_key(group_id, partition), group_records.offset_commit_value(committed))
+        for partition, committed in written
+    ]
 
 
 def test_a_group(shard):

@@ -13,7 +13,13 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.protocol.records.builder import build_batch, build_empty_batch, with_max_timestamp
+from kraft.protocol.records.builder import (
+    TURN_ENTRIES,
+    build_batch,
+    build_empty_batch,
+    build_keyed_batch,
+    with_max_timestamp,
+)
 from kraft.protocol.records.compression import (
     CODEC_NAMES,
     GZIP,
@@ -269,3 +275,26 @@ def test_a_header_name_that_is_not_utf_8_stays_what_it_is() -> None:
     records = RecordBatch(odd).records()
     assert [name.encode("utf-8", "surrogateescape") for name, _ in records[0].headers] == [b"n\xff\xc3e", b"ok"]
     assert bytes(build_batch(records))[HEADER_SIZE:] == odd[HEADER_SIZE:]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.binary(max_size=70) | st.sampled_from((b"k", b"l")), st.none() | st.binary(max_size=70) | st.just(b"v")
+        ),
+        min_size=1,
+        max_size=80,
+    ),
+    st.sampled_from((1, 3 * TURN_ENTRIES)),
+)
+def test_a_keyed_batch_is_the_batch_of_its_records(entries, repeated):
+    entries = (entries * repeated)[: max(len(entries), repeated)]
+    records = [Record(index, 1234, key, value, ()) for index, (key, value) in enumerate(entries)]
+    building = build_keyed_batch(entries, 1234, producer_id=5, producer_epoch=1, is_transactional=True)
+    turns = 0
+    with pytest.raises(StopIteration) as end:
+        while True:
+            next(building)
+            turns += 1
+    assert end.value.value == build_batch(records, producer_id=5, producer_epoch=1, is_transactional=True)
+    assert turns == -(-len(entries) // TURN_ENTRIES)
