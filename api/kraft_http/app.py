@@ -13,6 +13,7 @@ from kraft_http.middleware import BoundedBodies, EncodedSlashes, OwnPagesOnly
 from kraft_http.parameters import known_parameters
 from kraft_http.ports import AdminPort
 from kraft_http.preconditions import Preconditions
+from kraft_http.recent import RecentAnswers, loop_seconds
 from kraft_http.routers import (
     acls,
     broker_states,
@@ -89,6 +90,7 @@ def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
     )
     app.state.event_streams = []
     app.state.searches = Searches()
+    app.state.recent = RecentAnswers(loop_seconds)
     app.add_middleware(Preconditions)
     app.add_middleware(EncodedSlashes)
     app.add_middleware(BoundedBodies)

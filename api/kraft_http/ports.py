@@ -8,7 +8,7 @@ implementation bridges into the node's loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -260,6 +260,10 @@ class AdminPort(Protocol):
         for as long as its login holds. Afterwards it raises ApiError SASL_AUTHENTICATION_FAILED. Raises LoginRefused
         for a caller that is not known.
         """
+
+    def permissions(self) -> Hashable:
+        """Equal for callers, and for moments, in which the same is allowed: what one of them was told, another may be
+        told, too."""
 
     def tell_failed_handshake(self, host: str, reason: str) -> None:
         """A client could not agree on TLS."""

@@ -21,12 +21,35 @@ from kraft.security.authorizer import Access
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices, NodeServices
+    from kraft.security.acl_rules import AclRules
     from kraft.security.acls import AccessControlEntry
     from kraft.security.authorizer import Authorizer
     from kraft.server.node import Node
 
 Send = Callable[[Any], Awaitable[Any]]
 _RECORDS = {ApiKey.PRODUCE: Operation.WRITE, ApiKey.FETCH: Operation.READ}
+
+
+class Permissions:
+    """Equal to those of the same principal from the same host under the very same rules. A node's rules are an object
+    of their own after each change; while this is kept, so is that object."""
+
+    __slots__ = ("_host", "_principal", "_rules")
+
+    def __init__(self, principal: str, host: str, rules: AclRules | None) -> None:
+        self._principal = principal
+        self._host = host
+        self._rules = rules
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Permissions)
+            and self._rules is other._rules
+            and (self._principal, self._host) == (other._principal, other._host)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._principal, self._host))
 
 
 class AdminAccess:
@@ -36,6 +59,10 @@ class AdminAccess:
         self._authorizer = authorizer
         self._broker = broker
         self._peer = peer
+
+    def permissions(self) -> Permissions:
+        """What it is allowed now."""
+        return Permissions(self._peer.principal, self._peer.host, self._authorizer.rules)
 
     def check_describe(self) -> None:
         """For facts of the whole cluster. Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""

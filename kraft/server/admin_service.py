@@ -37,7 +37,7 @@ from kraft.network.login_outcome import TLS, LoginOutcome
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.security.scram_credentials import SALT_BYTES, ScramMechanism, salted_password
-from kraft.server.admin_access import access_of_caller
+from kraft.server.admin_access import Permissions, access_of_caller
 from kraft.server.admin_logins import CERTIFICATE, LISTENER, make_admin_logins
 from kraft.server.admin_requests import LOCAL_HOST, LocalRequests
 from kraft.server.broker_lifecycle_manager import BrokerState
@@ -135,6 +135,10 @@ class AdminService:
         spoken_for = copy.copy(self)
         spoken_for._speak_for(principal, host, holds, has_logged_in=logins is not None)
         return spoken_for
+
+    def permissions(self) -> Permissions | None:
+        """See `AdminPort`. None without an authorizer: everybody may do everything."""
+        return None if self._access is None else self._access.permissions()
 
     def tell_failed_handshake(self, host: str, reason: str) -> None:
         """See `AdminPort`."""

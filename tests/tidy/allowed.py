@@ -134,6 +134,12 @@ FILES: tuple[Allowed, ...] = (
         "Likewise: a search works in slices, and rests between them.",
     ),
     Allowed(
+        "api/kraft_http/recent.py",
+        "ambient module",
+        ("asyncio",),
+        "Likewise: one asks for all who wait, and answers are kept for two seconds of the loop.",
+    ),
+    Allowed(
         "api/kraft_http/handshakes.py",
         "ambient module",
         ("asyncio", "ssl"),

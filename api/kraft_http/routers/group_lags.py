@@ -15,7 +15,18 @@ from kraft.admin.topics import describe_topic
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft_http.asking import Kafka
-from kraft_http.deps import Cluster, GroupIdPath, PageQuery, Port, TopicNamePath, Writable, cluster_context, unanswered
+from kraft_http.deps import (
+    Cluster,
+    ClusterContext,
+    GroupIdPath,
+    PageQuery,
+    Port,
+    Recent,
+    TopicNamePath,
+    Writable,
+    cluster_context,
+    unanswered,
+)
 from kraft_http.errors import ApiProblem, documented, not_found
 from kraft_http.models.groups import (
     GroupLagData,
@@ -85,11 +96,16 @@ def _lag_data(lag: GroupLag) -> GroupLagData:
 
 
 @topic_router.get("/v1/topics/{topic_name}/groups", summary="List the groups of a topic", responses=documented(404))
-async def list_topic_groups(request: Request, port: Port, topic_name: TopicNamePath) -> TopicGroupList:
+async def list_topic_groups(request: Request, port: Port, recent: Recent, topic_name: TopicNamePath) -> TopicGroupList:
     """Groups that have committed offsets for it, or whose members have partitions of it, with their lag there. Every
-    coordinator is asked about its groups, a hundred at a time."""
+    coordinator is asked about its groups, a hundred at a time; the answer is kept for two seconds."""
     cluster = await cluster_context(request, port, port.identity.cluster_id)
-    await describe_topic(cluster.kafka, topic_name)  # Raises where there is none.
+    topic = await describe_topic(cluster.kafka, topic_name)  # Raises where there is none, or none that may be seen.
+    key = ("groups", port.permissions(), topic_name, topic.topic_id)
+    return await recent.of(key, lambda: _topic_groups(cluster, topic_name))
+
+
+async def _topic_groups(cluster: ClusterContext, topic_name: str) -> TopicGroupList:
     listed = await list_consumers_groups(cluster.kafka)
     coordinators = {group.group_id: group.coordinator for group in listed[:LOOKED_AT_MAX]}
     found = await groups_of_topic(cluster.kafka, topic_name, coordinators)

@@ -11,7 +11,7 @@ from kraft.admin.metadata import Topic
 from kraft.admin.topics import CLUSTER_DEFAULT, create_topic, delete_topic, describe_topic, grow_topic
 from kraft.admin.topics import list_topics as all_topics
 from kraft.common.ids import uuid_to_text
-from kraft_http.deps import Cluster, ClusterContext, PageQuery, Port, TopicNamePath, Writable
+from kraft_http.deps import Cluster, ClusterContext, PageQuery, Port, Recent, TopicNamePath, Writable
 from kraft_http.errors import ApiProblem, documented
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.topics import CreateTopicBody, TopicData, TopicDataList, UpdateTopicBody
@@ -59,6 +59,7 @@ async def list_topics(
     cluster: Cluster,
     page: PageQuery,
     port: Port,
+    recent: Recent,
     response: Response,
     q: Annotated[str | None, Query(description="Only topics whose name contains this.")] = None,
     include_internal: Annotated[
@@ -69,7 +70,8 @@ async def list_topics(
 ) -> TopicDataList:
     """The header X-Total-Count says how many topics there are on all pages. `empty_only`, and sorting by what
     /v1/topic-facts tells, is for at most 2,000 topics (`q` narrows them), for those who may describe the cluster. What
-    brokers do not tell counts as 0, and `empty_only` is refused then."""
+    brokers do not tell counts as 0, and `empty_only` is refused then. What they tell is kept for
+    two seconds to sort by; for `empty_only` they are asked anew."""
     topics = [
         topic
         for topic in await all_topics(cluster.kafka)
@@ -77,8 +79,11 @@ async def list_topics(
     ]
     order, descending = sort.removeprefix("-"), sort.startswith("-")
     facts: dict[str, TopicFacts] = {}
-    if empty_only or order not in _TOPIC_KEYS:
-        facts = await _facts(port, [topic.name for topic in topics], all_of_them=empty_only)
+    names = tuple(topic.name for topic in topics)
+    if empty_only:
+        facts = await _facts(port, names, all_of_them=True)
+    elif order not in _TOPIC_KEYS:
+        facts = await recent.of(("facts", port.permissions(), names), lambda: _facts(port, names, all_of_them=False))
     if empty_only:
         topics = [topic for topic in topics if topic.name in facts and facts[topic.name].records == 0]
     key = _TOPIC_KEYS.get(order) or _key_of_facts(facts, order)

@@ -69,6 +69,9 @@ class SocketPort:
         await asyncio.sleep(0)
         return self
 
+    def permissions(self) -> None:
+        """For all the same."""
+
     def tell_failed_handshake(self, host: str, reason: str) -> None:
         """Nobody keeps it."""
 
