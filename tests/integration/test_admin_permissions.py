@@ -25,6 +25,7 @@ PLACES = {
 """Parts of addresses; any other part is "1"."""
 QUERIES = {
     "/v1/topic-facts": {"topic": TOPIC},
+    "/v1/topics/{topic_name}/records:search": {"key": "k"},
     "/v1/acls:test": {"principal": "User:a", "operation": "READ", "resource_type": "TOPIC", "resource_name": TOPIC},
 }
 CLUSTER = "/v3/clusters/{cluster_id}"
