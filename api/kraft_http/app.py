@@ -7,6 +7,7 @@ from fastapi import Depends, FastAPI
 from kraft.common.logging import Sink
 from kraft_http import errors, openapi
 from kraft_http.failures import Failures
+from kraft_http.idempotency import IdempotencyKeys
 from kraft_http.int64 import int64_form
 from kraft_http.logins import CallersOnly
 from kraft_http.middleware import BoundedBodies, EncodedSlashes, OwnPagesOnly
@@ -90,6 +91,7 @@ def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
     )
     app.state.event_streams = []
     app.state.searches = Searches()
+    app.state.idempotency_keys = IdempotencyKeys(loop_seconds)
     app.state.recent = RecentAnswers(loop_seconds)
     app.add_middleware(Preconditions)
     app.add_middleware(EncodedSlashes)

@@ -261,6 +261,9 @@ class AdminPort(Protocol):
         for a caller that is not known.
         """
 
+    def principal(self) -> str:
+        """As whom it is asked."""
+
     def permissions(self) -> Hashable:
         """Equal for callers, and for moments, in which the same is allowed: what one of them was told, another may be
         told, too."""

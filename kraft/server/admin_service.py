@@ -117,6 +117,7 @@ class AdminService:
     def _speak_for(self, principal: str, host: str, holds: Callable[[], bool], *, has_logged_in: bool) -> None:
         """What is asked from now on, is asked by this caller, while `holds` says so."""
         self._holds = holds
+        self._asks_as = principal
         self._access = access_of_caller(self._node, principal, host)
         self._local = None
         if self._requests is not None:
@@ -135,6 +136,10 @@ class AdminService:
         spoken_for = copy.copy(self)
         spoken_for._speak_for(principal, host, holds, has_logged_in=logins is not None)
         return spoken_for
+
+    def principal(self) -> str:
+        """See `AdminPort`."""
+        return self._asks_as
 
     def permissions(self) -> Permissions | None:
         """See `AdminPort`. None without an authorizer: everybody may do everything."""

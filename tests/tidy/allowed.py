@@ -134,6 +134,12 @@ FILES: tuple[Allowed, ...] = (
         "Likewise: a search works in slices, and rests between them.",
     ),
     Allowed(
+        "api/kraft_http/idempotency.py",
+        "ambient module",
+        ("asyncio",),
+        "Likewise: who sends a change again waits for the first one, and its answer is kept for an hour of the loop.",
+    ),
+    Allowed(
         "api/kraft_http/recent.py",
         "ambient module",
         ("asyncio",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 
 from kraft.admin.metadata import Topic
 from kraft.admin.topics import CLUSTER_DEFAULT, create_topic, delete_topic, describe_topic, grow_topic
@@ -13,6 +13,7 @@ from kraft.admin.topics import list_topics as all_topics
 from kraft.common.ids import uuid_to_text
 from kraft_http.deps import Cluster, ClusterContext, PageQuery, Port, Recent, TopicNamePath, Writable
 from kraft_http.errors import ApiProblem, documented
+from kraft_http.idempotency import KEY_CHARACTERS_MAX, IdempotencyKeys
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.topics import CreateTopicBody, TopicData, TopicDataList, UpdateTopicBody
 from kraft_http.ports import AdminPort, TopicFacts
@@ -121,10 +122,45 @@ def _key_of_facts(facts: Mapping[str, TopicFacts], order: str) -> Callable[[Topi
     status_code=201,
     summary="Create a topic",
     dependencies=[Writable],
-    responses=documented(400, 403, 404) | {200: {"model": TopicData}},
+    responses=documented(400, 403, 404)
+    | {
+        200: {"model": TopicData},
+        422: {"description": "The Idempotency-Key came with another body before. Nothing was done."},
+    },
 )
-async def post_topic(cluster: Cluster, body: CreateTopicBody, response: Response) -> TopicData:
-    """With `validate_only` nothing is created, and the status is 200."""
+async def post_topic(
+    request: Request,
+    port: Port,
+    cluster: Cluster,
+    body: CreateTopicBody,
+    response: Response,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            min_length=1,
+            max_length=KEY_CHARACTERS_MAX,
+            description="Chosen by the client, a new one for each topic: sent again with it within an hour, the "
+            "request gets the first answer. This node alone knows it, until it stops; it keeps the last thousand.",
+        ),
+    ] = None,
+) -> TopicData:
+    """With `validate_only` nothing is created, and the status is 200. A request that failed is tried again when it is
+    sent again, whatever its Idempotency-Key."""
+    if idempotency_key is None:
+        topic = await _create_topic(cluster, body)
+    else:
+        keys: IdempotencyKeys = request.app.state.idempotency_keys
+        topic = await keys.of(
+            port.principal(), idempotency_key, body.model_dump_json().encode(), lambda: _create_topic(cluster, body)
+        )
+    if body.validate_only:
+        response.status_code = 200
+    else:
+        response.headers["Location"] = topic.metadata.self
+    return topic
+
+
+async def _create_topic(cluster: ClusterContext, body: CreateTopicBody) -> TopicData:
     _check_placement(body)
     assignments = {int(partition): brokers for partition, brokers in (body.replicas_assignments or {}).items()}
     created = await create_topic(
@@ -136,10 +172,6 @@ async def post_topic(cluster: Cluster, body: CreateTopicBody, response: Response
         configs={entry.name: entry.value for entry in body.configs},
         validate_only=body.validate_only,
     )
-    if body.validate_only:
-        response.status_code = 200
-    else:
-        response.headers["Location"] = cluster.links.to("topics", body.topic_name)
     return _topic_data(
         cluster, body.topic_name, created.topic_id, created.replication_factor, created.partitions, internal=False
     )

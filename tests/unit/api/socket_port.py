@@ -69,6 +69,9 @@ class SocketPort:
         await asyncio.sleep(0)
         return self
 
+    def principal(self) -> str:
+        return "User:ANONYMOUS"
+
     def permissions(self) -> None:
         """For all the same."""
 
