@@ -21,5 +21,5 @@ TOPICS: Final = {
         {**ALL_TOPICS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "2000"},
     ),
 }
-TIERED: Final = (EVENTS, TRIMMED[0])
+TIERED: Final = (EVENTS, TRIMMED[0], "paid")
 """In runs that have tiered topics, with the one that is made anew."""

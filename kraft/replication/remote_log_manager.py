@@ -33,7 +33,7 @@ from kraft.replication.step_driver import run_steps, serve_others, write_checkpo
 from kraft.replication.throttled_store import ThrottledStore
 from kraft.storage.leader_epoch_cache import parse_leader_epochs
 from kraft.storage.log_files import PRODUCER_SNAPSHOT_SUFFIX
-from kraft.storage.tiered_log import RemoteStart
+from kraft.storage.tiered_log import RemoteStart, lacking_snapshots, make_snapshot, sync_snapshot
 from kraft.world.ports import ObjectError, ObjectStore
 
 if TYPE_CHECKING:
@@ -174,6 +174,7 @@ class RemoteLogManager(ReplicaListener):
         self.reads.knows(partition, metadata)
         if not partition.log.local.files_exist:
             return False  # Nothing was ever written.
+        await self._make_snapshots(partition)
         failure: Exception | None = None
         has_more = False
         if partition.is_leader:
@@ -310,13 +311,24 @@ class RemoteLogManager(ReplicaListener):
             directory.checkpoint_missed()
             raise
 
+    async def _make_snapshots(self, partition: Partition) -> None:
+        """See to it that a file tells of the producers wherever a segment begins. Raises StorageError, OSError."""
+        log = partition.log
+        try:
+            for offset in lacking_snapshots(log):
+                steps = make_snapshot(log, offset, self._world.clock.wall_ms())
+                await run_steps(steps, self._world.threads.run, serve_others)
+        except (StorageError, OSError) as problem:
+            self._replicas.handle_storage_error(problem, partition.topic, partition.index, "producer snapshot")
+            raise
+
     async def _delete_local(self, partition: Partition, metadata: PartitionMetadata) -> None:
         log = partition.log
         if not log.flush_state.has_written(log.leader_epoch_cache):
             await self._replicas.flusher.flush_epochs(log)
         deleted = 0
         try:
-            while self._delete_first_local(partition, log, metadata.cache):
+            while await self._delete_first_local(partition, log, metadata.cache):
                 # One at a time: after a power loss no later one may be gone while an earlier one is back.
                 await self._world.threads.run(self._world.files.sync_directory, log.directory)
                 deleted += 1
@@ -327,20 +339,32 @@ class RemoteLogManager(ReplicaListener):
             if deleted:
                 self._log.info("segments deleted", partition=str(partition), count=deleted, reason="local retention")
 
-    def _delete_first_local(self, partition: Partition, log: UnifiedLog, cache: RemoteLogMetadataCache) -> bool:
+    async def _delete_first_local(self, partition: Partition, log: UnifiedLog, cache: RemoteLogMetadataCache) -> bool:
         """Take the first segment off the disk if it is to go, and may. Whether it did. Raises StorageError, OSError."""
+        if not self._is_due_locally(partition, log, cache):
+            return False
+        offset = log.segments[1].base_offset
+        if offset in log.producers.snapshots:
+            # The first that tells of the producers then: after a power loss, too.
+            await self._world.threads.run(sync_snapshot, log, offset)
+            if not self._is_due_locally(partition, log, cache) or log.segments[1].base_offset != offset:
+                return False
+        now_ms = self._world.clock.wall_ms()
+        return bool(self._replicas.logs.delete_local_segments(log, 1, now_ms=now_ms).count)
+
+    def _is_due_locally(self, partition: Partition, log: UnifiedLog, cache: RemoteLogMetadataCache) -> bool:
+        """Whether the first segment may leave the disk, and is to."""
         if not self._is_tiered(partition) or self._replicas.logs.get(log.topic_partition) is not log:
             return False
         retention_ms, retention_bytes = log.config.local_retention
-        now_ms = self._world.clock.wall_ms()
         count = deletable_local_segments(
             facts_of(log),
             cache,
             local_retention_ms=retention_ms,
             local_retention_bytes=retention_bytes,
-            now_ms=now_ms,
+            now_ms=self._world.clock.wall_ms(),
         )
-        return bool(self._replicas.logs.delete_local_segments(log, min(count, 1), now_ms=now_ms).count)
+        return count > 0 and len(log.segments) > 1
 
     # What others ask
 

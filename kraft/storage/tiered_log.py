@@ -7,14 +7,19 @@ the remote tier has is found. The batches that told them may be gone from the di
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from kraft.common.errors import StorageError
+from kraft.common.errors import CorruptData, StorageError
 from kraft.storage.flush_state import NOT_CLOSED
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
 from kraft.storage.log_directory import LogDirectory
+from kraft.storage.producer_rebuild import rebuild_producers
+from kraft.storage.producer_state_manager import ProducerStateManager
 from kraft.storage.retention import NOTHING_DELETED, DeletedSegments
+from kraft.storage.steps import Steps
 from kraft.storage.truncation import checkpoint_before_truncation
 from kraft.storage.unified_log import UnifiedLog
 
@@ -30,12 +35,55 @@ class RemoteStart:
     producer_snapshot: bytes
 
 
+def lacking_snapshots(log: UnifiedLog) -> list[int]:
+    """Begins of segments as of which no file tells of the producers: a log makes one with each segment, but a power
+    loss may have taken it, and none was made while there was no producer."""
+    producers = log.producers
+    if not producers.producers and not producers.snapshots:
+        return []
+    return [each.base_offset for each in log.segments[1:] if each.base_offset not in producers.snapshots]
+
+
+def make_snapshot(log: UnifiedLog, offset: int, now_ms: int) -> Steps[None]:
+    """Write what the producers' state was at `offset`, where a segment begins, durably, from what is on the disk. Once
+    the segments before are in the remote tier alone, nothing else tells of a transaction that was open there: its abort
+    would be forgotten with the next recovery.
+
+    Nothing is written where the log was truncated meanwhile. Raises OSError, CorruptData.
+    """
+    producers, truncations = log.producers, log.truncations
+    problems: list[str] = []
+    known = [each for each in producers.snapshots if log.local_log_start_offset <= each < offset]
+    as_of = ProducerStateManager(
+        log.local.cache.files, log.local.directory, snapshots=known, expiration_ms=producers.expiration_ms
+    )
+    yield from rebuild_producers(as_of, log.segments, log.local_log_start_offset, offset, now_ms, problems.append)
+    if problems:
+        raise CorruptData(problems[0])
+    if log.truncations == truncations and offset not in producers.snapshots:
+        yield partial(as_of.take_snapshot, durable=True)
+        if log.truncations == truncations and any(each.base_offset == offset for each in log.segments):
+            insort(producers.snapshots, offset)
+
+
+def sync_snapshot(log: UnifiedLog, offset: int) -> None:
+    """Have the snapshot at `offset` outlast a power loss. May block. Raises OSError."""
+    path = log.producers.path_of(offset)
+    file = log.local.cache.files.open(path)
+    try:
+        file.sync()
+    finally:
+        file.close()
+
+
 def delete_local_segments(log: UnifiedLog, count: int) -> DeletedSegments:
     """Take the `count` oldest segments off the disk; the log starts where it did. The caller knows that the remote tier
-    has all of them, and removes their files later. Nothing happens while the leader epochs are not durable, or an
-    append is under way. Raises StorageError."""
+    has all of them, and removes their files later. Nothing happens while the leader epochs are not durable, an append
+    is under way, or what is left does not tell of the producers (`make_snapshot`). Raises StorageError."""
     assert log.config.remote_storage_enable
     assert count < len(log.segments)
+    if count and log.segments[count].base_offset in lacking_snapshots(log):
+        return NOTHING_DELETED
     if not count or log.is_appending or not log.flush_state.has_written(log.leader_epoch_cache):
         return NOTHING_DELETED
     try:

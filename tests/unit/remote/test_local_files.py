@@ -11,7 +11,7 @@ from kraft.storage.producer_snapshot import decode_snapshot
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FilePart
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
-from tests.unit.storage.test_aborted_stay_aborted import write
+from tests.unit.storage.test_aborted_stay_aborted import produce, write
 
 
 def roll(log: UnifiedLog) -> None:
@@ -64,9 +64,27 @@ def test_the_epochs_go_along_up_to_the_segments_end() -> None:
 
 
 def test_a_log_without_producers_has_a_snapshot_of_none() -> None:
-    machine = Machine()
-    log = written(machine)
-    log.producers.remove_snapshot(6)
+    log = Machine().log()
+    log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    roll(log)
+    log.producers.remove_snapshot(1)
     content = contents_of(log, facts_of(log).segments[0])[".snapshot"]
     assert isinstance(content, bytes)
     assert decode_snapshot("", content) == []
+
+
+def test_a_snapshot_that_was_lost_is_made_again_as_it_was() -> None:
+    """A replica that begins with the copy would take what is aborted later for committed, did it not know of the
+    transaction that is open here."""
+    machine = Machine()
+    log = machine.log()
+    write(log)
+    produce(log, 3)
+    roll(log)
+    path = log.producers.path_of(log.log_end_offset)
+    before = machine.files.open(path).pread(10_000, 0)
+    log.producers.remove_snapshot(log.log_end_offset)
+    content = contents_of(log, facts_of(log).segments[0])[".snapshot"]
+    assert isinstance(content, FilePart)
+    assert machine.files.open(content.path).pread(10_000, 0) == before
+    assert any(each.current_transaction_first_offset == 6 for each in decode_snapshot("", before))

@@ -6,12 +6,15 @@ import pytest
 
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.control_record import ControlRecordType
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
 from kraft.storage.producer_snapshot import encode_snapshot
-from kraft.storage.tiered_log import RemoteStart
+from kraft.storage.steps import run_here
+from kraft.storage.tiered_log import RemoteStart, lacking_snapshots, make_snapshot, sync_snapshot
 from kraft.storage.unified_log import UnifiedLog
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of
+from tests.unit.storage.test_aborted_stay_aborted import aborted, end, produce
 
 TIERED = LogConfig(remote_storage_enable=True, retention_ms=-1)
 
@@ -147,3 +150,47 @@ def test_a_replica_begins_behind_the_remote_tier(had_records: bool, ends: str) -
     logs.release()
     _, again = reloaded(machine)
     assert facts(again) == (5, 20, 21, [(1, 5), (7, 15), (8, 20)])
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["snapshot kept", "snapshot lost"])
+def test_what_is_aborted_after_the_first_segment_left_the_disk_stays_aborted(is_lost: bool) -> None:
+    """Its transaction began in the segment that left. Only a snapshot tells a recovery of that."""
+    machine = Machine()
+    logs = manager(machine)
+    log = logs.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    produce(log, 0)
+    log.roll(NOW_MS)
+    log.flush(now_ms=NOW_MS)
+    if is_lost:
+        log.producers.remove_snapshot(1)
+        assert lacking_snapshots(log) == [1]
+        assert logs.delete_local_segments(log, 1, now_ms=NOW_MS).count == 0
+        run_here(make_snapshot(log, 1, NOW_MS))
+    assert lacking_snapshots(log) == []
+    sync_snapshot(log, 1)
+    assert logs.delete_local_segments(log, 1, now_ms=NOW_MS).count == 1
+    machine.files.sync_directory(log.directory)
+    end(log, ControlRecordType.ABORT)
+    log.local.segments[-1].open_log().file.sync()
+    logs.release()
+    machine.power_off()
+    _, again = reloaded(machine)
+    again.update_high_watermark(again.log_end_offset)
+    assert (again.local_log_start_offset, again.log_end_offset) == (1, 2)
+    assert aborted(again) == [(1, 0, 1)]
+
+
+def test_a_snapshot_of_a_log_that_was_truncated_meanwhile_is_not_made() -> None:
+    machine = Machine()
+    logs = manager(machine)
+    log = logs.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    produce(log, 0)
+    log.roll(NOW_MS)
+    log.producers.remove_snapshot(1)
+    steps = make_snapshot(log, 1, NOW_MS)
+    job = next(steps)
+    assert job is not None
+    logs.truncate_to(log, 0, now_ms=NOW_MS)
+    job()
+    assert list(steps) == []
+    assert log.producers.snapshots == []
