@@ -18,11 +18,15 @@ from kraft.coordinator.shard import CoordinatorShard, Marker, Producer
 from kraft.protocol.records.control_record import ControlRecordType, marker_of
 from kraft.protocol.records.record import iterate_records
 from kraft.protocol.records.walked_records import walk_records
+from kraft.world.turns import Turn
 
 S = TypeVar("S")
 
 WALKED_PER_SLICE = 1000
-"""How many records are walked over before other tasks get their turn: about a millisecond."""
+"""How many records are walked over before other tasks get their turn, and at most as many more of one batch: about a
+millisecond."""
+BATCH_WALKED = 8
+"""A batch takes as long as so many records. In the log of groups that commit few partitions at a time it has one."""
 REPLAYED_PER_SLICE = 64
 REPLAYED_BYTES_PER_SLICE = 16 * 1024
 """How many records, of so many bytes, are replayed before other tasks get their turn: about a millisecond."""
@@ -48,6 +52,7 @@ async def load(shard: CoordinatorShard[S], log: CoordinatorLog, partition: Topic
     high_watermark = log.high_watermark(partition)
     offset = log.log_start_offset(partition)
     committed: S | None = None
+    turn = Turn(WALKED_PER_SLICE)
     count = 0
     while batches := await log.read(partition, offset):
         for batch in batches:
@@ -62,14 +67,14 @@ async def load(shard: CoordinatorShard[S], log: CoordinatorLog, partition: Topic
             if batch.is_control:
                 _end_transaction(batch, latest)
             else:
-                await _add(batch, latest, partition)
+                await _add(batch, latest, partition, turn)
                 count += batch.count
             offset = batch.next_offset
     state = await _replay(shard, state, latest)
     return Loaded(state, state if committed is None else committed, committed is not None, offset, count)
 
 
-async def _add(batch: LoadedBatch, latest: LatestRecords, partition: TopicPartition) -> None:
+async def _add(batch: LoadedBatch, latest: LatestRecords, partition: TopicPartition, turn: Turn) -> None:
     producer = Producer(batch.producer_id, batch.producer_epoch) if batch.is_transactional else None
     data, base_offset = bytes(batch.payload()), batch.base_offset
     for index, (start, end, _, offset_delta, key, has_value) in enumerate(walk_records(data, batch.count), 1):
@@ -77,8 +82,9 @@ async def _add(batch: LoadedBatch, latest: LatestRecords, partition: TopicPartit
             raise ProtocolError(f"{partition} holds a record without a key")
         latest.add(base_offset + offset_delta, key, has_value, data[start:end], producer)
         if index % WALKED_PER_SLICE == 0:
-            await trio.lowlevel.checkpoint()
-    await trio.lowlevel.checkpoint()
+            await turn.next()
+    if turn.is_over(BATCH_WALKED + batch.count % WALKED_PER_SLICE):
+        await turn.next()
 
 
 def _end_transaction(batch: LoadedBatch, latest: LatestRecords) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kraft.protocol.records.record_batch import HEADER_SIZE, CorruptBatch, RecordBatch
-from kraft.storage.batch_walk import read_batch, walk_headers
+from kraft.storage.batch_walk import walk_headers
 from kraft.storage.file_cache import OpenFile
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
 from kraft.storage.steps import Steps
@@ -54,13 +54,14 @@ def recover_segment(
     ahead = batches = read = 0
     bad = None
     next_offset = segment.base_offset
+    reading = _Reading(segment, file, end)
     while segment.size < end:
         if segment.size >= ahead:
             ahead = min(end, segment.size + AHEAD_BYTES)
             if ahead - segment.size >= AHEAD_BYTES // 4 and not file.resident(segment.size, ahead - segment.size):
                 yield partial(_read_ahead, opened, segment.size, ahead)
         try:
-            batch = _read_checked(segment, file, end)
+            batch = reading.batch_at(segment.size)
         except CorruptBatch as problem:
             bad = BadBatch(str(problem), *_what_follows(file, segment.size, end, next_offset, next_base_offset))
             break
@@ -104,17 +105,39 @@ def _read_ahead(opened: OpenFile, position: int, end: int) -> None:
         opened.file.pread(min(READ_BYTES, end - start), start)
 
 
-def _read_checked(segment: LogSegment, file: File, end: int) -> RecordBatch:
-    position = segment.size
-    size = RecordBatch(file.pread(min(HEADER_SIZE, end - position), position)).size
-    if size < HEADER_SIZE or position + size > end:
-        raise CorruptBatch(f"a batch of {size} bytes where the file has {end - position} left")
-    batch = read_batch(file, position, size)
-    batch.verify_crc()
-    if (
-        batch.base_offset < segment.base_offset
-        or batch.last_offset_delta < 0
-        or batch.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
-    ):
-        raise CorruptBatch(f"offsets {batch.base_offset}..{batch.last_offset} in the segment at {segment.base_offset}")
-    return batch
+class _Reading:
+    """Reads batches that lie one behind the other, many at a time."""
+
+    __slots__ = ("_chunk", "_end", "_file", "_segment", "_start")
+
+    def __init__(self, segment: LogSegment, file: File, end: int) -> None:
+        self._segment = segment
+        self._file = file
+        self._end = end
+        self._chunk = b""
+        self._start = 0
+
+    def batch_at(self, position: int) -> RecordBatch:
+        """The checked batch. Raises CorruptBatch, OSError."""
+        base_offset = self._segment.base_offset
+        if position + HEADER_SIZE > self._start + len(self._chunk):
+            self._read(position, READ_BYTES)
+        batch = RecordBatch(self._chunk, position - self._start)
+        size = batch.size
+        if size < HEADER_SIZE or position + size > self._end:
+            raise CorruptBatch(f"a batch of {size} bytes where the file has {self._end - position} left")
+        if position + size > self._start + len(self._chunk):
+            self._read(position, max(size, READ_BYTES))
+            batch = RecordBatch(self._chunk)
+        batch.check_frame()
+        batch.verify_crc()
+        if (
+            batch.base_offset < base_offset
+            or batch.last_offset_delta < 0
+            or batch.last_offset - base_offset > RELATIVE_OFFSET_MAX
+        ):
+            raise CorruptBatch(f"offsets {batch.base_offset}..{batch.last_offset} in the segment at {base_offset}")
+        return batch
+
+    def _read(self, position: int, size: int) -> None:
+        self._chunk, self._start = self._file.pread(min(size, self._end - position), position), position
