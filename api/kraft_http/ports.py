@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kraft.common.broker_state import ACTIVE
 from kraft.common.config.loss_reports import Report
+from kraft.common.ids import TopicPartition
 from kraft.protocol.schema import Message
 from kraft.security.acls import AccessControlEntry
 from kraft.security.scram_credentials import ScramMechanism
@@ -96,6 +97,17 @@ class DrainFacts:
 
     moving: int
     """Of the replicas that are left, those that are being copied elsewhere now."""
+    blocked: tuple[str, ...]
+    """Partitions (`topic-0`) for whose replica no other broker is free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeavePlan:
+    """What the decommissioning of a broker would do now."""
+
+    moves: tuple[tuple[TopicPartition, int, int], ...]
+    """Each replica that would be made elsewhere: its partition, the broker that would get it, and the leader whose log
+    is copied (-1: nobody leads)."""
     blocked: tuple[str, ...]
     """Partitions (`topic-0`) for whose replica no other broker is free."""
 
@@ -291,6 +303,9 @@ class AdminPort(Protocol):
     async def cluster_facts(self) -> ClusterFacts:
         """As all facts and events: raises ApiError CLUSTER_AUTHORIZATION_FAILED where the caller may not describe
         the cluster."""
+
+    async def leave_plan(self, broker_id: int) -> LeavePlan:
+        """By the metadata of this moment. Raises ApiError as facts do."""
 
     async def cluster_health(self) -> ClusterHealth:
         """The verdict, with what the active controller and the other live nodes tell. It takes a few seconds at most

@@ -24,6 +24,7 @@ from kraft_http.ports import (
     EventFacts,
     EventPage,
     HistoryPage,
+    LeavePlan,
     NodeIdentity,
     TopicFactsPage,
     UncleanElectionFacts,
@@ -41,7 +42,7 @@ from kraft.server.admin_access import Permissions, access_of_caller
 from kraft.server.admin_logins import CERTIFICATE, LISTENER, make_admin_logins
 from kraft.server.admin_requests import LOCAL_HOST, LocalRequests
 from kraft.server.broker_lifecycle_manager import BrokerState
-from kraft.server.cluster_facts import gather_facts
+from kraft.server.cluster_facts import gather_facts, leave_plan
 from kraft.server.event_journal import Events
 from kraft.server.group_lags import GroupLags
 from kraft.server.history_gathering import gather_history
@@ -201,6 +202,14 @@ class AdminService:
     async def _facts(self) -> ClusterFacts:
         self._check_describe()
         return await gather_facts(self._node)
+
+    async def leave_plan(self, broker_id: int) -> LeavePlan:
+        return await self._run(self._leave_plan, broker_id)
+
+    async def _leave_plan(self, broker_id: int) -> LeavePlan:
+        await trio.lowlevel.checkpoint()
+        self._check_describe()
+        return leave_plan(self._node.shared.loader.image, broker_id)
 
     async def cluster_health(self) -> ClusterHealth:
         return await self._run(self._node.status.cluster_health)

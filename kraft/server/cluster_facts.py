@@ -10,13 +10,15 @@ from kraft_http.ports import (
     ClusterFacts,
     DrainFacts,
     InternalTopicFacts,
+    LeavePlan,
     PartitionFacts,
     ReassignmentFacts,
 )
 
 from kraft.common.broker_state import ACTIVE, DECOMMISSION
 from kraft.common.config.internal_topics import internal_topic_setting
-from kraft.controller.replication_control.broker_duties import draining
+from kraft.common.ids import TopicPartition
+from kraft.controller.replication_control.broker_duties import draining, planned
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
 from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC
 from kraft.metadata.image.cluster_image import BrokerRegistration
@@ -106,6 +108,20 @@ def _drain_facts(image: MetadataImage, broker_id: int) -> DrainFacts:
     return DrainFacts(
         moving=left.moving,
         blocked=tuple(sorted(f"{image.topics.by_id[topic_id].name}-{index}" for topic_id, index in left.blocked)),
+    )
+
+
+def leave_plan(image: MetadataImage, broker_id: int) -> LeavePlan:
+    """See `AdminPort`."""
+    names = {topic_id: topic.name for topic_id, topic in image.topics.by_id.items()}
+    moves, blocked = planned(image, broker_id)
+    return LeavePlan(
+        moves=tuple(
+            sorted(
+                (TopicPartition(names[topic_id], index), target, leader) for (topic_id, index), target, leader in moves
+            )
+        ),
+        blocked=tuple(sorted(f"{names[topic_id]}-{index}" for topic_id, index in blocked)),
     )
 
 

@@ -255,3 +255,21 @@ def test_charts_of_the_last_hour_are_drawn_and_told(node: RunningNode, tab: Brow
     show(tab, node, "broker?id=1")
     tab.until("document.querySelectorAll('.chart canvas').length === 4")
     assert tab.complaints == []
+
+
+def test_what_a_decommissioning_would_do_is_shown_before_it_begins(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "stays", 2)
+    show(tab, node, "broker?id=1")
+    press(tab, "Decommission")
+    tab.until("(document.querySelector('dialog')?.innerText ?? '').includes('partitions would stay')")
+    shown = tab.run("document.querySelector('dialog').innerText")
+    assert "0 replicas, 0 B, would be copied" in shown
+    assert "Nothing would move." in shown
+    plan = "/decommission/plan?bytes_per_second="
+    assert tab.run(asked(f"{plan}{50 << 20}")) == 1
+    tab.run("(i => { i.value = '8'; i.onchange(); })(document.querySelector('dialog input[name=rate]'))")
+    tab.until(f"{asked(f'{plan}{8 << 20}')} === 1")
+    press(tab, "Cancel")
+    tab.until("!document.querySelector('dialog')")
+    assert httpx.get(f"{node.admin}/v1/brokers/1", timeout=30).json()["desired_state"] == "active"
+    assert tab.complaints == []

@@ -218,6 +218,14 @@ def test_a_partition_is_moved_by_kafkas_file_and_its_move_is_shown(cluster: Star
 def test_a_broker_is_emptied_and_what_has_nowhere_to_go_is_told(
     cluster: Started, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    plan = cluster.get(1, "/v1/brokers/3/decommission/plan?bytes_per_second=1000")
+    assert plan["replicas_count"] == sum(each["replicas_count"] for each in plan["arrivals"]) >= 1
+    assert (plan["unsized_count"], plan["unanswered_brokers"]) == (0, [])
+    assert plan["size_bytes"] == sum(each["size_bytes"] for each in plan["arrivals"])
+    assert plan["blocked_count"] >= 6
+    assert 0 <= plan["estimated_seconds"] <= plan["size_bytes"] / 1000
+    assert cluster.get(2, "/v1/brokers/3")["desired_state"] == "active", "nothing has begun"
+    assert httpx.get(f"{cluster.admins[1]}/v1/brokers/9/decommission/plan", timeout=30).status_code == 404
     assert httpx.put(f"{cluster.admins[1]}/v1/brokers/3/decommission", timeout=30).status_code == 202
     until(lambda: leaders(cluster, 2, "m") != [3], "the only replica of m stays on broker 3")
     until(

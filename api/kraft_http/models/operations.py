@@ -42,6 +42,33 @@ class DrainData(BaseModel):
     )
 
 
+class PlannedArrivals(BaseModel):
+    broker_id: int
+    replicas_count: int
+    size_bytes: Int64
+
+
+class DecommissionPlan(BaseModel):
+    """What a decommissioning would do now."""
+
+    broker_id: int
+    replicas_count: int = Field(description="That would be made on other brokers.")
+    size_bytes: Int64 = Field(
+        description="That would be copied: what the leaders of these partitions have on their disks."
+    )
+    unsized_count: int = Field(description="Of these replicas, those whose size is not known; `size_bytes` lacks them.")
+    arrivals: list[PlannedArrivals] = Field(description="Brokers that would get some.")
+    blocked_count: int
+    blocked: list[str] = Field(
+        description=f"Partitions for whose replica no other broker is free; at most {LISTED_MAX} of them."
+    )
+    estimated_seconds: float | None = Field(
+        description="For the broker that sends or gets most, at `bytes_per_second`; null where that is not given, or a "
+        "size is not known."
+    )
+    unanswered_brokers: UnansweredBrokers
+
+
 class BrokerStateData(BaseModel):
     broker_id: int
     state: BrokerState

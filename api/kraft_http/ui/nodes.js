@@ -1,6 +1,6 @@
 // Brokers, the quorum, moves of partitions.
 import { bytesPerSecond, charts, perSecond, share } from "/assets/charts.js";
-import { ask, button, configTable, el, link, number, once, patch, pill, request, section, size, table, v3, when } from "/assets/lib.js";
+import { ask, button, configTable, el, field, link, note, number, once, patch, pill, request, section, size, table, unanswered, v3, when } from "/assets/lib.js";
 import { brokerPill } from "/assets/overview.js";
 
 const ago = ms => ms < 0 ? "–" : when(ms);
@@ -22,7 +22,7 @@ export async function broker(place, { id }) {
   const refresh = async () => {
     const each = await request(here), dirs = each.state === "running" ? await request(here + "/log-dirs?replicas=false").catch(() => ({ data: [] })) : { data: [] };
     const duty = each.desired_state === "maintenance" ? [change("End maintenance", "It may lead partitions again.", "DELETE", "maintenance")] : each.desired_state === "decommission" ? [change("Stop decommissioning", "It keeps the replicas that it still has.", "DELETE", "decommission")]
-      : each.desired_state === "fenced" ? [change("Unfence", "It may serve again.", "DELETE", "fence")] : [change("Maintenance", "Its leaders move to other brokers. Its replicas stay.", "PUT", "maintenance"), change("Decommission", "All its replicas move to other brokers. Then it is to be stopped.", "PUT", "decommission")];
+      : each.desired_state === "fenced" ? [change("Unfence", "It may serve again.", "DELETE", "fence")] : [change("Maintenance", "Its leaders move to other brokers. Its replicas stay.", "PUT", "maintenance"), button("Decommission", async () => { if (await decommission(id)) await refresh(); })];
     patch(shown, el("div", { className: "bar-row" }, brokerPill(each), pill("wanted " + each.desired_state), el("span", {}, each.host + ":" + each.port + (each.rack ? " · rack " + each.rack : "")), duty),
       each.decommission ? section("Decommissioning", el("div", { className: "empty" }, each.decommission.phase.replaceAll("_", " ") + " · " + number(each.decommission.replicas_left) + " replicas left, " + number(each.decommission.moving) + " moving, " + number(each.decommission.blocked_count) + " blocked")) : el("span"),
       section("Log directories", table([["path", "mono"], ["records", "num"], ["free", "num"], ["of", "num"], [""]], dirs.data.map(dir => [dir.path, size(dir.size_bytes), size(dir.usable_bytes), size(dir.total_bytes), dir.error ? pill(dir.error, "bad") : pill("online", "good")]), "The broker does not answer.")));
@@ -31,6 +31,20 @@ export async function broker(place, { id }) {
   const loadConfigs = async () => { const listed = await request(v3("brokers", id, "configs")); settings.replaceChildren(el("h3", { className: "over" }, "Configuration"), configTable(listed.data, alteration => request(v3("brokers", id) + "/configs:alter", { method: "POST", body: { data: [alteration] } }), loadConfigs)); };
   const loadedConfigs = once(loadConfigs);
   return async () => { if ((await refresh()).state === "running") await Promise.all([loadedConfigs(), lately.refresh()]); };
+}
+// What would move, before it does. The rate is for the estimate alone: throttles are settings of brokers and topics.
+async function decommission(id) {
+  const here = "/v1/brokers/" + encodeURIComponent(id) + "/decommission", shown = el("div"), rate = field("Estimate at MiB/s for each broker", { type: "number", min: 1, value: 50, name: "rate" });
+  const look = async () => {
+    const plan = await request(here + "/plan?bytes_per_second=" + Math.max(1, Math.round(Number(rate.input.value) * 1048576 || 1)));
+    shown.replaceChildren(el("p", {}, number(plan.replicas_count) + " replicas, " + size(plan.size_bytes) + ", would be copied to other brokers" + (plan.estimated_seconds === null ? "; how long that takes is not known" : ", in " + number(Math.ceil(plan.estimated_seconds)) + " s or more") + ". Then the broker is to be stopped."),
+      table([["to broker", "num"], ["replicas", "num"], ["bytes", "num"]], plan.arrivals.map(each => [String(each.broker_id), number(each.replicas_count), size(each.size_bytes)]), "Nothing would move."),
+      plan.unsized_count ? note("The size of " + number(plan.unsized_count) + " replicas is not known.", "warn") : "", plan.blocked_count ? note(number(plan.blocked_count) + " partitions would stay, since no other broker is free: " + plan.blocked.slice(0, 5).join(", ") + (plan.blocked_count > 5 ? ", …" : ""), "warn") : "", unanswered(plan));
+  };
+  const lookOrSay = () => look().catch(failure => shown.replaceChildren(note(failure.message, "bad")));
+  rate.input.onchange = lookOrSay;
+  await lookOrSay();
+  return ask("Decommission broker " + id, [shown, rate.row], () => request(here, { method: "PUT" }), { action: "Decommission", danger: true });
 }
 export async function quorum(place) {
   const shown = el("div");

@@ -50,6 +50,28 @@ def draining(image: MetadataImage, broker_id: int) -> Draining:
     return Draining(leaders, len(held), len(held) - len(waiting), tuple(_targets(image, waiting, len(waiting))[1]))
 
 
+class PlannedMove(NamedTuple):
+    """A replica that would leave a broker."""
+
+    key: TopicIdPartition
+    target: int
+    leader: int
+    """Whose log is copied; -1 while nobody leads."""
+
+
+def planned(image: MetadataImage, broker_id: int) -> tuple[list[PlannedMove], list[TopicIdPartition]]:
+    """Where the replicas of a broker would go if its decommissioning began, or went on, now; and the partitions that
+    would stay, since no other broker is free. Those on their way are left out."""
+    held = _held(image, broker_id)
+    waiting = {key: partition for key, partition in held.items() if broker_id not in partition.removing_replicas}
+    targets, blocked = _targets(image, waiting, len(waiting), leaving=broker_id)
+    moves = []
+    for key, target in targets.items():
+        arriving = [replica for replica in target if replica not in waiting[key].replicas]
+        moves += [PlannedMove(key, replica, waiting[key].leader) for replica in arriving]
+    return moves, blocked
+
+
 def step(view: ControllerView) -> ControllerResult[bool]:
     """The next records for all brokers that are out of duty. The answer tells whether another step is due at once."""
     records: list[Any] = []
@@ -100,12 +122,17 @@ def _held(image: MetadataImage, broker_id: int) -> dict[TopicIdPartition, Partit
 
 
 def _targets(
-    image: MetadataImage, waiting: dict[TopicIdPartition, PartitionRegistration], most: int
+    image: MetadataImage,
+    waiting: dict[TopicIdPartition, PartitionRegistration],
+    most: int,
+    leaving: int | None = None,
 ) -> tuple[dict[TopicIdPartition, tuple[int, ...]], list[TopicIdPartition]]:
     """Where the first `most` that can move go, and those met that can go nowhere. A replica on a broker that is
-    down, but wanted, stays where it is."""
+    down, but wanted, stays where it is. `leaving` is a broker that is taken for unwanted."""
     wanted = [
-        broker for broker in image.cluster.brokers.values() if image.configs.desired_state(broker.id) != DECOMMISSION
+        broker
+        for broker in image.cluster.brokers.values()
+        if image.configs.desired_state(broker.id) != DECOMMISSION and broker.id != leaving
     ]
     ready = {broker.id: broker.is_active and broker.has_uncordoned_directories for broker in wanted}
     able = frozenset(broker_id for broker_id, is_ready in ready.items() if is_ready)

@@ -109,6 +109,23 @@ def test_replicas_move_to_the_least_loaded_brokers_in_their_old_places() -> None
     assert broker_duties.draining(cluster.image, 1) == (0, 0, 0, ())
 
 
+def test_a_plan_tells_what_would_move_before_it_is_wanted_and_changes_nothing() -> None:
+    cluster = PureCluster(1, 2, 3, 4)
+    cluster.topic("t", [1, 2], [2, 1], [3, 2])
+    cluster.topic("wide", [1, 2, 3, 4])
+    moves, blocked = broker_duties.planned(cluster.image, 1)
+    topic, wide = (cluster.image.topics.by_name(name) for name in ("t", "wide"))
+    assert topic is not None
+    assert wide is not None
+    assert [(move.key, move.leader) for move in moves] == [((topic.id, 0), 1), ((topic.id, 1), 2)]
+    assert blocked == [(wide.id, 0)]
+    assert cluster.partition("t").replicas == (1, 2)
+    want(cluster, 1, DECOMMISSION)
+    cluster.apply(broker_duties.step(cluster.view))
+    assert [cluster.partition("t", index).adding_replicas for index in range(2)] == [(move.target,) for move in moves]
+    assert broker_duties.planned(cluster.image, 1) == ([], blocked), "what is on its way is not planned again"
+
+
 def test_an_emptied_broker_is_unregistered_when_it_has_stopped_and_not_before() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2])
