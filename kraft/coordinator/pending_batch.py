@@ -24,6 +24,8 @@ APPEND_BYTES_MAX = 512 * 1024
 OPERATION_BYTES_MAX = 16 * 1024 * 1024
 """How much one operation may write. It is in one batch, which may be larger than max.message.bytes: the assignment of
 some ten thousand members is."""
+RECORD_BYTES = 32
+"""At most so many bytes of a record in a batch are not its key or value: two varint lengths, attributes, deltas."""
 
 
 class Waiter:
@@ -163,7 +165,7 @@ def require_room(records: Sequence[LogRecord], log: CoordinatorLog, partition: T
         room = min(OPERATION_BYTES_MAX, log.max_append_bytes(partition) - HEADER_SIZE)
     except KraftError as problem:
         raise append_error(problem) from problem
-    sizes = list(map(_size, records))
+    sizes = [len(key) + len(value or b"") + RECORD_BYTES for key, value in records]
     largest, size = max(sizes), sum(sizes)
     if largest > record_room:
         raise _too_large(f"a record of {largest} bytes is too large for a batch of {partition}")
@@ -185,7 +187,7 @@ def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[
     chunk: list[LogRecord] = []
     size = 0
     for records in operations:
-        needed = sum(map(_size, records))
+        needed = sum(len(key) + len(value or b"") + RECORD_BYTES for key, value in records)
         if chunk and size + needed > room:
             yield chunk
             chunk, size = [], 0
@@ -193,9 +195,3 @@ def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[
         size += needed
     if chunk:
         yield chunk
-
-
-def _size(record: LogRecord) -> int:
-    """An upper bound of the record's bytes in a batch: two varint lengths, attributes, deltas."""
-    key, value = record
-    return len(key) + len(value or b"") + 32
