@@ -20,6 +20,10 @@ import pytest
 END_SECONDS = 3.0
 """How long a process that was told to end may take."""
 LOOK_SECONDS = 0.05
+EXEC_LOOKS = 100
+EXEC_LOOK_SECONDS = 0.01
+KERNEL = (0, 2)
+"""Parents of the kernel's own processes, and of the first one."""
 STARTED_BY = "KRAFT_STARTED_BY"
 """The environment variable that names the test that started a process, and whether its fixtures did."""
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"})
@@ -43,7 +47,7 @@ def processes_with(variable: str, value: str) -> list[Process]:
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            environment = (place / "environ").read_bytes().split(b"\0")
+            environment = environment_of(place).split(b"\0")
             if wanted not in environment or int(place.name) == os.getpid():
                 continue
             parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
@@ -53,6 +57,20 @@ def processes_with(variable: str, value: str) -> list[Process]:
         named = (each.decode(errors="replace") for each in environment if each.startswith(STARTED_BY.encode()))
         phase, _, test = next(named, "").partition("=")[2].partition(" ")
         found.append(Process(int(place.name), parent, command, test, of_fixture=phase != "call"))
+    return found
+
+
+def environment_of(place: Path) -> bytes:
+    """Of a process. One that is becoming another program (exec) has none for a moment, as a zombie and the kernel's own
+    have it for ever. Raises OSError."""
+    for _ in range(EXEC_LOOKS):
+        found = (place / "environ").read_bytes()
+        if found:
+            break
+        state, parent = (place / "stat").read_text().rpartition(")")[2].split()[:2]
+        if state == "Z" or int(parent) in KERNEL:
+            break
+        time.sleep(EXEC_LOOK_SECONDS)
     return found
 
 

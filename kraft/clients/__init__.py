@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED
+from kraft.client.client_keys import security_of
 from kraft.client.cluster import Cluster
 from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
 from kraft.client.group_consumer import CLASSIC, CONSUMER, GroupConsumer, open_group_consumer
 from kraft.client.producer import Producer, open_producer
 from kraft.client.transactions import TransactionalProducer, open_transactional_producer
-from kraft.clients.security import security_of
 from kraft.common.ids import TopicPartition
 from kraft.world.real import RealWorld
 

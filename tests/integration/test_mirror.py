@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from jepsen.spark.spark_logs import read_to_the_end
@@ -24,6 +24,11 @@ from tests.integration.clusters import Cluster
 KRAFT = [sys.executable, "-m", "kraft.cli.admin.app"]
 BASE_MS = 1_700_000_000_000
 BATCH = 4000
+NO_COORDINATOR = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 
 
 def mirror(source: Cluster, target: Cluster, *arguments: str, code: int = 0) -> dict[str, Any]:
@@ -75,8 +80,19 @@ def produce(producer: Producer, topic: str, numbers: range, partitions: int, pad
 
 def commit(cluster: Cluster, topic: str, partition: int, offset: int) -> None:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "buyers", "enable.auto.commit": False})
-    consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+    until(lambda: is_committed(consumer, TopicPartition(topic, partition, offset)))
     consumer.close()
+
+
+def is_committed(consumer: Consumer, position: TopicPartition) -> bool:
+    """Whether it is. A cluster that has just started makes the topic of offsets first."""
+    try:
+        consumer.commit(offsets=[position], asynchronous=False)
+    except KafkaException as problem:
+        if not problem.args[0].retriable() and problem.args[0].code() not in NO_COORDINATOR:
+            raise
+        return False
+    return True
 
 
 def next_of_group(cluster: Cluster, topic: str, partition: int) -> bytes | None:

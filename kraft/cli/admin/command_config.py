@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from kraft.cli.config_files import process_secret_places
-from kraft.clients.security import ClientSecurity, security_of
 from kraft.common.config.properties import parse_properties
 from kraft.common.config.providers import Providers, is_provider_key
 from kraft.common.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from kraft.client.client_keys import ClientSecurity
 
 OPTION: Final = "--command-config"
 _BOOTSTRAP: Final = "--bootstrap-server"
@@ -57,17 +59,23 @@ def _asks_cluster(parameter: Any) -> bool:
 
 def security_of_command() -> ClientSecurity:
     """What the running command's file asks for. Raises ConfigurationError."""
+    from kraft.client.client_keys import ClientSecurity  # `--help` does not want it.
+
     path = _chosen.get()
     return ClientSecurity() if path is None else read_client_security(path)
 
 
 def read_client_security(path: str) -> ClientSecurity:
     """Raises ConfigurationError with every problem."""
+    from kraft.client.client_keys import security_of  # Likewise.
+
     return security_of(path, _values_in(path))
 
 
 def read_client_keys(path: str) -> dict[str, str]:
     """The keys themselves, for clients of other processes. Raises ConfigurationError with every problem."""
+    from kraft.client.client_keys import security_of  # Likewise.
+
     values = _values_in(path)
     security_of(path, values)
     return {key: value for key, value in values.items() if key.startswith(("security.", "sasl.", "ssl."))}

@@ -14,7 +14,7 @@ import trio
 import typer
 
 from kraft.cli.admin.command_config import OPTION, security_of_command
-from kraft.clients.security import ClientSecurity
+from kraft.client.client_keys import ClientSecurity
 from kraft.common.config.checks import is_loopback
 from kraft.common.errors import KraftError
 from kraft.world.ports import LoginTokens

@@ -25,8 +25,8 @@ from kraft.cli.admin.options import (
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import ask
 from kraft.cli.admin.waiting import until_signalled
+from kraft.client.client_keys import ClientSecurity
 from kraft.client.cluster import Cluster
-from kraft.clients.security import ClientSecurity
 from kraft.common.errors import ConfigurationError
 from kraft.mirror.mirror import Mirror, Outcome
 from kraft.mirror.names import NAME, chosen_groups, chosen_topics

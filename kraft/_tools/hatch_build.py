@@ -1,5 +1,5 @@
 """Hatch's hook: a wheel, or an editable install, gets machine code where this machine can make it (see
-kraft/_tools/compile_modules.py), and is pure Python where it cannot."""
+compile_modules.py), and is pure Python where it cannot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-ROOT = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from kraft._tools.compile_modules import NotCompiled, can_compile, compile_all, is_wanted  # noqa: E402  # It lies in this tree.
