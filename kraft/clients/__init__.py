@@ -21,6 +21,7 @@ from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
 from kraft.client.group_consumer import CLASSIC, CONSUMER, GroupConsumer, open_group_consumer
 from kraft.client.producer import Producer, open_producer
 from kraft.client.transactions import TransactionalProducer, open_transactional_producer
+from kraft.common.config.endpoints import bootstrap_addresses
 from kraft.common.ids import TopicPartition
 from kraft.world.real import RealWorld
 
@@ -45,8 +46,6 @@ __all__ = [
     "start_positions",
 ]
 
-DEFAULT_PORT = 9092
-
 
 def connect(
     bootstrap: str | Sequence[str] = "127.0.0.1:9092",
@@ -65,23 +64,7 @@ def connect(
     security = security_of("config", dict(config or {}))
     return Cluster(
         RealWorld(tls=security.tls, login=security.login),
-        addresses_of(bootstrap),
+        bootstrap_addresses(bootstrap),
         client_id=client_id,
         operation_seconds=timeout,
     )
-
-
-def addresses_of(bootstrap: str | Sequence[str]) -> list[tuple[str, int]]:
-    """Raises ValueError."""
-    entries = bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap
-    found = []
-    for entry in entries:
-        host, separator, port = entry.strip().rpartition(":")
-        if not separator or port.endswith("]"):
-            host, port = entry.strip(), str(DEFAULT_PORT)
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ValueError(f"{entry.strip()!r} is not HOST:PORT")
-        found.append((host.strip("[]"), int(port)))
-    if not found:
-        raise ValueError("no address of a node is given")
-    return found

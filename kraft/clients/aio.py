@@ -196,7 +196,6 @@ def connect(
     timeout: float = 30.0,
 ) -> Cluster:
     """As `kraft.clients.connect`, for asyncio. Raises as that."""
-    clients.addresses_of(bootstrap)
     make = partial(clients.connect, bootstrap, config=config, client_id=client_id, timeout=timeout)
     make()  # What cannot be used is said here.
     return Cluster(make)

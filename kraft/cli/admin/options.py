@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from kraft.common.config.endpoints import bootstrap_addresses
+
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
-DEFAULT_PORT = 9092
 DEFAULT_TIMEOUT = 30.0
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
@@ -81,15 +82,10 @@ def line_format(output: OutputFormat | None) -> OutputFormat | None:
 def parse_bootstrap(text: str) -> list[tuple[str, int]]:
     """`HOST:PORT,..`; the port may be left out, IPv6 addresses stand in brackets. Raises typer.BadParameter (exit
     2)."""
-    addresses = []
-    for entry in text.split(","):
-        host, separator, port = entry.strip().rpartition(":")
-        if not separator or port.endswith("]"):
-            host, port = entry.strip(), str(DEFAULT_PORT)
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise typer.BadParameter(f"{entry.strip()!r} is not HOST:PORT", param_hint="--bootstrap-server")
-        addresses.append((host.strip("[]"), int(port)))
-    return addresses
+    try:
+        return bootstrap_addresses(text)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint="--bootstrap-server") from problem
 
 
 def parse_pairs(pairs: list[str], option: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kraft.common.config.validators import ADDRESS
@@ -105,3 +106,22 @@ def parse_voter(text: str) -> Voter:
     """`id@host:port`, already checked by the key's validator. Raises ValueError for a port out of range."""
     identifier, _, address = text.partition("@")
     return Voter(int(identifier), *parse_address(address))
+
+
+BOOTSTRAP_PORT: Final = 9092
+
+
+def bootstrap_addresses(bootstrap: str | Sequence[str]) -> list[tuple[str, int]]:
+    """Hosts and ports of `HOST:PORT,..`, or of a list of them; the port may be left out, IPv6 addresses stand in
+    brackets. Raises ValueError for what is no address, or none at all."""
+    found = []
+    for entry in bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap:
+        host, separator, port = entry.strip().rpartition(":")
+        if not separator or port.endswith("]"):
+            host, port = entry.strip(), str(BOOTSTRAP_PORT)
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ValueError(f"{entry.strip()!r} is not HOST:PORT")
+        found.append((host.strip("[]"), int(port)))
+    if not found:
+        raise ValueError("no address of a node is given")
+    return found
