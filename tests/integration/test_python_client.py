@@ -129,7 +129,8 @@ def test_a_transaction_that_raises_leaves_nothing_and_positions_go_along(bootstr
                     pass
                 with pytest.raises(ZeroDivisionError):
                     async with producer.transaction() as transaction:
-                        await transaction.send(target, b"aborted")
+                        in_log = await transaction.send(target, b"aborted")
+                        await in_log
                         await transaction.commit_positions(consumer)
                         raise ZeroDivisionError
                 again = []
@@ -143,14 +144,14 @@ def test_a_transaction_that_raises_leaves_nothing_and_positions_go_along(bootstr
             committed = await cluster.run(groups.committed_offsets, group)
             assert committed[TopicPartition(source, 0)].offset == 100
             async with cluster.consumer({TopicPartition(target, 0): 0}, isolation=READ_COMMITTED) as reader:
-                values = []
-                async for record in reader:
-                    values.append(record.record.value)
-                    if len(values) == 100:
+                records = []
+                async for each in reader:
+                    records.append(each.record)
+                    if len(records) == 100:
                         break
-                assert values == [b"%d" % number for number in range(100)]
-                await reader.seek(TopicPartition(target, 0), 101)
-                assert (await reader.poll())[0].record.value == b"99"
+                assert [record.value for record in records] == [b"%d" % number for number in range(100)]
+                await reader.seek(TopicPartition(target, 0), records[-1].offset)
+                assert (await anext(aiter(reader))).record.value == b"99"
                 with pytest.raises(KeyError):
                     await reader.seek(TopicPartition(target, 1), 0)
 
