@@ -1,7 +1,7 @@
 """The cleaner of a broker's logs: log.cleaner.threads tasks, each with a work process while it has logs to clean.
 
-What a cleaning computes runs in the process (`storage/segment_cleaner.py`); the loop gives the order, and puts copies
-in their places. The process is started for the first of a row of logs that are due and ends when none is.
+What a cleaning computes runs in the process (`storage/cleaner/segment_cleaner.py`); the loop gives the order, and puts
+copies in their places. The process is started for the first of a row of logs that are due and ends when none is.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
 from kraft.replication.step_driver import run_steps
-from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.cleaning_order import CleanerLimits
-from kraft.storage.log_cleaner import CleanerStats, CleaningAborted, CleaningWork, Uncleanable
+from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
+from kraft.storage.cleaner.cleaning_order import CleanerLimits
+from kraft.storage.cleaner.log_cleaner import CleanerStats, CleaningAborted, CleaningWork, Uncleanable
+from kraft.storage.cleaner.log_to_clean import LogToClean
+from kraft.storage.cleaner.segment_cleaner import clean_segments
 from kraft.storage.log_directory import LogDirectory
 from kraft.storage.log_manager import LogManager
-from kraft.storage.log_to_clean import LogToClean
-from kraft.storage.segment_cleaner import clean_segments
 from kraft.storage.steps import Job
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.world.ports import Threads, Worker, World

@@ -11,9 +11,9 @@ import sys
 
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
-from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.cleaning_order import CleanerLimits
-from kraft.storage.log_cleaner import CleaningAborted
+from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
+from kraft.storage.cleaner.cleaning_order import CleanerLimits
+from kraft.storage.cleaner.log_cleaner import CleaningAborted
 from kraft.storage.log_config import LogConfig
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from kraft.common.errors import KraftError
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.protocol.records.record_batch import RecordBatch, batches
-from kraft.storage.cleaner_manager import LogCleanerManager
+from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.steps import run_here

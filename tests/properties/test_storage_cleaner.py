@@ -12,7 +12,7 @@ import os
 
 import pytest
 
-from kraft.storage.cleaner_manager import LogCleanerManager
+from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
 from kraft.storage.log_config import LogConfig
 from kraft.storage.steps import run_here
 from kraft.world.simulated.node import NodeDied

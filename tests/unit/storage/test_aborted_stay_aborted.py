@@ -9,15 +9,15 @@ import pytest
 from kraft.common.errors import CorruptData
 from kraft.protocol.records.control_record import ControlRecordType
 from kraft.protocol.records.record_batch import batches
-from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import Uncleanable
+from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
+from kraft.storage.cleaner.log_cleaner import Uncleanable
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_files import TRANSACTION_INDEX_SUFFIX, TRANSACTION_INDEXES_WHOLE
 from kraft.storage.log_manager import LogManager
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.storage.verification import NOT_REQUIRED
-from tests.unit.storage.cleaning import cleaning_of
+from tests.unit.storage.cleaner.cleaning import cleaning_of
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, content, found_by_time
 from tests.unit.storage.test_producer_state import end
 

@@ -11,13 +11,13 @@ import pytest
 from kraft.common.errors import CorruptData
 from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.storage.batch_walk import find_batch
-from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import UNCLEANABLE_RETRY_MS, Uncleanable
+from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
+from kraft.storage.cleaner.log_cleaner import UNCLEANABLE_RETRY_MS, Uncleanable
 from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, PRODUCER_SNAPSHOT_SUFFIX, offset_file_name
 from kraft.storage.log_segment import LogSegment
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
-from tests.unit.storage.cleaning import cleaning_of, dirty_manager
+from tests.unit.storage.cleaner.cleaning import cleaning_of, dirty_manager
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content, found_by_time
 
 LENGTH = 10

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pytest
 
+from kraft.storage.cleaner.log_to_clean import log_to_clean
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_to_clean import log_to_clean
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.trace import Trace
+from tests.unit.storage.cleaner.test_log_cleaner import CONFIG, clean, put
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
-from tests.unit.storage.test_log_cleaner import CONFIG, clean, put
 
 Call = tuple[str, str]
 

@@ -9,7 +9,7 @@ from kraft.protocol.records.record import Record
 from kraft.storage.checkpoints import read_file, write_file
 from kraft.storage.log_config import LogConfig
 from kraft.storage.unified_log import UnifiedLog
-from tests.unit.storage.cleaning import clean
+from tests.unit.storage.cleaner.cleaning import clean
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content, found_by_time
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=80)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.cleaning_order import CleanerLimits
-from kraft.storage.log_cleaner import CleanerStats, Cleaning
+from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
+from kraft.storage.cleaner.cleaning_order import CleanerLimits
+from kraft.storage.cleaner.log_cleaner import CleanerStats, Cleaning
+from kraft.storage.cleaner.log_to_clean import LogToClean, log_to_clean
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
-from kraft.storage.log_to_clean import LogToClean, log_to_clean
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.unified_log import UnifiedLog

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kraft.storage.log_to_clean import log_to_clean
-from tests.unit.storage.cleaning import CONFIG, put
+from kraft.storage.cleaner.log_to_clean import log_to_clean
+from tests.unit.storage.cleaner.cleaning import CONFIG, put
 from tests.unit.storage.support import NOW_MS, Machine, content
 
 PRODUCER = 7

@@ -10,12 +10,12 @@ import pytest
 
 from kraft.common.errors import OutOfResources, StorageError
 from kraft.storage.checkpoints import read_offset_checkpoint
-from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import Cleaning, CleaningAborted, CleaningWork
+from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
+from kraft.storage.cleaner.log_cleaner import Cleaning, CleaningAborted, CleaningWork
+from kraft.storage.cleaner.log_to_clean import log_to_clean
 from kraft.storage.log_files import RECOVERY_POINT_CHECKPOINT
-from kraft.storage.log_to_clean import log_to_clean
 from kraft.storage.steps import Job, Steps, run_here
-from tests.unit.storage.cleaning import CONFIG, about_to_clean, cleaning_of, manager_of, pauses, put, run_some
+from tests.unit.storage.cleaner.cleaning import CONFIG, about_to_clean, cleaning_of, manager_of, pauses, put, run_some
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, content
 
 

@@ -16,9 +16,9 @@ from kraft.protocol.records.compression import CompressionError
 from kraft.protocol.records.record import InvalidRecord
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.batch_walk import read_ahead
-from kraft.storage.cleaned_segment import CleanedSegmentWriter
-from kraft.storage.cleaned_transactions import CleanedTransactions
-from kraft.storage.cleaning_order import (
+from kraft.storage.cleaner.cleaned_segment import CleanedSegmentWriter
+from kraft.storage.cleaner.cleaned_transactions import CleanedTransactions
+from kraft.storage.cleaner.cleaning_order import (
     NO_OFFSET,
     CleanedGroup,
     CleaningEnd,
@@ -27,11 +27,11 @@ from kraft.storage.cleaning_order import (
     MappedSegment,
     SourceSegment,
 )
+from kraft.storage.cleaner.offset_map import OffsetMap
+from kraft.storage.cleaner.record_filter import filter_records, keys_of
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_files import CLEANED_SUFFIX, LOG_SUFFIX, offset_file_name
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
-from kraft.storage.offset_map import OffsetMap
-from kraft.storage.record_filter import filter_records, keys_of
 from kraft.world.ports import FileSystem, StepEnd
 
 KEPT_NOTES_MAX = 10

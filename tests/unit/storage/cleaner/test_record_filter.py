@@ -8,9 +8,9 @@ from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.compression import GZIP, ZSTD, DecompressedTooLarge
 from kraft.protocol.records.record import InvalidRecord, Record
 from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
-from kraft.storage import record_filter
-from kraft.storage.offset_map import OffsetMap
-from kraft.storage.record_filter import filter_records, keys_of, shift_timestamps
+from kraft.storage.cleaner import record_filter
+from kraft.storage.cleaner.offset_map import OffsetMap
+from kraft.storage.cleaner.record_filter import filter_records, keys_of, shift_timestamps
 
 BASE = 1000
 

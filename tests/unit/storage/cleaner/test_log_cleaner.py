@@ -8,11 +8,11 @@ from crc32c import crc32c
 from kraft.protocol.records.compression import GZIP, NONE, ZSTD
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.protocol.records.record_batch import CRC_START, HEADER_SIZE, LOG_OVERHEAD, with_offset_and_epoch
+from kraft.storage.cleaner.log_to_clean import log_to_clean
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_to_clean import log_to_clean
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.unified_log import UnifiedLog
-from tests.unit.storage.cleaning import CONFIG, clean, put
+from tests.unit.storage.cleaner.cleaning import CONFIG, clean, put
 from tests.unit.storage.support import NOW_MS, Machine, batch_of, batches_in, content
 
 

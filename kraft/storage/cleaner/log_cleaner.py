@@ -33,7 +33,7 @@ from functools import partial
 
 from kraft.common.errors import CorruptData, KraftError, ProtocolError, StorageError
 from kraft.common.ids import TopicPartition
-from kraft.storage.cleaning_order import (
+from kraft.storage.cleaner.cleaning_order import (
     NO_OFFSET,
     CleanedGroup,
     CleanerLimits,
@@ -42,10 +42,10 @@ from kraft.storage.cleaning_order import (
     CleaningResult,
     SourceSegment,
 )
+from kraft.storage.cleaner.log_to_clean import LogToClean
+from kraft.storage.cleaner.segment_cleaner import clean_segments
 from kraft.storage.log_files import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 from kraft.storage.log_segment import LogSegment
-from kraft.storage.log_to_clean import LogToClean
-from kraft.storage.segment_cleaner import clean_segments
 from kraft.storage.steps import Steps
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FileSystem, StepEnd, WorkFailed

@@ -10,15 +10,15 @@ import pytest
 from kraft.common.errors import OutOfResources
 from kraft.common.ids import Uuid
 from kraft.storage.checkpoints import read_offset_checkpoint, write_file
-from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.cleaning_order import CleanerLimits
-from kraft.storage.log_cleaner import CleaningAborted, Uncleanable
+from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
+from kraft.storage.cleaner.cleaning_order import CleanerLimits
+from kraft.storage.cleaner.log_cleaner import CleaningAborted, Uncleanable
+from kraft.storage.cleaner.offset_map import ENTRY_BYTES
 from kraft.storage.log_files import CLEANER_CHECKPOINT, OFFSET_INDEX_SUFFIX
 from kraft.storage.log_manager import LogManager
-from kraft.storage.offset_map import ENTRY_BYTES
 from kraft.storage.steps import run_here
 from kraft.world.simulated.disk import Fault
-from tests.unit.storage.cleaning import (
+from tests.unit.storage.cleaner.cleaning import (
     CONFIG,
     about_to_clean,
     cleaning_of,
