@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
 from kraft.client.connection import ClientConnection
 from kraft.common.errors import ApiError
-from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.protocol.error_codes import name_of
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -14,15 +14,20 @@ from kraft.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderTopic,
 )
 from kraft.replication.following import Following
-from kraft.storage.tiered_log import RemoteStart
-from kraft.world.ports import ObjectError
-
-if TYPE_CHECKING:
-    from kraft.replication.remote_log_manager import RemoteLogManager
 
 LATEST: Final = -1
 EARLIEST: Final = -2
 EARLIEST_LOCAL: Final = -4
+
+
+class LocalStart(NamedTuple):
+    """A leader has what is from `offset` on on its disk, and what is before that, back to `log_start_offset`, in the
+    remote tier."""
+
+    offset: int
+    epoch_before: int
+    """In which the record before `offset` was written."""
+    log_start_offset: int
 
 
 async def leader_offset(
@@ -51,19 +56,15 @@ async def _leader_position(
     return int(told.offset), int(told.leader_epoch)
 
 
-async def remote_start_of(
-    connection: ClientConnection, following: Following, remote: RemoteLogManager, replica_id: int, timeout: float
-) -> RemoteStart:
-    """Where a follower may go on whose leader has what it lacks in the remote tier alone. Raises KraftError,
-    Disconnected, TimeoutError."""
+async def leader_local_start(
+    connection: ClientConnection, following: Following, replica_id: int, timeout: float
+) -> LocalStart:
+    """Where the leader's disk begins. Raises ApiError, Disconnected, TimeoutError."""
     offset, epoch = await _leader_position(connection, following, EARLIEST_LOCAL, replica_id, timeout)
     log_start_offset = await leader_offset(connection, following, EARLIEST, replica_id, timeout)
     if offset > 0:
         epoch = await _epoch_before(connection, following, offset, epoch, replica_id, timeout)
-    try:
-        return await remote.remote_start(following.partition, offset, epoch, log_start_offset)
-    except ObjectError as problem:
-        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{following.partition}: {problem}") from problem
+    return LocalStart(offset, epoch, log_start_offset)
 
 
 async def _epoch_before(

@@ -18,11 +18,13 @@ ERROR_CHARS_MAX: Final = 300
 class PartitionTier:
     """Counters since the replica is here. What is measured is as of the last round in which this replica led.
 
-    A request is a segment that is copied, deleted, or read from. The copy lag is what is closed and lies on the disk
+    A request is a segment that is copied, deleted, or read from. The auxiliary state is what a follower takes from the
+    remote tier to begin behind it. The copy lag is what is closed and lies on the disk
     alone; the delete lag is what should be gone from the store.
     """
 
     __slots__ = (
+        "aux_state_builds",
         "copied_bytes",
         "copies",
         "copy_lag_bytes",
@@ -30,6 +32,7 @@ class PartitionTier:
         "delete_lag_bytes",
         "delete_lag_segments",
         "deletes",
+        "failed_aux_state_builds",
         "failed_copies",
         "failed_deletes",
         "failed_fetches",
@@ -45,6 +48,7 @@ class PartitionTier:
         self.copies = self.failed_copies = self.copied_bytes = 0
         self.fetches = self.failed_fetches = self.fetched_bytes = 0
         self.deletes = self.failed_deletes = 0
+        self.aux_state_builds = self.failed_aux_state_builds = 0
         self.copy_lag_bytes = self.copy_lag_segments = 0
         self.delete_lag_bytes = self.delete_lag_segments = 0
         self.remote_bytes = self.metadata_count = 0

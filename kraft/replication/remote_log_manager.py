@@ -26,8 +26,10 @@ from kraft.remote.remote_lookup import remote_start_offset
 from kraft.remote.remote_partition import RemotePartition
 from kraft.remote.remote_retention import RemoteRetention
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
+from kraft.replication.leader_offsets import LocalStart
 from kraft.replication.partition_tier import tier_of
 from kraft.replication.remote_reads import RemoteReads
+from kraft.replication.remote_starts import RemoteStarts
 from kraft.replication.replica_manager import ReplicaListener
 from kraft.replication.step_driver import run_steps, serve_others, write_checkpoint
 from kraft.replication.throttled_store import ThrottledStore
@@ -47,6 +49,8 @@ WORK: Final = "remote log"
 """What the health calls it."""
 ROUNDS_BETWEEN_STRAYS: Final = 100
 """Objects that late requests left are looked for now and then: it costs a listing."""
+START_SECONDS_MAX: Final = 60.0
+"""Within that the remote tier tells a follower where it goes on, or is asked again later."""
 
 Failures = (KraftError, ObjectError, OSError, TimeoutError)
 
@@ -84,6 +88,7 @@ class RemoteLogManager(ReplicaListener):
         """The leader epochs in which partitions whose tiering is off had nothing left in the remote tier."""
         self._changed = trio.Event()
         self.reads = RemoteReads(replicas.world, store, self.metadata_of, replicas.time_lookups, config())
+        self.starts = RemoteStarts()
         replicas.add_listener(self)
 
     def role_changed(self, partition: Partition) -> None:
@@ -93,6 +98,7 @@ class RemoteLogManager(ReplicaListener):
     async def run(self) -> None:
         async with trio.open_nursery() as partition_nursery:
             partition_nursery.start_soon(self.reads.run)
+            partition_nursery.start_soon(self.starts.run)
             while True:
                 self._changed = trio.Event()
                 here = {(partition.topic_id, partition.index): partition for partition in self._replicas}
@@ -382,23 +388,27 @@ class RemoteLogManager(ReplicaListener):
         )
         return max(highest, default=-1)
 
-    async def remote_start(
-        self, partition: Partition, offset: int, leader_epoch: int, log_start_offset: int
-    ) -> RemoteStart:
-        """What a follower needs whose leader has only what is from `offset` on: the record before that was written in
-        `leader_epoch`. Raises KraftError, ObjectError."""
+    async def remote_start(self, partition: Partition, leader: LocalStart) -> RemoteStart:
+        """What a follower needs whose leader has what is before `leader.offset` in the remote tier alone. Raises
+        KraftError, ObjectError; after START_SECONDS_MAX at most."""
+        with self._world.clock.move_on_after(START_SECONDS_MAX):
+            return await self._remote_start(partition, leader)
+        raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"{partition}: the remote tier did not answer in time")
+
+    async def _remote_start(self, partition: Partition, leader: LocalStart) -> RemoteStart:
         metadata = await self.metadata_of(partition)
-        segment = metadata.cache.remote_log_segment_metadata(leader_epoch, offset - 1)
+        segment = metadata.cache.remote_log_segment_metadata(leader.epoch_before, leader.offset - 1)
         if segment is None:
             raise ApiError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{partition}: offset {offset - 1} of epoch {leader_epoch} is not known in the remote tier",
+                f"{partition}: offset {leader.offset - 1} of epoch {leader.epoch_before} is not known in the remote"
+                " tier",
             )
         epochs = await self.reads.segments.content(segment, LEADER_EPOCHS_SUFFIX)
         snapshot = await self.reads.segments.content(segment, PRODUCER_SNAPSHOT_SUFFIX)
         entries = parse_leader_epochs(f"{partition}{LEADER_EPOCHS_SUFFIX}", epochs.decode()).entries
         return RemoteStart(
-            log_start_offset=log_start_offset,
+            log_start_offset=leader.log_start_offset,
             offset=segment.last_offset + 1,
             leader_epochs=entries,
             producer_snapshot=snapshot,

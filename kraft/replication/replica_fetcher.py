@@ -11,6 +11,8 @@ acknowledged (KIP-101).
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -31,19 +33,27 @@ from kraft.replication.following import (
     append_fetched,
     truncation_offset,
 )
-from kraft.replication.leader_offsets import EARLIEST, LATEST, leader_offset, remote_start_of
+from kraft.replication.leader_offsets import EARLIEST, LATEST, LocalStart, leader_local_start, leader_offset
 from kraft.replication.partition import Partition
+from kraft.replication.partition_tier import tier_of
+from kraft.world.ports import ObjectError
 from kraft.world.turns import PARTITIONS_A_TURN, Turn
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
+    from kraft.replication.remote_log_manager import RemoteLogManager
     from kraft.replication.replica_manager import ReplicaManager
+    from kraft.storage.tiered_log import RemoteStart
 
 
 WORK: Final = "replication"
 """What the health calls it."""
 CONNECT_SECONDS_MAX: Final = 2.0
 UNREACHABLE_SECONDS: Final = 0.1
+PAUSE_SECONDS_MAX: Final = 1.0
+"""How long a fetcher with nothing to ask sleeps before it looks again."""
+REMOTE_BACKOFF_SECONDS_MAX: Final = 10.0
+"""After errors in a row of the remote tier, each of which costs the leader some requests."""
 PARTITIONS_PER_REQUEST: Final = 10_000
 """Partitions that one request asks for, and that it takes out of the session. Each counts as three elements at most:
 its topic, itself and a tag."""
@@ -66,7 +76,7 @@ class ReplicaFetcher:
         self._unasked: dict[Key, None] = {}
         """What the latest request had no room for. The next one begins with it."""
         self._put_aside: dict[Key, Following] = {}
-        """What waits for an error to pass."""
+        """What waits for an error to pass, or for the remote tier."""
         self._left: dict[Key, None] = {}
         self._session = FetchSessionHandler()
         self._woken = trio.Event()
@@ -86,6 +96,7 @@ class ReplicaFetcher:
         known = self._following.get(key)
         if known is not None and known.partition is partition and known.leader_epoch == partition.leader_epoch:
             return
+        self._give_up_remote(known)
         self._following[key] = Following(partition)
         self._put_aside.pop(key, None)
         self._left.pop(key, None)
@@ -93,13 +104,19 @@ class ReplicaFetcher:
         self._wake()
 
     def leave(self, key: Key) -> None:
-        if self._following.pop(key, None) is not None:
+        known = self._following.pop(key, None)
+        if known is not None:
+            self._give_up_remote(known)
             self._put_aside.pop(key, None)
             self._due.pop(key, None)
             self._left[key] = None
 
+    def _give_up_remote(self, known: Following | None) -> None:
+        if known is not None and self._replicas.remote is not None:
+            self._replicas.remote.starts.give_up(known)
+
     def put_aside(self) -> int:
-        """Partitions that wait for an error to pass."""
+        """Partitions that wait for an error to pass, or for the remote tier."""
         now = self._clock.now()
         return sum(1 for following in self._put_aside.values() if following.not_before > now)
 
@@ -166,10 +183,10 @@ class ReplicaFetcher:
         """There may be nothing to follow for now, or only what must wait."""
         while len(self._following) == len(self._put_aside):
             now = self._clock.now()
-            pause = min((following.not_before - now for following in self._put_aside.values()), default=1.0)
+            pause = min((following.not_before - now for following in self._put_aside.values()), default=math.inf)
             if pause <= 0:
                 return
-            await self._pause(pause)
+            await self._pause(min(pause, PAUSE_SECONDS_MAX))
 
     async def _fetch(self, connection: ClientConnection) -> bool:
         """One request and what comes of it. False when it was given up because there is more to ask for now."""
@@ -260,7 +277,8 @@ class ReplicaFetcher:
         return asked
 
     def _throttle(self, key: Key, following: Following, until: float) -> None:
-        """Not asked for until then: the rate does not allow it, or it has to be synced first."""
+        """Not asked for until then: the rate does not allow it, it has to be synced first, or the remote tier is
+        asked."""
         following.not_before = until
         self._put_aside[key] = following
         if following.is_asked:
@@ -273,8 +291,8 @@ class ReplicaFetcher:
         if self._unasked or len(self._left) > PARTITIONS_PER_REQUEST:
             return 0
         now = self._clock.now()
-        due = min((following.not_before for following in self._put_aside.values()), default=now + 3600)
-        return min(self._settings.limits.wait_ms_max, max(1, int((due - now) * 1000)))
+        due = min((following.not_before for following in self._put_aside.values()), default=math.inf)
+        return int(min(self._settings.limits.wait_ms_max, max(1, (due - now) * 1000)))
 
     # Taking over.
 
@@ -336,11 +354,12 @@ class ReplicaFetcher:
             self._replicas.handle_storage_error(problem, partition.topic, partition.index, "replication")
             self._put_off(following, str(problem))
 
-    def _put_off(self, following: Following, reason: str) -> None:
+    def _put_off(self, following: Following, reason: str, backoff_seconds_max: float = 0.0) -> None:
+        """Ask again later: after replica.fetch.backoff.ms at most, or `backoff_seconds_max`."""
         if not self._is_current(following):
             # It was left while something of it went wrong: a directory that failed takes its replicas away first.
             return
-        is_to_be_told = following.failed(self._clock.now(), self._settings.backoff_seconds)
+        is_to_be_told = following.failed(self._clock.now(), backoff_seconds_max or self._settings.backoff_seconds)
         partition = following.partition
         self._put_aside[partition.topic_id, partition.index] = following
         report = self._log.info if is_to_be_told else self._log.debug
@@ -370,20 +389,55 @@ class ReplicaFetcher:
             self._settings.truncations.truncated(partition, cut)
 
     async def _start_behind_remote(self, following: Following, connection: ClientConnection) -> None:
-        """What we lack is in the remote tier alone: we begin behind it. Raises KraftError, TimeoutError, OSError."""
+        """What we lack is in the remote tier alone: we begin behind it. The tier is asked beside this task, and the
+        partition waits for that alone. Raises KraftError, TimeoutError, OSError."""
         partition, remote = following.partition, self._replicas.remote
         if remote is None:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: this broker has no remote tier")
-        start = await remote_start_of(
-            connection, following, remote, self._replicas.node_id, self._settings.socket_timeout_seconds
+        leader = await leader_local_start(
+            connection, following, self._replicas.node_id, self._settings.socket_timeout_seconds
         )
+        if self._is_current(following):
+            self._throttle((partition.topic_id, partition.index), following, math.inf)
+            remote.starts.begin(following, partial(self._ask_remote_guarded, following, leader, remote))
+
+    async def _ask_remote_guarded(self, following: Following, leader: LocalStart, remote: RemoteLogManager) -> None:
+        """As `_ask_remote`, in a task beside the fetcher's. Afterwards the partition is due, or put off."""
+        tier = tier_of(following.partition)
+        tier.aux_state_builds += 1
+        failure = "an unexpected error, which the log has"
+        try:
+            with self._replicas.set_aside.guard(WORK, str(following.partition), (KraftError, ObjectError)):
+                await self._ask_remote(following, leader, remote)
+                failure = ""
+        except (KraftError, ObjectError, OSError) as problem:
+            failure = str(problem)
+        if failure:
+            tier.failed_aux_state_builds += 1
+            self._put_off(following, failure, REMOTE_BACKOFF_SECONDS_MAX)
+        elif self._is_current(following):
+            following.not_before = self._clock.now()
+        self._woken.set()
+
+    async def _ask_remote(self, following: Following, leader: LocalStart, remote: RemoteLogManager) -> None:
+        """Ask the remote tier, and begin behind it if the partition is still followed as it was. Raises KraftError,
+        ObjectError, OSError."""
+        partition = following.partition
+        start = await remote.remote_start(partition, leader)
         await self._replicas.writer.until_free(partition.log)
         if self._is_current(following):
-            log_facts = {"at": start.offset, "log_start": start.log_start_offset, "end": partition.log.log_end_offset}
-            self._log.info(
-                "log begins behind the remote tier", topic=partition.topic, partition=partition.index, **log_facts
-            )
-            self._replicas.logs.begin_behind_remote(partition.log, start, now_ms=self._clock.wall_ms())
+            try:
+                self._begin_behind_remote(partition, start)
+            except (KraftError, OSError) as problem:
+                self._replicas.handle_storage_error(problem, partition.topic, partition.index, "replication")
+                raise
+
+    def _begin_behind_remote(self, partition: Partition, start: RemoteStart) -> None:
+        log_facts = {"at": start.offset, "log_start": start.log_start_offset, "end": partition.log.log_end_offset}
+        self._log.info(
+            "log begins behind the remote tier", topic=partition.topic, partition=partition.index, **log_facts
+        )
+        self._replicas.logs.begin_behind_remote(partition.log, start, now_ms=self._clock.wall_ms())
 
     async def _start_where_the_leader_is(self, following: Following, connection: ClientConnection) -> None:
         """Our end is outside the leader's log: beyond its end (an unclean election), or before its start (retention,

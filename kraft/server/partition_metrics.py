@@ -29,6 +29,7 @@ class TierSums:
     """Sums over the tiered partitions of one topic that are hosted here."""
 
     __slots__ = (
+        "aux_state_builds",
         "copied_bytes",
         "copies",
         "copy_lag_bytes",
@@ -36,6 +37,7 @@ class TierSums:
         "delete_lag_bytes",
         "delete_lag_segments",
         "deletes",
+        "failed_aux_state_builds",
         "failed_copies",
         "failed_deletes",
         "failed_fetches",
@@ -214,6 +216,18 @@ TIERED: Final[tuple[tuple[str, str, str, str], ...]] = (
         "deletes",
     ),
     (f"{_TRAFFIC}remotedeleteerrors_total", "counter", "Rounds of deletions that failed.", "failed_deletes"),
+    (
+        f"{_TRAFFIC}buildremotelogauxstaterequests_total",
+        "counter",
+        "Times that a follower asked the remote tier where it begins.",
+        "aux_state_builds",
+    ),
+    (
+        f"{_TRAFFIC}buildremotelogauxstateerrors_total",
+        "counter",
+        "Those of them that failed.",
+        "failed_aux_state_builds",
+    ),
     (
         f"{_TRAFFIC}remotecopylagbytes",
         "gauge",

@@ -15,6 +15,11 @@ from kraft.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kraft.protocol.messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.replication.fetch_session_handler import FetchLimits
 from kraft.replication.following import FetcherSettings, Truncation
@@ -48,8 +53,12 @@ class ScriptedLeader:
         self.when_asked()
         if request.API_KEY == ApiKey.LIST_OFFSETS:
             wanted = request.topics[0].partitions[0]
-            told = ListOffsetsPartitionResponse(partition_index=0, offset=self.ends[wanted.timestamp])
+            told = ListOffsetsPartitionResponse(partition_index=0, offset=self.ends[wanted.timestamp], leader_epoch=0)
             return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[told])])
+        if request.API_KEY == ApiKey.OFFSET_FOR_LEADER_EPOCH:
+            ended = EpochEndOffset(partition=0, leader_epoch=-1, end_offset=-1)
+            topic = OffsetForLeaderTopicResult(topic="t", partitions=[ended])
+            return OffsetForLeaderEpochResponse(topics=[topic])
         if not self.answers:
             await trio.sleep_forever()
         return self.answers.pop(0)
@@ -71,11 +80,11 @@ class IgnoredTruncations:
 
 
 class Follower:
-    """A partition of three replicas that this broker follows, and its fetcher."""
+    """A partition (the first of `partitions`) of three replicas that this broker follows, and its fetcher."""
 
-    def __init__(self, made: Broker) -> None:
+    def __init__(self, made: Broker, partitions: int = 1, **configs: str) -> None:
         made.publish(made.register(2), made.register(3))
-        topic_id = made.topic("t", replicas=(NODE, 2, 3))
+        topic_id = made.topic("t", partitions, replicas=(NODE, 2, 3), **configs)
         self.made = made
         self.leader = ScriptedLeader()
         self.partition: Partition = made.partition("t")

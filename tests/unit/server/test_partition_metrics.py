@@ -90,10 +90,13 @@ def test_tiered_topics_tell_what_lies_in_the_store_and_what_waits() -> None:
         each.tier = PartitionTier()
         each.tier.copies, each.tier.failed_copies, each.tier.copied_bytes = 3, 1, 20
         each.tier.remote_bytes, each.tier.copy_lag_segments = 40, 5
+        each.tier.aux_state_builds, each.tier.failed_aux_state_builds = 7, 2
     found = families(hosted, None)
     traffic = "kafka_server_brokertopicmetrics_"
     assert found[f"{traffic}remotecopybytes_total"] == ((TOPIC,), {("t0",): 40})
     assert found[f"{traffic}remotecopyerrors_total"][1] == {("t0",): 2}
     assert found[f"{traffic}remotelogsizebytes"][1] == {("t0",): 40}, "the follower's is of when it led"
     assert found[f"{traffic}remotecopylagsegments"][1] == {("t0",): 5}
+    assert found[f"{traffic}buildremotelogauxstaterequests_total"][1] == {("t0",): 14}
+    assert found[f"{traffic}buildremotelogauxstateerrors_total"][1] == {("t0",): 4}
     assert not any("remote" in name for name in families(hosted[2:], None))
