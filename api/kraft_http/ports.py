@@ -341,6 +341,6 @@ class AdminPort(Protocol):
         """
 
     async def metrics(self, by: str | None) -> str:
-        """The Prometheus text of this node, gauges of partitions `by` "topic" or "partition" (None: the latter unless
-        they are many). Rendered in slices that leave room for clients. Raises ApiError
+        """The Prometheus text of this node, gauges of partitions and lags `by` "topic" or "partition" (None: the
+        latter unless they are many). Rendered in slices that leave room for clients. Raises ApiError
         CLUSTER_AUTHORIZATION_FAILED where kraft.admin.metrics.authorize is set, as facts do."""

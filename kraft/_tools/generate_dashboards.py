@@ -164,6 +164,14 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[Panel, ...]]]] = {
             ),
             _one("Members", "short", "sum by (consumergroup) (kafka_consumergroup_members)", "{{consumergroup}}"),
             Panel(
+                "Left out above, since others are further behind",
+                "short",
+                (
+                    ("sum(kraft_consumergroup_topics_left_out)", "topics of groups"),
+                    ("sum(kraft_consumergroup_left_out_lag)", "records that they are behind"),
+                ),
+            ),
+            Panel(
                 "Rebalances",
                 "ops",
                 (

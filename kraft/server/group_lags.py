@@ -6,7 +6,7 @@ The ends of partitions that the node hosts are read from their logs. Those of al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -16,12 +16,19 @@ from kraft.common.ids import TopicPartition
 from kraft.common.metrics import Family
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kraft.server.cluster_facts import SLICE_PARTITIONS
 from kraft.server.end_history import EndHistory
+from kraft.server.group_lag_families import (
+    COMMITS_A_TURN,
+    Commits,
+    GroupEnds,
+    families_by_partition,
+    families_by_topic,
+)
+from kraft.server.partition_metrics import PARTITION
 from kraft.server.remote_requests import RemoteRequests
+from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
-    from kraft.coordinator.group.shard_state import OffsetAndMetadata
     from kraft.server.node import Node
 
 LATEST: Final = -1
@@ -30,7 +37,8 @@ LIST_OFFSETS_VERSION: Final = 7
 ASKING_SECONDS_MAX: Final = 2.0
 """How long a scrape waits for the leaders. Prometheus gives a scrape ten seconds by default."""
 
-Commits = Mapping[str, Mapping[TopicPartition, "OffsetAndMetadata"]]
+EACH_MAX: Final = 1000
+"""A coordinator of no more commits shows each by itself, unless it is asked for sums."""
 
 
 class GroupLags:
@@ -41,89 +49,63 @@ class GroupLags:
         self._remote = remote
         self._history = EndHistory()
 
-    async def families(self) -> list[Family]:
-        """Empty on a node without a broker role."""
+    async def families(self, by: str | None = None) -> tuple[list[Family], list[str] | None]:
+        """Nothing on a node without a broker role. `by` says whether lags are shown by partition, or summed by topic;
+        None: whichever the number of commits allows. Then the groups whose lags are shown; None: those of all."""
         if self._node.broker is None:
-            return []
-        commits, ends, gone, now = await self._gather()
-        return [*await lag_families(commits, ends, gone), await self._seconds_behind(commits, now)]
+            return [], None
+        commits, known = await self._gather()
+        count = sum(len(places) for places in commits.values())  # unordered: summed
+        if by == PARTITION or (by is None and count <= EACH_MAX):
+            return await families_by_partition(commits, known), None
+        return await families_by_topic(commits, known)
 
     async def totals(self) -> dict[str, int]:
         """Records that each group is behind, over the partitions whose ends are known."""
         if self._node.broker is None:
             return {}
-        commits, ends, _, _ = await self._gather()
-        totals: dict[str, int] = {}
-        seen = 0
+        commits, known = await self._gather()
+        ends, totals, turn = known.ends, {}, Turn(COMMITS_A_TURN)
         for group_id, places in commits.items():
             totals[group_id] = sum(
                 max(0, ends[place] - commit.offset) for place, commit in places.items() if place in ends
             )
-            before, seen = seen, seen + len(places)
-            if before // SLICE_PARTITIONS != seen // SLICE_PARTITIONS:
-                await trio.lowlevel.checkpoint()
+            if turn.is_over(len(places)):
+                await turn.next()
         return totals
 
-    async def _gather(self) -> tuple[Commits, dict[TopicPartition, int], set[TopicPartition], float]:
-        """What groups have committed, where those partitions end, which of them are gone, and when that was."""
+    async def _gather(self) -> tuple[Commits, GroupEnds]:
+        """What groups have committed, and where those partitions end."""
         assert self._node.broker is not None
         commits = await self._node.broker.groups.committed_offsets()
-        ends: dict[TopicPartition, int] = {}
-        gone: set[TopicPartition] = set()
+        known = GroupEnds(self._history)
         by_leader: dict[int, list[TopicPartition]] = {}
-        seen = 0
+        turn = Turn(COMMITS_A_TURN)
         for places in commits.values():
             for place in places:
-                self._place_end(place, ends, gone, by_leader)
-                seen += 1
-                if seen % SLICE_PARTITIONS == 0:
-                    await trio.lowlevel.checkpoint()
+                if turn.is_over():
+                    await turn.next()
+                if place not in known.ends and place not in known.gone:
+                    self._place_end(place, known, by_leader)
         with self._node.world.clock.move_on_after(ASKING_SECONDS_MAX):
             async with trio.open_nursery() as nursery:
                 for leader, asked in by_leader.items():
-                    nursery.start_soon(self._ask, leader, dict.fromkeys(asked), ends)
-        now = self._node.world.clock.now()
-        self._history.take(ends, now)
-        return commits, ends, gone, now
+                    nursery.start_soon(self._ask, leader, dict.fromkeys(asked), known.ends)
+        known.now = self._node.world.clock.now()
+        self._history.take(known.ends, known.now)
+        return commits, known
 
-    async def _seconds_behind(self, commits: Commits, now: float) -> Family:
-        behind: list[tuple[tuple[str, ...], float]] = []
-        seen = 0
-        for group_id, places in commits.items():
-            for place, commit in places.items():
-                seen += 1
-                if seen % SLICE_PARTITIONS == 0:
-                    await trio.lowlevel.checkpoint()
-                seconds = self._history.seconds_behind(place, commit.offset, now)
-                if seconds is not None:
-                    behind.append(((group_id, place.topic, str(place.partition)), round(seconds, 3)))
-        return _gauge_family(
-            "kafka_consumergroup_lag_seconds",
-            "Since the partition ended where the group stands, from the ends that earlier scrapes saw; at least so "
-            "long where it stood there before the first of them.",
-            ("consumergroup", "topic", "partition"),
-            behind,
-        )
-
-    def _place_end(
-        self,
-        place: TopicPartition,
-        ends: dict[TopicPartition, int],
-        gone: set[TopicPartition],
-        by_leader: dict[int, list[TopicPartition]],
-    ) -> None:
+    def _place_end(self, place: TopicPartition, known: GroupEnds, by_leader: dict[int, list[TopicPartition]]) -> None:
         """Note the end if it is known here, else whom to ask, or that there is no such partition any more."""
         assert self._node.broker is not None
-        if place in ends or place in gone:
-            return
         partition = self._node.broker.replicas.find(place.topic, place.partition)
         if partition is not None:
-            ends[place] = partition.log.high_watermark
+            known.ends[place] = partition.log.high_watermark
             return
         topic = self._node.shared.loader.image.topics.by_name(place.topic)
         registration = None if topic is None else topic.partitions.get(place.partition)
         if registration is None:
-            gone.add(place)
+            known.gone[place] = None
         elif registration.leader >= 0:
             by_leader.setdefault(registration.leader, []).append(place)
 
@@ -144,47 +126,3 @@ class GroupLags:
             for found in topic.partitions:
                 if found.error_code == ErrorCode.NONE:
                     ends[TopicPartition(topic.name, found.partition_index)] = found.offset
-
-
-async def lag_families(
-    commits: Commits, ends: Mapping[TopicPartition, int], gone: set[TopicPartition] | frozenset[TopicPartition]
-) -> list[Family]:
-    """Committed offsets and lags. A sum is left out while the end of one of its partitions is unknown: a sum that
-    is too small looks like a group that keeps up. Partitions that are `gone` have no lag and keep no sum back."""
-    lags: list[tuple[tuple[str, ...], float]] = []
-    offsets: list[tuple[tuple[str, ...], float]] = []
-    sums: dict[tuple[str, ...], float] = {}
-    unknown: set[tuple[str, ...]] = set()
-    seen = 0
-    for group_id, places in commits.items():
-        for place, commit in places.items():
-            seen += 1
-            if seen % SLICE_PARTITIONS == 0:
-                await trio.lowlevel.checkpoint()
-            labels = (group_id, place.topic, str(place.partition))
-            offsets.append((labels, commit.offset))
-            end = ends.get(place)
-            if end is None:
-                if place not in gone:
-                    unknown.add((group_id, place.topic))
-                continue
-            lag = max(0, end - commit.offset)
-            lags.append((labels, lag))
-            sums[group_id, place.topic] = sums.get((group_id, place.topic), 0) + lag
-    each = ("consumergroup", "topic", "partition")
-    sum_help = "The same over a topic's partitions. Left out while the end of one of them is unknown."
-    known = [(labels, lag) for labels, lag in sorted(sums.items()) if labels not in unknown]
-    families = (
-        ("kafka_consumergroup_lag", "How many records a group is behind.", each, lags),
-        ("kafka_consumergroup_current_offset", "What a group has committed.", each, offsets),
-        ("kafka_consumergroup_lag_sum", sum_help, ("consumergroup", "topic"), known),
-    )
-    return [_gauge_family(name, help_text, labels, series) for name, help_text, labels, series in families]
-
-
-def _gauge_family(
-    name: str, help_text: str, labels: tuple[str, ...], series: list[tuple[tuple[str, ...], float]]
-) -> Family:
-    family = Family(name, "gauge", help_text, labels)
-    family.read = series.__iter__
-    return family

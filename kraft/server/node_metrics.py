@@ -57,17 +57,15 @@ class NodeMetrics:
             self._register_broker()
 
     async def render(self, by: str | None = None) -> str:
-        """The Prometheus text. `by` as in `partition_families`. Pauses after every slice."""
+        """The Prometheus text. `by` as in `partition_families` and `GroupLags.families`. Pauses after every slice."""
         pieces = []
         for piece in render_prometheus(self._registry.families()):
             pieces.append(piece)
             await trio.lowlevel.checkpoint()
-        gathered = [
-            *await self._group_lags.families(),
-            *await quorum_families(self._node),
-        ]
+        lags, shown = await self._group_lags.families(by)
+        gathered = [*lags, *await quorum_families(self._node)]
         if self._node.broker is not None:
-            gathered += await group_families(self._node.broker.groups.snapshots())
+            gathered += await group_families(self._node.broker.groups.snapshots(), shown)
             gathered += [
                 *request_durations(self._node.broker.dispatcher.counters),
                 await follower_lags(self._node.broker.replicas),

@@ -114,8 +114,9 @@ async def metrics(
     by: Annotated[
         Literal["topic", "partition"] | None,
         Query(
-            description="Whether gauges of partitions are shown for each, or summed by topic. Without it: for each, on "
-            "a node of up to 1,000 partitions."
+            description="Whether gauges of partitions, and lags of groups, are shown for each partition, or summed by "
+            "topic, lags of the 1,000 pairs of group and topic that are furthest behind. Without it: for each, on a "
+            "node of up to 1,000 partitions, or commits."
         ),
     ] = None,
 ) -> Response:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 import trio
 
 from kraft.common.metrics import Histogram
+from kraft.coordinator.group.classic_group import ClassicGroupState
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group_activity import CLASSIC, CONSUMER, GroupActivity, GroupChange, Happened
+from kraft.server import group_families as group_families_module
 from kraft.server.group_families import group_families
 from tests.unit.coordinator.classic_consumers import ClassicConsumer
 from tests.unit.coordinator.consumers import GROUP, Consumer, ConsumerHost
@@ -28,7 +34,7 @@ def told(host: ConsumerHost) -> list[tuple[str, Happened]]:
 
 
 def counts(host: ConsumerHost) -> dict[tuple[str, tuple[str, ...]], float]:
-    families = trio.run(group_families, [host.state])
+    families = trio.run(group_families, [host.state], None)
     return {
         (family.name.rpartition("_")[2] if family.labels == () else family.name, labels): number
         for family in families
@@ -110,3 +116,21 @@ def test_group_that_is_emptied_or_moves_away_is_forgotten() -> None:
     activity.forget(1)
     activity.hear(1, GroupChange("other", CLASSIC, SETTLED), 5.0)
     assert observed(activity.settle_seconds[CONSUMER]) == observed(activity.settle_seconds[CLASSIC]) == (0, 0.0)
+
+
+def test_members_are_told_of_the_groups_that_are_shown_and_of_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_families_module, "MEMBERS_MAX", 3)
+    members = {"a": 0, "b": 1, "c": 9, "d": 9, "e": 0}
+    groups = {
+        name: SimpleNamespace(group_id=name, state=ClassicGroupState.EMPTY, members=range(count))
+        for name, count in members.items()
+    }
+    shard: Any = SimpleNamespace(groups=groups, consumer_groups={})
+
+    def told(shown: list[str] | None) -> tuple[dict[str, float], float]:
+        families = {each.name: dict(each.read()) for each in trio.run(group_families, [shard], shown)}
+        counts = {group: count for (group,), count in families["kafka_consumergroup_members"].items()}
+        return counts, families["kraft_consumergroup_members_left_out"][()]
+
+    assert told(["e", "deleted"]) == ({"c": 9, "d": 9, "e": 0}, 2)
+    assert told(None) == (members, 0)
