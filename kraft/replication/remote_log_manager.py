@@ -37,6 +37,7 @@ from kraft.storage.leader_epoch_cache import parse_leader_epochs
 from kraft.storage.log_files import PRODUCER_SNAPSHOT_SUFFIX
 from kraft.storage.tiered_log import RemoteStart, lacking_snapshots, make_snapshot, sync_snapshot
 from kraft.world.ports import ObjectError, ObjectStore
+from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.common.config.node_config import NodeConfig
@@ -86,34 +87,49 @@ class RemoteLogManager(ReplicaListener):
         self._working: dict[tuple[bytes, int], Partition] = {}
         self._emptied: dict[tuple[bytes, int], int] = {}
         """The leader epochs in which partitions whose tiering is off had nothing left in the remote tier."""
-        self._changed = trio.Event()
+        self._changed: dict[tuple[bytes, int], Partition] = {}
+        """Those of which there may be, or may be no more, work since they were looked at."""
+        self._woken = trio.Event()
         self.reads = RemoteReads(replicas.world, store, self.metadata_of, replicas.time_lookups, config())
         self.starts = RemoteStarts()
         replicas.add_listener(self)
 
     def role_changed(self, partition: Partition) -> None:
         """See `ReplicaListener`."""
-        self._changed.set()
+        self._changed[partition.topic_id, partition.index] = partition
+        self._woken.set()
+
+    def config_changed(self, partition: Partition) -> None:
+        """See `ReplicaListener`."""
+        self.role_changed(partition)
 
     async def run(self) -> None:
         async with trio.open_nursery() as partition_nursery:
             partition_nursery.start_soon(self.reads.run)
             partition_nursery.start_soon(self.starts.run)
+            turn = Turn(TURN_PARTITIONS)
             while True:
-                self._changed = trio.Event()
-                here = {(partition.topic_id, partition.index): partition for partition in self._replicas}
-                self._emptied = {
-                    key: epoch
-                    for key, epoch in self._emptied.items()
-                    if key in here and here[key].log.config.remote_tier_to_be_deleted
-                }
-                for partition in here.values():
-                    key = partition.topic_id, partition.index
-                    if self._is_ours(partition) and self._working.get(key) is not partition:
-                        self._working[key] = partition
+                while self._changed:
+                    key = next(iter(self._changed))
+                    partition = self._changed.pop(key)
+                    if self._look_at(key, partition):
                         partition_nursery.start_soon(self._work, key, partition)
-                with self._world.clock.move_on_after(self._interval()):
-                    await self._changed.wait()
+                    if turn.is_over():
+                        await turn.next()
+                self._woken = trio.Event()
+                await self._woken.wait()
+
+    def _look_at(self, key: tuple[bytes, int], partition: Partition) -> bool:
+        """Whether work on the partition is to begin."""
+        self._forget_unless_emptied(key, partition)
+        if not self._is_ours(partition) or self._working.get(key) is partition:
+            return False
+        self._working[key] = partition
+        return True
+
+    def _forget_unless_emptied(self, key: tuple[bytes, int], partition: Partition) -> None:
+        if not (self._is_here(partition) and partition.log.config.remote_tier_to_be_deleted):
+            self._emptied.pop(key, None)
 
     def _interval(self) -> float:
         return self._config().seconds("remote.log.manager.task.interval.ms")
@@ -122,13 +138,15 @@ class RemoteLogManager(ReplicaListener):
         """Whether there is work for it: it is tiered, or what is in the remote tier is to be deleted."""
         if self._is_tiered(partition):
             return True
-        is_here = self._replicas.find(partition.topic, partition.index) is partition
         emptied_in = self._emptied.get((partition.topic_id, partition.index))
-        return is_here and partition.log.config.remote_tier_to_be_deleted and emptied_in != partition.leader_epoch
+        is_to_be_deleted = self._is_here(partition) and partition.log.config.remote_tier_to_be_deleted
+        return is_to_be_deleted and emptied_in != partition.leader_epoch
 
     def _is_tiered(self, partition: Partition) -> bool:
-        found = self._replicas.find(partition.topic, partition.index)
-        return found is partition and partition.log.config.remote_storage_enable
+        return self._is_here(partition) and partition.log.config.remote_storage_enable
+
+    def _is_here(self, partition: Partition) -> bool:
+        return self._replicas.find(partition.topic, partition.index) is partition
 
     async def _work(self, key: tuple[bytes, int], partition: Partition) -> None:
         backoff, rounds = self._backoff(), 0
@@ -150,6 +168,7 @@ class RemoteLogManager(ReplicaListener):
             await self._world.clock.sleep(pause)
         if self._working.get(key) is partition:
             del self._working[key]
+            self._forget_unless_emptied(key, partition)
             partition.tier = None
             self._metadata.forget(topic_id_partition(partition))
             self.reads.forget(partition)

@@ -61,6 +61,9 @@ class ReplicaListener:
     def role_changed(self, partition: Partition) -> None:
         """The partition has a new leader epoch, or it leaves this broker (its leader is -1 then)."""
 
+    def config_changed(self, partition: Partition) -> None:
+        """The partition's log has another configuration."""
+
     def became_leader(self, partition: Partition) -> None:
         """This broker leads the partition, in a new leader epoch."""
 
@@ -403,8 +406,11 @@ class ReplicaManager:
                 if partition.topic not in configs:
                     configs[partition.topic] = self._configs.topic(image, partition.topic)
                 config = configs[partition.topic]
+                has_another = partition.log.config != config.log
                 partition.log.config = config.log
                 partition.min_isr = config.min_insync_replicas
+                for listener in self._listeners if has_another else ():
+                    listener.config_changed(partition)
                 partition.advance_high_watermark()
             if done % 500 == 499:
                 yield

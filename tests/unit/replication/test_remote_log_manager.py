@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
+import pytest
 import trio
 
 from kraft.common.errors import KraftError
@@ -19,11 +21,14 @@ from kraft.protocol.messages.delete_records_request import (
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.records.record_batch import batches
+from kraft.replication.partition import Partition
 from kraft.replication.remote_log_manager import RemoteLogManager
 from kraft.replication.remote_topic_sweep import RemoteTopicSweep
+from kraft.replication.replica_manager import ReplicaManager
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import Universe
 from kraft.world.simulated.objects import ObjectServer
+from kraft.world.turns import TURN_PARTITIONS
 from tests.unit.remote.test_metadata_manager import MemoryTopic
 from tests.unit.server.brokers import Broker, batch, broker, simulate
 from tests.unit.storage.test_aborted_stay_aborted import write
@@ -280,9 +285,9 @@ def test_retention_counts_both_tiers() -> None:
     play(body)
 
 
-def configs(**values: str) -> list[Any]:
+def configs(topic: str = "t", **values: str) -> list[Any]:
     return [
-        ConfigRecord(resource_type=2, resource_name="t", name=key.replace("_", "."), value=value)
+        ConfigRecord(resource_type=2, resource_name=topic, name=key.replace("_", "."), value=value)
         for key, value in values.items()
     ]
 
@@ -400,6 +405,59 @@ def test_what_was_copied_read_and_is_left_to_do_is_counted() -> None:
         await tiered.rounds(20)
         assert (tier.copy_lag_segments, tier.last_error) == (0, "")
         assert tier.deletes > 0, "the copies that failed"
+
+    play(body)
+
+
+def test_only_what_changed_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body(tiered: Tiered) -> None:
+        made = tiered.made
+        topic_id = made.topic("many", 2000)
+        await tiered.rounds()
+        looked_at: list[str] = []
+        is_ours = RemoteLogManager._is_ours
+
+        def counted(self: RemoteLogManager, partition: Partition) -> bool:
+            looked_at.append(str(partition))
+            return is_ours(self, partition)
+
+        def walked(self: object) -> Any:
+            raise AssertionError("all partitions are walked")
+
+        monkeypatch.setattr(RemoteLogManager, "_is_ours", counted)
+        monkeypatch.setattr(ReplicaManager, "__iter__", walked)
+        made.change(topic_id, 7, leader=2)
+        made.change(topic_id, 8, leader=2)
+        made.change(topic_id, 7, leader=1)
+        await tiered.rounds(5)
+        assert [each for each in looked_at if each != "t-0"] == ["many-7", "many-8"]
+        monkeypatch.undo()
+
+        made.publish(*configs("many", remote_storage_enable="true"))
+        await tiered.rounds(2)
+        assert all(made.partition("many", index).tier is not None for index in range(2000))
+
+    play(body)
+
+
+def test_many_that_change_at_once_are_looked_at_in_turns() -> None:
+    async def body(tiered: Tiered) -> None:
+        made, manager, begun = tiered.made, tiered.made.replicas.remote, [0]
+        assert manager is not None
+
+        async def others() -> None:
+            while True:
+                begun.append(len(manager._working))
+                await trio.lowlevel.checkpoint()
+
+        made.topic("many", 3 * TURN_PARTITIONS, **CONFIG)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(others)
+            for _ in range(10):
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+        assert begun[-1] == 3 * TURN_PARTITIONS + 1
+        assert max(after - before for before, after in pairwise(begun)) <= 2 * TURN_PARTITIONS
 
     play(body)
 
