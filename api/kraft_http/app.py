@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import Depends, FastAPI
 
+from kraft.admin.copying import CopyRate
 from kraft.common.logging import Sink
 from kraft_http import errors, openapi
 from kraft_http.failures import Failures
@@ -95,6 +96,7 @@ def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
     app.state.searches = Searches()
     app.state.idempotency_keys = IdempotencyKeys(loop_seconds)
     app.state.recent = RecentAnswers(loop_seconds)
+    app.state.copy_rate = CopyRate()
     app.add_middleware(Preconditions)
     app.add_middleware(EncodedSlashes)
     app.add_middleware(BoundedBodies)

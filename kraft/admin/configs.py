@@ -30,6 +30,7 @@ GROUP = 32
 KINDS: Mapping[str, int] = {"topic": TOPIC, "broker": BROKER, "client-metrics": CLIENT_METRICS, "group": GROUP}
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
+RESOURCES_A_REQUEST = 1_000
 
 SOURCES: Mapping[int, str] = {
     0: "unknown",
@@ -105,15 +106,18 @@ async def describe_configs(port: AskPort, resource: Resource, keys: Sequence[str
     return await port.retrying(attempt, final=UNKNOWN_TOPIC)
 
 
-async def describe_many(port: AskPort, resources: Sequence[Resource]) -> list[tuple[Resource, list[Setting]]]:
-    """Several resources that one node can tell about, in one request. Those that have gone meanwhile are left out."""
+async def describe_many(
+    port: AskPort, resources: Sequence[Resource], keys: Sequence[str] | None = None
+) -> list[tuple[Resource, list[Setting]]]:
+    """Several resources that one node can tell about, in one request: every setting, or those named. Those that have
+    gone meanwhile are left out, and those that the caller may not see."""
     if not resources:
         return []
 
     async def attempt() -> list[tuple[Resource, list[Setting]]]:
         told = {
             (result.resource_type, result.resource_name): result
-            for result in await _describe(port, resources, None)
+            for result in await _describe(port, resources, keys)
             if result.error_code == ErrorCode.NONE
         }
         found = [(resource, told.get((resource.kind, resource.name))) for resource in resources]
@@ -173,6 +177,32 @@ async def alter_configs(
         _check(resource, response.responses[0].error_code, response.responses[0].error_message)
 
     await port.retrying(attempt, final=UNKNOWN_TOPIC)
+
+
+async def alter_each(port: AskPort, changes: Mapping[Resource, Sequence[tuple[str, int, str | None]]]) -> None:
+    """Alter many resources, as `alter_configs` one, by any node: brokers may be down. Raises Refused for the first that
+    is refused, after others have changed."""
+    resources = list(changes)
+    for first in range(0, len(resources), RESOURCES_A_REQUEST):
+        request = IncrementalAlterConfigsRequest(
+            resources=[
+                AlterConfigsResource(
+                    resource_type=resource.kind,
+                    resource_name=resource.name,
+                    configs=[
+                        AlterableConfig(name=key, config_operation=operation, value=value)
+                        for key, operation, value in changes[resource]
+                    ],
+                )
+                for resource in resources[first : first + RESOURCES_A_REQUEST]
+            ]
+        )
+
+        async def attempt(request: IncrementalAlterConfigsRequest = request) -> None:
+            for each in (await port.ask(request, IncrementalAlterConfigsResponse)).responses:
+                _check(Resource(each.resource_type, each.resource_name), each.error_code, each.error_message)
+
+        await port.retrying(attempt, final=UNKNOWN_TOPIC)
 
 
 async def list_resources(port: AskPort, kinds: Sequence[int]) -> list[Resource]:

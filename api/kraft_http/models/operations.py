@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from kraft_http.int64 import Int64
 from kraft_http.models.common import (
     HOST,
+    INT64_MAX,
     Body,
     BrokerId,
     Collection,
@@ -21,6 +22,7 @@ from kraft_http.models.common import (
 
 BrokerState = Literal["running", "fenced", "shutting_down"]
 DesiredState = Literal["active", "maintenance", "fenced", "decommission"]
+BytesPerSecond = Annotated[int, Field(ge=1, le=INT64_MAX)]
 LISTED_MAX = 100
 REPORTS_MAX = 1_000
 PLACES_MAX = 10_000
@@ -40,6 +42,16 @@ class DrainData(BaseModel):
     blocked: list[str] = Field(
         description=f"Partitions for whose replica no other broker is free; at most {LISTED_MAX} of them."
     )
+
+
+class DecommissionBody(Body):
+    bytes_per_second: BytesPerSecond | None = Field(
+        default=None, description="A throttle: what each broker may send, and take. Left out: none is set or changed."
+    )
+
+
+class ThrottleBody(Body):
+    bytes_per_second: BytesPerSecond = Field(description="What each broker may send, and take.")
 
 
 class PlannedArrivals(BaseModel):
@@ -165,6 +177,9 @@ class PlanBody(Body):
     brokers: list[BrokerId] | None = Field(
         default=None, max_length=10_000, description="Left out: every broker that runs and is wanted active."
     )
+    bytes_per_second: BytesPerSecond | None = Field(
+        default=None, description="For the estimate: what a broker may send, or take. It is not set."
+    )
 
 
 class PlanData(BaseModel):
@@ -173,11 +188,25 @@ class PlanData(BaseModel):
     proposed: ReassignmentFile
     current: ReassignmentFile
     impossible: list[str] = Field(description="Partitions with more replicas than there are brokers to choose from.")
+    replicas_count: int = Field(description="That would be made on other brokers.")
+    size_bytes: Int64 = Field(
+        description="That would be copied: what the leaders of these partitions have on their disks."
+    )
+    unsized_count: int = Field(description="Of these replicas, those whose size is not known; `size_bytes` lacks them.")
+    arrivals: list[PlannedArrivals] = Field(description="Brokers that would get some.")
+    estimated_seconds: float | None = Field(
+        description="For the broker that sends or gets most, at `bytes_per_second`; null where that is not given, or a "
+        "size is not known."
+    )
+    unanswered_brokers: UnansweredBrokers
 
 
 class CancelBody(Body):
     partitions: list[PlacedPartition] | None = Field(
         default=None, max_length=PLACES_MAX, description="Left out: every move under way."
+    )
+    keep_throttle: bool = Field(
+        default=False, description="Else the throttle goes with the last move, if the caller may alter configurations."
     )
 
 
@@ -201,6 +230,8 @@ class AddingReplica(BaseModel):
     is_in_sync: bool
     log_end_offset: Int64 | None
     lag: Int64 | None = Field(description="Records it has yet to copy; null where a broker cannot be asked.")
+    size_bytes: Int64 | None = Field(description="What it has on its disk; null where its broker does not tell.")
+    bytes_left: Int64 | None = Field(description="What it lacks of the leader's log; null where that is not known.")
 
 
 class MoveData(BaseModel):
@@ -209,11 +240,47 @@ class MoveData(BaseModel):
     replicas: list[int]
     adding: list[AddingReplica]
     removing: list[int]
+    size_bytes: Int64 | None = Field(description="What the leader has on its disk; null where that is not known.")
+
+
+class ThrottledBroker(BaseModel):
+    broker_id: int
+    bytes_per_second: Int64 = Field(description="The lower of what it may send and take.")
+
+
+class ThrottleData(BaseModel):
+    """The keys `leader.` and `follower.replication.throttled.rate` of brokers and `.throttled.replicas` of topics."""
+
+    brokers: list[ThrottledBroker]
+    topics_count: int = Field(description="Topics with replicas that are held to it.")
+    topics: list[str] = Field(description=f"At most {LISTED_MAX}.")
 
 
 class MoveList(BaseModel):
+    """Told from the cluster's metadata and the disks of brokers: the same on every node, but for the rate."""
+
+    phase: Literal["idle", "moving", "remove_throttle"] = Field(
+        description="moving: also while a broker is being decommissioned that holds what can move. remove_throttle: "
+        "finished, and a throttle is still set, which DELETE /v1/reassignments/throttle removes."
+    )
+    detail: str = Field(description="The same in a sentence.")
     count: int
-    data: list[MoveData] = Field(description=f"At most {LISTED_MAX}.")
+    data: list[MoveData] = Field(description=f"At most {LISTED_MAX}; the sums are of all.")
+    bytes_left: Int64 = Field(description="What replicas being added lack of the leaders' logs.")
+    unsized_count: int = Field(description="Replicas being added that `bytes_left` lacks: their size is not known.")
+    bytes_per_second: float | None = Field(
+        description="How fast they grow, all together, by what this node was told in the last 30 seconds; null when it "
+        "is asked for the first time, or nothing is left to compare."
+    )
+    remaining_seconds: float | None = Field(
+        description="At that rate; while that is not known, at the throttle for the broker that has most to send or "
+        "to take; null where neither tells, or a size is not known. Moves of a decommissioning that have yet to begin "
+        "are not counted: its plan has them."
+    )
+    throttle: ThrottleData | None = Field(
+        description="null where none is set, or the caller may not see configurations."
+    )
+    unanswered_brokers: UnansweredBrokers
 
 
 class ElectionBody(Body):

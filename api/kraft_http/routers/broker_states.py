@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -9,6 +10,7 @@ from fastapi import APIRouter, Query, Response
 from kraft.admin.cluster import LogDirectory, describe_log_dirs
 from kraft.admin.members import unregister_broker as unregister
 from kraft.admin.members import want_state
+from kraft.admin.throttles import cancel_departure, throttle_departure
 from kraft.admin.topics import describe_topic
 from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
 from kraft.protocol.error_codes import message_of
@@ -21,12 +23,13 @@ from kraft_http.models.operations import (
     BrokerRemovalData,
     BrokerStateData,
     BrokerStateList,
+    DecommissionBody,
     DrainData,
     LogDirData,
     LogDirList,
     LogDirReplica,
 )
-from kraft_http.ports import AdminPort, BrokerFacts
+from kraft_http.ports import AdminPort, BrokerFacts, DrainFacts
 
 router = APIRouter(tags=["Brokers"])
 
@@ -122,11 +125,21 @@ async def get_decommission(port: Port, broker_id: BrokerIdPath) -> DrainData:
     dependencies=[Writable],
     responses=documented(403, 404),
 )
-async def begin_decommission(port: Port, broker_id: BrokerIdPath, response: Response) -> BrokerStateData:
-    """When it holds nothing any more and has been stopped, it is unregistered. It may be down already."""
+async def begin_decommission(
+    port: Port, broker_id: BrokerIdPath, response: Response, body: DecommissionBody | None = None
+) -> BrokerStateData:
+    """When it holds nothing any more and has been stopped, it is unregistered. It may be down already. What stands in
+    the way is in `decommission`. A throttle stays when it is empty: GET /v1/reassignments tells so."""
     await _find(port, broker_id)
+    if body is not None and body.bytes_per_second is not None:
+        await throttle_departure(Kafka(port), broker_id, body.bytes_per_second)
     response.headers["Location"] = f"/v1/brokers/{broker_id}/decommission"
-    return await _want(port, broker_id, DECOMMISSION)
+    await want_state(Kafka(port), broker_id, DECOMMISSION)
+    broker = await _find(port, broker_id)
+    if broker.draining is None:  # This node's image is behind the controller's.
+        plan = await port.leave_plan(broker_id)
+        broker = replace(broker, draining=DrainFacts(moving=0, blocked=plan.blocked))
+    return _state(broker).model_copy(update={"desired_state": DECOMMISSION})
 
 
 @router.delete(
@@ -135,10 +148,24 @@ async def begin_decommission(port: Port, broker_id: BrokerIdPath, response: Resp
     dependencies=[Writable],
     responses=documented(403, 404, 409),
 )
-async def end_decommission(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
-    """What has moved stays where it is; moves under way go on to their end."""
+async def end_decommission(
+    port: Port,
+    broker_id: BrokerIdPath,
+    cancel_moves: Annotated[
+        bool,
+        Query(
+            description="End the moves under way from it, too: these partitions have the replicas that they had. With "
+            "the last move goes the throttle. Left out: they go on to their end."
+        ),
+    ] = False,
+) -> BrokerStateData:
+    """What has moved stays where it is."""
     if (await _find(port, broker_id)).desired_state != DECOMMISSION:
         raise ApiProblem(409, f"Broker {broker_id} is not being decommissioned.")
+    if cancel_moves:
+        await cancel_departure(Kafka(port), broker_id)
+        kept = {"desired_state": "active", "decommission": None}
+        return _state(await _find(port, broker_id)).model_copy(update=kept)
     return await _want(port, broker_id, None)
 
 

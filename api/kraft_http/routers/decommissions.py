@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from kraft.admin.cluster import LogDirectory, describe_log_dirs
-from kraft.common.ids import TopicPartition
+from kraft.admin.copying import Copy, Sizes, Sums, sizes_of, sums
 from kraft_http.asking import Kafka
 from kraft_http.deps import BrokerIdPath, Port, unanswered
 from kraft_http.errors import documented, not_found
@@ -38,48 +36,32 @@ async def plan_decommission(
         raise not_found(f"Broker {broker_id}")
     plan = await port.leave_plan(broker_id)
     kafka = Kafka(port)
-
-    async def directories(leader: int) -> tuple[int, list[LogDirectory]]:
-        return leader, await describe_log_dirs(kafka, leader)
-
-    leaders = sorted({leader for _, _, leader in plan.moves if leader >= 0})
-    sizes = {
-        (leader, replica.partition): replica.size_bytes
-        for leader, found in await kafka.ask_brokers(directories, leaders)
-        for directory in found
-        for replica in directory.replicas
-        if not replica.is_future
-    }
-    told = planned_data(broker_id, plan, sizes, bytes_per_second)
+    told = planned_data(broker_id, plan, await sizes_of(kafka, _copies(plan)), bytes_per_second)
     return told.model_copy(update={"unanswered_brokers": unanswered(kafka)})
 
 
-def planned_data(
-    broker_id: int, plan: LeavePlan, sizes: Mapping[tuple[int, TopicPartition], int], bytes_per_second: int | None
-) -> DecommissionPlan:
-    """The plan in sums. `sizes` are of replicas, by broker and partition."""
-    sent: dict[int, int] = {}
-    taken: dict[int, int] = {}
-    counts: dict[int, int] = {}
-    unsized = 0
-    for partition, target, leader in plan.moves:
-        size = sizes.get((leader, partition))
-        unsized += size is None
-        counts[target] = counts.get(target, 0) + 1
-        sent[leader] = sent.get(leader, 0) + (size or 0)
-        taken[target] = taken.get(target, 0) + (size or 0)
-    most = max((*sent.values(), *taken.values()), default=0)
+def planned_data(broker_id: int, plan: LeavePlan, sizes: Sizes, bytes_per_second: int | None) -> DecommissionPlan:
+    """The plan in sums."""
+    told = sums(_copies(plan), sizes)
     return DecommissionPlan(
         broker_id=broker_id,
         replicas_count=len(plan.moves),
-        size_bytes=sum(taken.values()),
-        unsized_count=unsized,
-        arrivals=[
-            PlannedArrivals(broker_id=target, replicas_count=count, size_bytes=taken[target])
-            for target, count in sorted(counts.items())
-        ],
+        size_bytes=told.bytes_left,
+        unsized_count=told.unsized,
+        arrivals=arrivals_data(told),
         blocked_count=len(plan.blocked),
         blocked=list(plan.blocked[:LISTED_MAX]),
-        estimated_seconds=None if bytes_per_second is None or unsized else most / bytes_per_second,
+        estimated_seconds=None if bytes_per_second is None else told.seconds_at(bytes_per_second),
         unanswered_brokers=[],
     )
+
+
+def _copies(plan: LeavePlan) -> list[Copy]:
+    return [Copy(partition, leader, target) for partition, target, leader in plan.moves]
+
+
+def arrivals_data(told: Sums) -> list[PlannedArrivals]:
+    return [
+        PlannedArrivals(broker_id=target, replicas_count=count, size_bytes=size)
+        for target, (count, size) in told.arrivals.items()
+    ]

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from kraft.admin.moves import Outcome, alter_move, alter_moves, replica_offsets
+from kraft.admin.copying import Copy, CopyRate, Sizes, Sums, bytes_left, sizes_of, sums
+from kraft.admin.moves import Outcome, alter_move, replica_offsets
+from kraft.admin.throttles import (
+    Throttle,
+    begin_moves,
+    cancel_moves,
+    remove_throttle,
+    throttle_moves,
+    visible_throttle,
+)
 from kraft.admin.topics import describe_topic, describe_topics
 from kraft.admin.topics import list_topics as all_topics
 from kraft.common.broker_state import ACTIVE
@@ -15,9 +25,9 @@ from kraft.common.ids import TopicPartition
 from kraft.common.reassignment_plan import Place, PlanBroker, spread
 from kraft.protocol.error_codes import ErrorCode
 from kraft_http.asking import Kafka
-from kraft_http.deps import Cluster, ClusterContext, PartitionIdPath, Port, TopicNamePath, Writable, whole
+from kraft_http.deps import Cluster, ClusterContext, PartitionIdPath, Port, TopicNamePath, Writable, unanswered, whole
 from kraft_http.errors import ApiProblem, documented
-from kraft_http.models.common import Relationship, ResourceMetadata
+from kraft_http.models.common import INT64_MAX, Relationship, ResourceMetadata
 from kraft_http.models.operations import (
     LISTED_MAX,
     AddingReplica,
@@ -33,12 +43,31 @@ from kraft_http.models.operations import (
     ReassignmentDataList,
     ReassignmentFile,
     StartReassignmentBody,
+    ThrottleBody,
+    ThrottleData,
+    ThrottledBroker,
 )
-from kraft_http.ports import ReassignmentFacts
+from kraft_http.ports import ClusterFacts, ReassignmentFacts
+from kraft_http.recent import loop_seconds
+from kraft_http.routers.decommissions import arrivals_data
 
 router = APIRouter(tags=["Reassignments"])
 
 V3 = "/v3/clusters/{cluster_id}/topics"
+
+_DETAILS: Final = {
+    "idle": "Nothing is being moved.",
+    "moving": "Replicas are being moved.",
+    "remove_throttle": "Finished, and a throttle is still set: remove it.",
+}
+
+
+async def copy_rate(request: Request) -> CopyRate:
+    rate: CopyRate = request.app.state.copy_rate
+    return rate
+
+
+Rate = Annotated[CopyRate, Depends(copy_rate)]
 
 
 @router.get(f"{V3}/-/partitions/-/reassignment", summary="List the moves under way", responses=documented(404))
@@ -104,15 +133,67 @@ async def delete_reassignment(cluster: Cluster, topic_name: TopicNamePath, parti
 
 
 @router.get("/v1/reassignments", summary="Moves under way, and how far they are", responses=documented(503))
-async def list_moves(port: Port) -> MoveList:
-    moves = (await port.cluster_facts()).reassignments
-    shown = moves[:LISTED_MAX]
+async def list_moves(port: Port, rate: Rate) -> MoveList:
+    facts = await port.cluster_facts()
+    moves, shown = facts.reassignments, facts.reassignments[:LISTED_MAX]
+    kafka = Kafka(port)
     asked: dict[int, list[TopicPartition]] = {}
     for move in shown:
         for broker_id in (*([move.leader] if move.leader >= 0 else []), *move.adding):
             asked.setdefault(broker_id, []).append(TopicPartition(move.topic, move.partition))
-    ends = await replica_offsets(Kafka(port), asked)
-    return MoveList(count=len(moves), data=[_move_data(move, ends) for move in shown])
+    ends = await replica_offsets(kafka, asked)
+    copies = [
+        Copy(TopicPartition(move.topic, move.partition), move.leader, target)
+        for move in moves
+        for target in move.adding
+    ]
+    sizes = await sizes_of(kafka, copies)
+    copied = {key: sizes[key] for key in ((copy.target, copy.partition) for copy in copies) if key in sizes}
+    throttle = await visible_throttle(kafka)
+    told, measured = sums(copies, sizes), rate.look(loop_seconds(), copied)
+    phase = _phase(facts, throttle)
+    return MoveList(
+        phase=phase,
+        detail=_DETAILS[phase],
+        count=len(moves),
+        data=[_move_data(move, ends, sizes) for move in shown],
+        bytes_left=told.bytes_left,
+        unsized_count=told.unsized,
+        bytes_per_second=measured,
+        remaining_seconds=_remaining_seconds(told, measured, throttle),
+        throttle=_throttle_data(throttle),
+        unanswered_brokers=unanswered(kafka),
+    )
+
+
+def _phase(facts: ClusterFacts, throttle: Throttle | None) -> Literal["idle", "moving", "remove_throttle"]:
+    if facts.reassignments or any(
+        broker.draining is not None and broker.replicas > len(broker.draining.blocked) for broker in facts.brokers
+    ):
+        return "moving"
+    return "remove_throttle" if throttle is not None and throttle.is_set else "idle"
+
+
+def _remaining_seconds(told: Sums, measured: float | None, throttle: Throttle | None) -> float | None:
+    if told.unsized:
+        return None
+    if not told.bytes_left:
+        return 0.0
+    if measured:
+        return told.bytes_left / measured
+    return told.seconds_at(min(throttle.rates.values())) if throttle is not None and throttle.is_set else None
+
+
+def _throttle_data(throttle: Throttle | None) -> ThrottleData | None:
+    if throttle is None or not throttle.is_set:
+        return None
+    return ThrottleData(
+        brokers=[
+            ThrottledBroker(broker_id=broker_id, bytes_per_second=rate) for broker_id, rate in throttle.rates.items()
+        ],
+        topics_count=len(throttle.topics),
+        topics=list(throttle.topics[:LISTED_MAX]),
+    )
 
 
 @router.post(
@@ -122,7 +203,15 @@ async def list_moves(port: Port) -> MoveList:
     dependencies=[Writable],
     responses=documented(400, 403) | {207: {"model": Outcomes, "description": "Some were refused."}},
 )
-async def start_moves(port: Port, body: ReassignmentFile) -> Response:
+async def start_moves(
+    port: Port,
+    body: ReassignmentFile,
+    bytes_per_second: Annotated[
+        int | None,
+        Query(ge=1, le=INT64_MAX, description="A throttle: what each broker may send, and take. Left out: as it is."),
+    ] = None,
+) -> Response:
+    """The throttle stays when the moves are done: GET tells so, and DELETE /v1/reassignments/throttle removes it."""
     targets = {TopicPartition(each.topic, each.partition): each.replicas for each in body.partitions}
     if len(targets) != len(body.partitions):
         raise ApiProblem(400, "The file names a partition twice.")
@@ -131,7 +220,7 @@ async def start_moves(port: Port, body: ReassignmentFile) -> Response:
             400,
             "log_dirs other than `any` cannot be had here: kafka-reassign-partitions.sh asks each broker for those.",
         )
-    return outcomes_response(await alter_moves(Kafka(port), targets))
+    return outcomes_response(await begin_moves(Kafka(port), targets, bytes_per_second))
 
 
 @router.post(
@@ -141,12 +230,49 @@ async def start_moves(port: Port, body: ReassignmentFile) -> Response:
     dependencies=[Writable],
     responses=documented(400, 403) | {207: {"model": Outcomes, "description": "Some were refused."}},
 )
-async def cancel_moves(port: Port, body: CancelBody) -> Response:
-    if body.partitions is None:
-        places = [TopicPartition(move.topic, move.partition) for move in (await port.cluster_facts()).reassignments]
-    else:
-        places = [TopicPartition(each.topic, each.partition) for each in body.partitions]
-    return outcomes_response(await alter_moves(Kafka(port), dict.fromkeys(places)) if places else [])
+async def cancel(port: Port, body: CancelBody) -> Response:
+    """Partitions have the replicas again that they had. What a broker that is being decommissioned holds begins to move
+    again: DELETE /v1/brokers/{id}/decommission ends that."""
+    places = (
+        None if body.partitions is None else [TopicPartition(each.topic, each.partition) for each in body.partitions]
+    )
+    return outcomes_response(await cancel_moves(Kafka(port), places, keep_throttle=body.keep_throttle))
+
+
+@router.put(
+    "/v1/reassignments/throttle",
+    status_code=204,
+    summary="Hold the moves under way to a rate",
+    dependencies=[Writable],
+    responses=documented(400, 403),
+)
+async def put_throttle(port: Port, body: ThrottleBody) -> Response:
+    """Another one than before, or the first; those that decommissionings have yet to begin, too."""
+    await throttle_moves(Kafka(port), body.bytes_per_second)
+    return Response(status_code=204)
+
+
+@router.delete(
+    "/v1/reassignments/throttle",
+    status_code=204,
+    summary="Remove the throttle of moves",
+    dependencies=[Writable],
+    responses=documented(403, 409),
+)
+async def delete_throttle(
+    port: Port,
+    while_moving: Annotated[bool, Query(description="Even if copies go on, as fast as they can.")] = False,
+) -> Response:
+    """The rates of all brokers, and the lists of throttled replicas of all topics, whoever has set them. What is set
+    for all brokers at once stays."""
+    if not while_moving and _phase(await port.cluster_facts(), None) == "moving":
+        raise ApiProblem(
+            409,
+            "Partitions are being moved.",
+            hint="while_moving=true removes the throttle all the same: they are copied as fast as can be then.",
+        )
+    await remove_throttle(Kafka(port))
+    return Response(status_code=204)
 
 
 @router.post(
@@ -174,9 +300,23 @@ async def plan_moves(port: Port, body: PlanBody) -> PlanData:
         if body.topics is None
         else await describe_topics(kafka, sorted({each.topic for each in body.topics}))
     )
-    current = {(topic.name, each.index): each.replicas for topic in topics for each in topic.partitions}
+    partitions = {(topic.name, each.index): each for topic in topics for each in topic.partitions}
+    current = {place: each.replicas for place, each in partitions.items()}
     plan = spread(current, [PlanBroker(broker.node_id, broker.rack) for broker in chosen])
+    copies = [
+        Copy(TopicPartition(*place), partitions[place].leader, target)
+        for place, replicas in plan.moves.items()
+        for target in replicas
+        if target not in current[place]
+    ]
+    told = sums(copies, await sizes_of(kafka, copies))
     return PlanData(
+        replicas_count=len(copies),
+        size_bytes=told.bytes_left,
+        unsized_count=told.unsized,
+        arrivals=arrivals_data(told),
+        estimated_seconds=None if body.bytes_per_second is None else told.seconds_at(body.bytes_per_second),
+        unanswered_brokers=unanswered(kafka),
         proposed=_file(plan.moves),
         current=_file({place: current[place] for place in plan.moves}),
         impossible=[f"{topic}-{partition}" for topic, partition in plan.impossible],
@@ -230,7 +370,7 @@ def _data(
     )
 
 
-def _move_data(move: ReassignmentFacts, ends: Mapping[tuple[int, TopicPartition], int]) -> MoveData:
+def _move_data(move: ReassignmentFacts, ends: Mapping[tuple[int, TopicPartition], int], sizes: Sizes) -> MoveData:
     place = TopicPartition(move.topic, move.partition)
     leader_end = ends.get((move.leader, place))
     adding = []
@@ -238,7 +378,14 @@ def _move_data(move: ReassignmentFacts, ends: Mapping[tuple[int, TopicPartition]
         end = ends.get((broker_id, place))
         lag = None if end is None or leader_end is None else max(0, leader_end - end)
         adding.append(
-            AddingReplica(broker_id=broker_id, is_in_sync=broker_id in move.in_sync, log_end_offset=end, lag=lag)
+            AddingReplica(
+                broker_id=broker_id,
+                is_in_sync=broker_id in move.in_sync,
+                log_end_offset=end,
+                lag=lag,
+                size_bytes=sizes.get((broker_id, place)),
+                bytes_left=bytes_left(Copy(place, move.leader, broker_id), sizes),
+            )
         )
     return MoveData(
         topic_name=move.topic,
@@ -246,4 +393,5 @@ def _move_data(move: ReassignmentFacts, ends: Mapping[tuple[int, TopicPartition]
         replicas=list(move.replicas),
         adding=adding,
         removing=list(move.removing),
+        size_bytes=sizes.get((move.leader, place)),
     )

@@ -35,6 +35,11 @@ from kraft.common.errors import ApiError
 
 FOLLOWS_RETENTION: Final = -2
 """Of local.retention.*: as much as retention.* says."""
+ABOUT_ANY_BROKER: Final = frozenset(
+    (DESIRED_STATE, "leader.replication.throttled.rate", "follower.replication.throttled.rate")
+)
+"""Keys of a broker that any broker takes: it may be down, and what is wanted of it, or how fast it copies when it comes
+back, is decided elsewhere. Apache Kafka has the broker itself asked."""
 INVALID_CONFIG: Final = 40
 INVALID_REQUEST: Final = 42
 
@@ -103,7 +108,7 @@ def check_request(
             INVALID_REQUEST, f"Default {RESOURCE_TYPE_NAMES[resource_type].lower()} resources are not allowed."
         )
     if resource_type == ResourceType.BROKER:
-        if names != [DESIRED_STATE]:  # That one may be about a broker that is down: any may take the request.
+        if not names or not ABOUT_ANY_BROKER.issuperset(names):
             _check_broker_id(resource_name, broker.node_id)
         _check_broker_keys(resource_name, alterations, broker)
 

@@ -83,6 +83,18 @@ def test_a_key_may_stand_in_a_request_once(node: NodeConfig) -> None:
         check_request(TOPIC, "t", [Alteration("retention.ms", SET, "1"), Alteration("retention.ms", SET, "2")], node)
 
 
+def test_any_broker_takes_what_may_be_about_one_that_is_down(node: NodeConfig) -> None:
+    rates = [
+        Alteration("leader.replication.throttled.rate", SET, "1000"),
+        Alteration("follower.replication.throttled.rate", DELETE, None),
+    ]
+    check_request(BROKER, "7", [*rates, Alteration("kraft.broker.desired.state", SET, "maintenance")], node)
+    with pytest.raises(ApiError, match="Unexpected broker id"):
+        check_request(BROKER, "7", [*rates, Alteration("log.roll.ms", DELETE, None)], node)
+    with pytest.raises(ApiError, match="Unexpected broker id"):
+        check_request(BROKER, "7", [], node)
+
+
 def test_the_brokers_gate_lets_good_requests_through(node: NodeConfig) -> None:
     check_request(
         BROKER, "", [Alteration("log.retention.ms", SET, "7000"), Alteration("log.roll.ms", DELETE, None)], node

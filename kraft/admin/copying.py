@@ -1,0 +1,131 @@
+"""How far copies of partitions are, in bytes: what replicas being added have on their disks against what their
+leaders have."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kraft.admin.errors import check
+from kraft.admin.port import AskPort
+from kraft.common.ids import TopicPartition
+from kraft.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
+
+Sizes = Mapping[tuple[int, TopicPartition], int]
+"""Bytes of replicas on their disks, by broker and partition."""
+
+WINDOW_SECONDS: Final = 30.0
+STEP_SECONDS: Final = 1.0
+"""Looks that are nearer than this to the one before are not kept."""
+
+
+class Copy(NamedTuple):
+    """A replica that is being made, or would be; `leader` is whose log is copied, -1 while nobody leads."""
+
+    partition: TopicPartition
+    leader: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Copies in sums. What has no known size counts in `unsized` alone."""
+
+    bytes_left: int
+    unsized: int
+    arrivals: Mapping[int, tuple[int, int]]
+    """Replicas and bytes left for each target, in order of broker."""
+    bytes_of_busiest: int
+    """Of the broker that has most to send or to take."""
+
+    def seconds_at(self, bytes_per_second: int) -> float | None:
+        """How long it takes if a broker may send and take as much; None where a size is not known."""
+        return None if self.unsized else self.bytes_of_busiest / bytes_per_second
+
+
+async def replica_sizes(
+    port: AskPort, replicas: Mapping[int, Sequence[TopicPartition]]
+) -> dict[tuple[int, TopicPartition], int]:
+    """What replicas have on their disks, each asked of its own broker, without copies between the directories of one.
+    Those that are not there yet, and those whose broker does not answer, are left out. Raises Refused."""
+
+    async def ask(broker_id: int) -> list[tuple[tuple[int, TopicPartition], int]]:
+        topics: dict[str, list[int]] = {}
+        for topic, index in replicas[broker_id]:
+            topics.setdefault(topic, []).append(index)
+        request = DescribeLogDirsRequest(
+            topics=[DescribableLogDirTopic(topic=name, partitions=indexes) for name, indexes in topics.items()]
+        )
+        response = await port.ask(request, DescribeLogDirsResponse, node_id=broker_id)
+        check(response.error_code, f"broker {broker_id}")
+        return [
+            ((broker_id, TopicPartition(topic.name, each.partition_index)), each.partition_size)
+            for directory in response.results
+            for topic in directory.topics
+            for each in topic.partitions
+            if not each.is_future_key
+        ]
+
+    return dict(pair for pairs in await port.ask_brokers(ask, sorted(replicas)) for pair in pairs)
+
+
+async def sizes_of(port: AskPort, copies: Iterable[Copy]) -> dict[tuple[int, TopicPartition], int]:
+    """Of the leaders and of what the targets have already. Raises Refused."""
+    asked: dict[int, dict[TopicPartition, None]] = {}
+    for copy in copies:
+        for broker_id in (copy.leader, copy.target):
+            if broker_id >= 0:
+                asked.setdefault(broker_id, {})[copy.partition] = None
+    return await replica_sizes(port, {broker_id: list(places) for broker_id, places in asked.items()})
+
+
+def bytes_left(copy: Copy, sizes: Sizes) -> int | None:
+    """None where the leader's size is not known. Logs of replicas differ by what retention and compaction have
+    deleted, so this is never exact."""
+    whole = sizes.get((copy.leader, copy.partition))
+    return None if whole is None else max(0, whole - sizes.get((copy.target, copy.partition), 0))
+
+
+def sums(copies: Iterable[Copy], sizes: Sizes) -> Sums:
+    sent: dict[int, int] = {}
+    taken: dict[int, int] = {}
+    counts: dict[int, int] = {}
+    unsized = 0
+    for copy in copies:
+        left = bytes_left(copy, sizes)
+        unsized += left is None
+        counts[copy.target] = counts.get(copy.target, 0) + 1
+        sent[copy.leader] = sent.get(copy.leader, 0) + (left or 0)
+        taken[copy.target] = taken.get(copy.target, 0) + (left or 0)
+    return Sums(
+        bytes_left=sum(taken.values()),
+        unsized=unsized,
+        arrivals={target: (count, taken[target]) for target, count in sorted(counts.items())},
+        bytes_of_busiest=max((*sent.values(), *taken.values()), default=0),
+    )
+
+
+class CopyRate:
+    """Bytes a second that replicas being added have grown by, over the looks of the last WINDOW_SECONDS. Whoever looks
+    keeps one: nothing depends on it, and somebody else's first look has no rate."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, Sizes]] = deque()
+
+    def look(self, now: float, copied: Sizes) -> float | None:
+        """Take in what there is of each replica now, and return the rate; None before there are two looks that are
+        STEP_SECONDS apart and share a replica."""
+        while self._looks and now - self._looks[0][0] > WINDOW_SECONDS:
+            self._looks.popleft()
+        rate = None
+        for then, before in self._looks:
+            common = [key for key in copied if key in before]
+            if common and now - then >= STEP_SECONDS:
+                rate = sum(max(0, copied[key] - before[key]) for key in common) / (now - then)
+                break
+        if not self._looks or now - self._looks[-1][0] >= STEP_SECONDS:
+            self._looks.append((now, copied))
+        return rate

@@ -1,0 +1,162 @@
+"""Moves under a throttle on four nodes, asked for over HTTP: how far they are is seen, they are cancelled, and they go
+on when the node that was asked is killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import confluent_kafka
+import httpx
+import pytest
+
+from jepsen.three_nodes import until
+from kraft.testing.process_cluster import ProcessCluster
+
+PARTITIONS = 3
+RECORDS, RECORD_BYTES = 60, 50_000
+SLOW, FAST = 150_000, 1 << 30
+TOPIC, LOAD = "moved", "load"
+
+
+class Four(ProcessCluster):
+    """`asked` is the active controller, `leaver` holds the topic's partitions first."""
+
+    asked = leaver = 0
+
+    def call(self, node: int, method: str, path: str, body: Any = None) -> httpx.Response:
+        return httpx.request(method, f"{self.nodes[node].admin_url}{path}", json=body, timeout=30)
+
+    def get(self, node: int, path: str) -> Any:
+        answer = self.call(node, "GET", path)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def progress(self, node: int) -> Any:
+        return self.get(node, "/v1/reassignments")
+
+    def base(self, node: int) -> str:
+        return f"/v3/clusters/{self.get(node, '/v1/node')['cluster_id']}"
+
+    def replicas(self, node: int) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for index in range(PARTITIONS):
+            listed = self.get(node, f"{self.base(node)}/topics/{TOPIC}/partitions/{index}/replicas")["data"]
+            found[index] = sorted(each["broker_id"] for each in listed)
+        return found
+
+    def create(self, topic: str, assignments: dict[str, list[int]]) -> None:
+        body = {"topic_name": topic, "replicas_assignments": assignments}
+        assert self.call(self.asked, "POST", f"{self.base(self.asked)}/topics", body).status_code == 201
+
+    def throttled_keys(self, node: int) -> list[str]:
+        """Keys of throttles that are set on a broker that runs, or on the topic."""
+        found = []
+        for path in (*(f"/brokers/{broker}/configs" for broker in self.running), f"/topics/{TOPIC}/configs"):
+            found += [
+                f"{path} {each['name']}"
+                for each in self.get(node, self.base(node) + path)["data"]
+                if ".replication.throttled." in each["name"] and each["source"].startswith("DYNAMIC")
+            ]
+        return found
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Four]:
+    with Four(tmp_path_factory.mktemp("four"), nodes=4, admin=True) as cluster:
+        cluster.asked = controller(cluster)
+        cluster.leaver, *others = [node for node in cluster.nodes if node != cluster.asked]
+        # Nothing goes to the node that is asked, which is killed: it holds most.
+        cluster.create(LOAD, {str(index): [cluster.asked] for index in range(10)})
+        cluster.create(TOPIC, {str(index): [cluster.leaver, others[0]] for index in range(PARTITIONS)})
+        fill(cluster)
+        yield cluster
+
+
+def controller(cluster: Four) -> int:
+    return int(cluster.get(1, f"{cluster.base(1)}/quorum")["leader_id"])
+
+
+def fill(cluster: Four) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap})
+    for number in range(RECORDS * PARTITIONS):
+        producer.produce(TOPIC, bytes(RECORD_BYTES), partition=number % PARTITIONS)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def test_a_decommissioning_is_seen_cancelled_and_finished_by_any_node(four: Four) -> None:
+    before = four.replicas(four.asked)
+    other = next(node for node in four.nodes if node not in (four.asked, four.leaver))
+    leave = f"/v1/brokers/{four.leaver}/decommission"
+    assert four.progress(other)["phase"] == "idle"
+    begun = four.call(four.asked, "PUT", leave, {"bytes_per_second": SLOW})
+    assert begun.status_code == 202, begun.text
+    assert begun.json()["decommission"]["blocked"] == []
+
+    seen = until(lambda: moving(four, four.asked), "nothing moves")
+    assert {each["bytes_per_second"] for each in seen["throttle"]["brokers"]} == {SLOW}
+    assert len(seen["throttle"]["brokers"]) == 4
+    assert TOPIC in seen["throttle"]["topics"]
+    assert seen["remaining_seconds"] > 1
+    less = until(lambda: further(four, four.asked, seen["bytes_left"]), "no progress is seen")
+    assert less["bytes_per_second"] > 0
+    assert less["remaining_seconds"] > 0
+    refused = four.call(four.asked, "DELETE", "/v1/reassignments/throttle")
+    assert (refused.status_code, "being moved" in refused.json()["detail"]) == (409, True)
+
+    four.kill([four.asked])
+    told = until(lambda: moving(four, other), "another node does not tell")
+    assert [each["partition_id"] for each in told["data"]] == [each["partition_id"] for each in less["data"]]
+    assert all(four.leaver in each["removing"] for each in told["data"])
+    assert until(lambda: four.call(other, "DELETE", f"{leave}?cancel_moves=true").status_code == 200, "no controller")
+    until(lambda: four.progress(other)["phase"] == "idle", "the throttle stays, or moves do")
+    assert four.replicas(other) == before
+    assert four.throttled_keys(other) == []
+
+    four.start([four.asked])
+    assert four.throttled_keys(four.asked) == [], "the node that was down kept its rates"
+    assert four.call(four.asked, "PUT", leave, {"bytes_per_second": FAST}).status_code == 202
+    until(lambda: four.progress(other)["phase"] == "remove_throttle", "the moves do not end")
+    assert "throttle is still set: remove it" in four.progress(four.asked)["detail"]
+    assert four.get(other, f"/v1/brokers/{four.leaver}")["replicas_count"] == 0
+    assert len(four.throttled_keys(other)) == 10
+    assert four.call(other, "DELETE", "/v1/reassignments/throttle").status_code == 204
+    until(lambda: four.progress(four.asked)["phase"] == "idle", "the throttle stays")
+    assert four.throttled_keys(other) == []
+    assert four.call(other, "DELETE", leave).status_code == 200
+
+
+def test_a_rebalance_is_proposed_with_its_bytes_throttled_and_given_another_rate(four: Four) -> None:
+    wish = {"topics": [{"topic": TOPIC}], "bytes_per_second": 9}
+    plan = four.call(four.asked, "POST", "/v1/reassignments/plan", wish)
+    proposed = plan.json()
+    assert proposed["replicas_count"] == sum(each["replicas_count"] for each in proposed["arrivals"]) > 0
+    assert proposed["size_bytes"] >= proposed["replicas_count"] * RECORDS * RECORD_BYTES
+    assert proposed["estimated_seconds"] > proposed["size_bytes"] / 9 / proposed["replicas_count"] - 1
+    path = f"/v1/reassignments?bytes_per_second={SLOW}"
+    assert four.call(four.asked, "POST", path, proposed["proposed"]).json()["ok"]
+    until(lambda: moving(four, four.asked), "nothing moves")
+    assert four.call(four.leaver, "PUT", "/v1/reassignments/throttle", {"bytes_per_second": FAST}).status_code == 204
+    until(lambda: four.progress(four.leaver)["phase"] == "remove_throttle", "the faster rate is not followed")
+    assert four.call(four.leaver, "DELETE", "/v1/reassignments/throttle").status_code == 204
+    assert four.throttled_keys(four.asked) == []
+    wanted = {each["partition"]: sorted(each["replicas"]) for each in proposed["proposed"]["partitions"]}
+    assert {index: four.replicas(four.asked)[index] for index in wanted} == wanted
+
+
+def test_moves_that_are_all_refused_leave_no_throttle(four: Four) -> None:
+    file = {"partitions": [{"topic": TOPIC, "partition": 0, "replicas": [99]}]}
+    assert four.call(four.asked, "POST", "/v1/reassignments?bytes_per_second=1000", file).status_code == 207
+    until(lambda: four.progress(four.asked)["phase"] == "idle", "a throttle stays")
+
+
+def moving(four: Four, node: int) -> Any:
+    """The progress once all partitions move and sizes are known; None before."""
+    told = four.progress(node)
+    return told if told["count"] and not told["unsized_count"] and told["phase"] == "moving" else None
+
+
+def further(four: Four, node: int, left: int) -> Any:
+    told = four.progress(node)
+    return told if told["bytes_per_second"] and told["bytes_left"] < left else None
