@@ -110,22 +110,28 @@ def sums(copies: Iterable[Copy], sizes: Sizes) -> Sums:
 
 class CopyRate:
     """Bytes a second that replicas being added have grown by, over the looks of the last WINDOW_SECONDS. Whoever looks
-    keeps one: nothing depends on it, and somebody else's first look has no rate."""
+    keeps one: nothing depends on it, and somebody else's first look has no rate. What a replica has grown by since the
+    look before it was complete is lost."""
 
     def __init__(self) -> None:
-        self._looks: deque[tuple[float, Sizes]] = deque()
+        self._last: Sizes = {}
+        self._grown = 0
+        self._looks: deque[tuple[float, int]] = deque()
+        """When, and the bytes that had been seen to come by then."""
 
     def look(self, now: float, copied: Sizes) -> float | None:
         """Take in what there is of each replica now, and return the rate; None before there are two looks that are
-        STEP_SECONDS apart and share a replica."""
+        STEP_SECONDS apart, and while nothing is copied."""
+        if not copied:
+            self._looks.clear()
         while self._looks and now - self._looks[0][0] > WINDOW_SECONDS:
             self._looks.popleft()
-        rate = None
-        for then, before in self._looks:
-            common = [key for key in copied if key in before]
-            if common and now - then >= STEP_SECONDS:
-                rate = sum(max(0, copied[key] - before[key]) for key in common) / (now - then)
-                break
-        if not self._looks or now - self._looks[-1][0] >= STEP_SECONDS:
-            self._looks.append((now, copied))
-        return rate
+        if copied and (not self._looks or now - self._looks[-1][0] >= STEP_SECONDS):
+            if self._looks:
+                self._grown += sum(max(0, size - self._last.get(key, size)) for key, size in copied.items())
+            self._looks.append((now, self._grown))
+            self._last = copied
+        if len(self._looks) < 2:
+            return None
+        (since, before), (until, after) = self._looks[0], self._looks[-1]
+        return (after - before) / (until - since)

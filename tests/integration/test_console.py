@@ -30,7 +30,7 @@ PAGES = {
     "brokers": "127.0.0.1",
     "broker?id=1": "Log directories",
     "quorum": "Voters",
-    "tasks": "No partition is being moved",
+    "moves": "No partition is being moved",
     "config": "Cluster configuration",
     "transactions": "No transactional producer",
     "users": "No user has SCRAM",

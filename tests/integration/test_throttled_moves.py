@@ -19,7 +19,7 @@ SLOW, FAST = 150_000, 1 << 30
 TOPIC, LOAD = "moved", "load"
 
 
-class Four(ProcessCluster):
+class AdminCluster(ProcessCluster):
     """`asked` is the active controller, `leaver` holds the topic's partitions first."""
 
     asked = leaver = 0
@@ -62,8 +62,8 @@ class Four(ProcessCluster):
 
 
 @pytest.fixture(scope="module")
-def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Four]:
-    with Four(tmp_path_factory.mktemp("four"), nodes=4, admin=True) as cluster:
+def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdminCluster]:
+    with AdminCluster(tmp_path_factory.mktemp("four"), nodes=4, admin=True) as cluster:
         cluster.asked = controller(cluster)
         cluster.leaver, *others = [node for node in cluster.nodes if node != cluster.asked]
         # Nothing goes to the node that is asked, which is killed: it holds most.
@@ -73,19 +73,19 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Four]:
         yield cluster
 
 
-def controller(cluster: Four) -> int:
+def controller(cluster: AdminCluster) -> int:
     return int(cluster.get(1, f"{cluster.base(1)}/quorum")["leader_id"])
 
 
-def fill(cluster: Four) -> None:
+def fill(cluster: AdminCluster, records: int = RECORDS * PARTITIONS, partitions: int = PARTITIONS) -> None:
     producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap})
-    for number in range(RECORDS * PARTITIONS):
-        producer.produce(TOPIC, bytes(RECORD_BYTES), partition=number % PARTITIONS)
+    for number in range(records):
+        producer.produce(TOPIC, bytes(RECORD_BYTES), partition=number % partitions)
         producer.poll(0)
     assert producer.flush(60) == 0
 
 
-def test_a_decommissioning_is_seen_cancelled_and_finished_by_any_node(four: Four) -> None:
+def test_a_decommissioning_is_seen_cancelled_and_finished_by_any_node(four: AdminCluster) -> None:
     before = four.replicas(four.asked)
     other = next(node for node in four.nodes if node not in (four.asked, four.leaver))
     leave = f"/v1/brokers/{four.leaver}/decommission"
@@ -127,7 +127,7 @@ def test_a_decommissioning_is_seen_cancelled_and_finished_by_any_node(four: Four
     assert four.call(other, "DELETE", leave).status_code == 200
 
 
-def test_a_rebalance_is_proposed_with_its_bytes_throttled_and_given_another_rate(four: Four) -> None:
+def test_a_rebalance_is_proposed_with_its_bytes_throttled_and_given_another_rate(four: AdminCluster) -> None:
     wish = {"topics": [{"topic": TOPIC}], "bytes_per_second": 9}
     plan = four.call(four.asked, "POST", "/v1/reassignments/plan", wish)
     proposed = plan.json()
@@ -145,18 +145,18 @@ def test_a_rebalance_is_proposed_with_its_bytes_throttled_and_given_another_rate
     assert {index: four.replicas(four.asked)[index] for index in wanted} == wanted
 
 
-def test_moves_that_are_all_refused_leave_no_throttle(four: Four) -> None:
+def test_moves_that_are_all_refused_leave_no_throttle(four: AdminCluster) -> None:
     file = {"partitions": [{"topic": TOPIC, "partition": 0, "replicas": [99]}]}
     assert four.call(four.asked, "POST", "/v1/reassignments?bytes_per_second=1000", file).status_code == 207
     until(lambda: four.progress(four.asked)["phase"] == "idle", "a throttle stays")
 
 
-def moving(four: Four, node: int) -> Any:
+def moving(four: AdminCluster, node: int) -> Any:
     """The progress once all partitions move and sizes are known; None before."""
     told = four.progress(node)
     return told if told["count"] and not told["unsized_count"] and told["phase"] == "moving" else None
 
 
-def further(four: Four, node: int, left: int) -> Any:
+def further(four: AdminCluster, node: int, left: int) -> Any:
     told = four.progress(node)
     return told if told["bytes_per_second"] and told["bytes_left"] < left else None

@@ -4,12 +4,13 @@ import { overview } from "/assets/overview.js";
 import { topic, topics } from "/assets/topics.js";
 import { messages } from "/assets/messages.js";
 import { group, groups } from "/assets/groups.js";
-import { broker, brokers, quorum, tasks } from "/assets/nodes.js";
+import { moves } from "/assets/moves.js";
+import { broker, brokers, quorum } from "/assets/nodes.js";
 import { permissions, users } from "/assets/access.js";
 import { config, quotas, transactions } from "/assets/settings.js";
 
-const PAGES = new Map(Object.entries({ overview, topics, topic, messages, groups, group, brokers, broker, quorum, tasks, config, transactions, users, permissions, quotas }));
-const MENU = ["overview", "topics", "groups", "brokers", "quorum", "tasks", "config", "transactions", "users", "permissions", "quotas"];
+const PAGES = new Map(Object.entries({ overview, topics, topic, messages, groups, group, brokers, broker, quorum, moves, config, transactions, users, permissions, quotas }));
+const MENU = ["overview", "topics", "groups", "brokers", "quorum", "moves", "config", "transactions", "users", "permissions", "quotas"];
 const PARENT = new Map([["topic", "topics"], ["messages", "topics"], ["group", "groups"], ["broker", "brokers"]]);
 // The parameter without which a page has nothing to show.
 const NEEDS = new Map([["topic", "name"], ["group", "id"], ["broker", "id"], ["messages", "topic"]]);

@@ -35,6 +35,7 @@ ASSETS: Final = (
     "groups.js",
     "lib.js",
     "messages.js",
+    "moves.js",
     "nodes.js",
     "overview.js",
     "patch.js",

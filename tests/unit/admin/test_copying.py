@@ -24,18 +24,28 @@ def test_the_busiest_broker_decides_how_long_it_takes() -> None:
     assert sums([], {}).seconds_at(10) == 0
 
 
-def test_a_rate_needs_two_looks_apart_that_share_a_replica() -> None:
+def test_a_rate_needs_two_looks_that_are_apart() -> None:
     rate = CopyRate()
     assert rate.look(0, {(2, A): 10}) is None
     assert rate.look(STEP_SECONDS / 2, {(2, A): 20}) is None
-    assert rate.look(2, {(2, B): 20}) is None
-    assert rate.look(4, {(2, A): 50, (2, B): 20}) == 10
+    assert rate.look(2, {(2, A): 50}) == 20
+    assert rate.look(2.5, {(2, A): 90}) == 20, "too near to count"
+    assert rate.look(4, {(2, A): 90}) == 20
     assert rate.look(5, {}) is None
+    assert rate.look(6, {(2, A): 90}) is None
+
+
+def test_replicas_that_are_complete_or_begin_do_not_spoil_the_rate() -> None:
+    rate = CopyRate()
+    rate.look(0, {(2, A): 10})
+    rate.look(5, {(2, A): 60, (2, B): 1_000})
+    assert rate.look(10, {(2, B): 1_050}) == 10
 
 
 def test_a_rate_forgets_what_is_long_ago_and_takes_no_shrinking_for_a_copy() -> None:
     rate = CopyRate()
-    rate.look(0, {(2, A): 1_000_000})
-    rate.look(WINDOW_SECONDS, {(2, A): 0})
-    assert rate.look(WINDOW_SECONDS + 10, {(2, A): 50}) == 5
-    assert rate.look(WINDOW_SECONDS + 11, {(2, A): 10}) == 10 / 11
+    rate.look(0, {(2, A): 0})
+    rate.look(1, {(2, A): 1_000_000})
+    rate.look(2, {(2, A): 0})
+    assert rate.look(WINDOW_SECONDS + 2, {(2, A): 300}) == 10
+    assert rate.look(3 * WINDOW_SECONDS, {(2, A): 400}) is None
