@@ -170,8 +170,21 @@ class TierFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTopic:
+    """A topic without its partitions."""
+
+    name: str
+    topic_id: bytes
+    is_internal: bool
+    partitions_count: int
+    replication_factor: int
+    """Of the first partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFacts:
-    """What a topic holds and does. Rates are a second's, over the last ten seconds."""
+    """What a topic holds and does. Rates are a second's, over the last ten seconds. Groups and lag are as of the last
+    time that coordinators looked, at most half a minute ago."""
 
     name: str
     records: int
@@ -181,6 +194,10 @@ class TopicFacts:
     records_in: float
     bytes_in: float
     bytes_out: float
+    groups: int
+    """Those that have committed offsets for it."""
+    lag: int
+    """How many records they are behind, together."""
     tiers: tuple[TierFacts, ...]
     """The tiered partitions that have a leader, ascending."""
 
@@ -324,6 +341,9 @@ class AdminPort(Protocol):
 
     async def newest_events(self, count: int) -> EventPage:
         """The last `count` events that this node keeps, oldest first."""
+
+    async def listed_topics(self) -> Sequence[ListedTopic]:
+        """Those that the caller may describe, in order of name, as this node's metadata shows them."""
 
     async def topic_facts(self, topics: Sequence[str]) -> TopicFactsPage:
         """Of those of the topics that there are."""

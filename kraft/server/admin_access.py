@@ -69,6 +69,11 @@ class AdminAccess:
         if not self._access().allows(Operation.DESCRIBE, ResourceKind.CLUSTER):
             raise self._refusal("Describe on the cluster")
 
+    def may_see_topic(self) -> Callable[[str], bool]:
+        """Whether a topic of that name may be described, as of now."""
+        access = self._access()
+        return lambda name: access.may(Operation.DESCRIBE, ResourceKind.TOPIC, name)
+
     def explain(
         self, principal: str, host: str, operation: int, kind: int, name: str
     ) -> tuple[bool, str, AccessControlEntry | None]:

@@ -25,6 +25,7 @@ from kraft_http.ports import (
     EventPage,
     HistoryPage,
     LeavePlan,
+    ListedTopic,
     NodeIdentity,
     TopicFactsPage,
     UncleanElectionFacts,
@@ -48,7 +49,7 @@ from kraft.server.group_lags import GroupLags
 from kraft.server.history_gathering import gather_history
 from kraft.server.loss_facts import gather_unclean_elections
 from kraft.server.node_metrics import NodeMetrics
-from kraft.server.topic_facts import gather_topic_facts
+from kraft.server.topic_facts import gather_topic_facts, list_topics
 from kraft.world.asyncio_bridge import AsyncioBridge
 
 if TYPE_CHECKING:
@@ -249,6 +250,13 @@ class AdminService:
             self._check_describe()  # Either may have been lost meanwhile.
             found = journal.since(after_id)
         return _event_page(found, journal.last_id)
+
+    async def listed_topics(self) -> Sequence[ListedTopic]:
+        return await self._run(self._listed_topics)
+
+    async def _listed_topics(self) -> Sequence[ListedTopic]:
+        may_see = None if self._access is None else self._access.may_see_topic()
+        return await list_topics(self._node.shared.loader.image.topics, may_see)
 
     async def topic_facts(self, topics: Sequence[str]) -> TopicFactsPage:
         return await self._run(self._topic_facts, topics)

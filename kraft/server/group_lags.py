@@ -24,6 +24,7 @@ from kraft.server.group_lag_families import (
     families_by_partition,
     families_by_topic,
 )
+from kraft.server.history import NO_LAG, TopicLag
 from kraft.server.partition_metrics import PARTITION
 from kraft.server.remote_requests import RemoteRequests
 from kraft.world.turns import Turn
@@ -60,19 +61,26 @@ class GroupLags:
             return await families_by_partition(commits, known), None
         return await families_by_topic(commits, known)
 
-    async def totals(self) -> dict[str, int]:
-        """Records that each group is behind, over the partitions whose ends are known."""
+    async def totals(self) -> tuple[dict[str, int], dict[str, TopicLag]]:
+        """Records that each group is behind, over the partitions whose ends are known, and the same by topic."""
         if self._node.broker is None:
-            return {}
+            return {}, {}
         commits, known = await self._gather()
-        ends, totals, turn = known.ends, {}, Turn(COMMITS_A_TURN)
+        turn = Turn(COMMITS_A_TURN)
+        groups: dict[str, int] = {}
+        topics: dict[str, TopicLag] = {}
         for group_id, places in commits.items():
-            totals[group_id] = sum(
-                max(0, ends[place] - commit.offset) for place, commit in places.items() if place in ends
-            )
-            if turn.is_over(len(places)):
-                await turn.next()
-        return totals
+            lags: dict[str, int] = {}
+            for place, commit in places.items():
+                if turn.is_over():
+                    await turn.next()
+                end = known.ends.get(place, commit.offset)
+                lags[place.topic] = lags.get(place.topic, 0) + max(0, end - commit.offset)
+            groups[group_id] = sum(lags.values())  # unordered: summed
+            for topic, lag in lags.items():
+                before = topics.get(topic, NO_LAG)
+                topics[topic] = TopicLag(before.groups + 1, before.lag + lag)
+        return groups, topics
 
     async def _gather(self) -> tuple[Commits, GroupEnds]:
         """What groups have committed, and where those partitions end."""

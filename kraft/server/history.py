@@ -27,6 +27,18 @@ class TopicCounts(NamedTuple):
     bytes_out: int
 
 
+class TopicLag(NamedTuple):
+    """Of the groups that this node coordinates."""
+
+    groups: int
+    """Those that have committed offsets for the topic."""
+    lag: int
+    """How many records they are behind, together, in the partitions whose ends are known."""
+
+
+NO_LAG: Final = TopicLag(0, 0)
+
+
 class Ring:
     """Numbers by sample, and their sum; zero where there was none yet."""
 
@@ -55,6 +67,8 @@ class History:
         self._node: dict[str, Ring] = {}
         self._topics: dict[str, tuple[Ring, ...]] = {}
         self._groups: dict[str, Ring] = {}
+        self.topic_lags: Mapping[str, TopicLag] = {}
+        """Of topics for which a group has committed offsets, as of the last time that lags were looked at."""
 
     def take(
         self,

@@ -64,7 +64,7 @@ class HistoryRecorder:
 
     async def _sample(self, seconds: float, *, with_lags: bool) -> None:
         if with_lags:
-            self._known_lags = await self._lags.totals()
+            self._known_lags, self.history.topic_lags = await self._lags.totals()
         topics = await self._counts()
         node = self._rates(seconds)
         for position, name in enumerate(TopicCounts._fields):

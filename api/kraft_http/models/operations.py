@@ -410,6 +410,8 @@ class TopicFactsData(BaseModel):
     records_in: float = Field(description="A second, over the last ten seconds; 0 where no node counts.")
     bytes_in: float
     bytes_out: float
+    groups_count: int = Field(description="Groups that have committed offsets for it, as of the last half minute.")
+    lag: Int64 = Field(description="Records that these are behind, together; 0 where no node counts.")
     tiers: list[TierData] = Field(description="Tiered partitions that have a leader.")
 
 

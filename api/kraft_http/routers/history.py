@@ -67,7 +67,7 @@ async def get_topic_facts(
     response: Response,
     topic: Annotated[list[str], Query(min_length=1, max_length=TOPICS_MAX, description="May be given again.")],
 ) -> TopicFactsList:
-    """Records, bytes and rates of each topic that there is, summed over its leaders."""
+    """Records, bytes and rates of each topic that there is, summed over its leaders, and its groups."""
     found = await port.topic_facts(topic)
     response.headers["Cache-Control"] = "no-store"
     return TopicFactsList(
@@ -80,6 +80,8 @@ async def get_topic_facts(
                 records_in=each.records_in,
                 bytes_in=each.bytes_in,
                 bytes_out=each.bytes_out,
+                groups_count=each.groups,
+                lag=each.lag,
                 tiers=[_tier_data(tier) for tier in each.tiers],
             )
             for each in found.topics

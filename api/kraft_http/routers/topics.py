@@ -9,14 +9,13 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from kraft.admin.metadata import Topic
 from kraft.admin.topics import CLUSTER_DEFAULT, create_topic, delete_topic, describe_topic, grow_topic
-from kraft.admin.topics import list_topics as all_topics
 from kraft.common.ids import uuid_to_text
 from kraft_http.deps import Cluster, ClusterContext, PageQuery, Port, Recent, TopicNamePath, Writable
 from kraft_http.errors import ApiProblem, documented
 from kraft_http.idempotency import KEY_CHARACTERS_MAX, IdempotencyKeys
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.topics import CreateTopicBody, TopicData, TopicDataList, UpdateTopicBody
-from kraft_http.ports import AdminPort, TopicFacts
+from kraft_http.ports import AdminPort, ListedTopic, TopicFacts
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["Topics"])
 
@@ -37,6 +36,8 @@ TopicOrder = Literal[
     "-bytes_in",
     "bytes_out",
     "-bytes_out",
+    "lag",
+    "-lag",
 ]
 
 
@@ -44,10 +45,10 @@ def _replication_factor(topic: Topic) -> int:
     return len(topic.partitions[0].replicas) if topic.partitions else 0
 
 
-_TOPIC_KEYS: Final[dict[str, Callable[[Topic], str]]] = {
+_TOPIC_KEYS: Final[dict[str, Callable[[ListedTopic], str]]] = {
     "name": lambda topic: topic.name,
-    "partitions_count": lambda topic: f"{len(topic.partitions):010d} {topic.name}",
-    "replication_factor": lambda topic: f"{_replication_factor(topic):010d} {topic.name}",
+    "partitions_count": lambda topic: f"{topic.partitions_count:010d} {topic.name}",
+    "replication_factor": lambda topic: f"{topic.replication_factor:010d} {topic.name}",
 }
 """Texts that sort as the numbers do: page tokens hold them. The name tells equal ones apart."""
 FACTS_MAX: Final = 2_000
@@ -75,7 +76,7 @@ async def list_topics(
     two seconds to sort by; for `empty_only` they are asked anew."""
     topics = [
         topic
-        for topic in await all_topics(cluster.kafka)
+        for topic in await port.listed_topics()
         if (q is None or q in topic.name) and (include_internal or not topic.is_internal)
     ]
     order, descending = sort.removeprefix("-"), sort.startswith("-")
@@ -91,7 +92,13 @@ async def list_topics(
     topics.sort(key=key, reverse=descending)
     shown, metadata = page.cut(topics, key, cluster.url, descending=descending)
     response.headers["X-Total-Count"] = str(len(topics))
-    return TopicDataList(kind="KafkaTopicList", metadata=metadata, data=[topic_data(cluster, topic) for topic in shown])
+    data = [
+        _topic_data(
+            cluster, each.name, each.topic_id, each.replication_factor, each.partitions_count, internal=each.is_internal
+        )
+        for each in shown
+    ]
+    return TopicDataList(kind="KafkaTopicList", metadata=metadata, data=data)
 
 
 async def _facts(port: AdminPort, names: Sequence[str], *, all_of_them: bool) -> dict[str, TopicFacts]:
@@ -109,8 +116,8 @@ async def _facts(port: AdminPort, names: Sequence[str], *, all_of_them: bool) ->
     return found
 
 
-def _key_of_facts(facts: Mapping[str, TopicFacts], order: str) -> Callable[[Topic], str]:
-    def key(topic: Topic) -> str:
+def _key_of_facts(facts: Mapping[str, TopicFacts], order: str) -> Callable[[ListedTopic], str]:
+    def key(topic: ListedTopic) -> str:
         value = getattr(facts[topic.name], order) if topic.name in facts else 0
         return f"{round(1000 * value):024d} {topic.name}"
 

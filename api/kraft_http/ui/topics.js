@@ -6,7 +6,7 @@ const PAGE_SIZE = 50;
 
 export async function topics(place, parameters) {
   const filter = field("Filter", { type: "search", value: parameters.q || "", name: "filter" });
-  const sort = select("Sort", [["name", "name"], ["-name", "name, descending"], ["-partitions_count", "most partitions"], ["partitions_count", "fewest partitions"], ["-replication_factor", "most replicas"], ["-records", "most records"], ["records", "fewest records"], ["-leader_bytes", "largest"], ["leader_bytes", "smallest"], ["-bytes_in", "most bytes in"], ["-bytes_out", "most bytes out"], ["-records_in", "most records in"]], parameters.sort || "name");
+  const sort = select("Sort", [["name", "name"], ["-name", "name, descending"], ["-partitions_count", "most partitions"], ["partitions_count", "fewest partitions"], ["-replication_factor", "most replicas"], ["-records", "most records"], ["records", "fewest records"], ["-leader_bytes", "largest"], ["leader_bytes", "smallest"], ["-bytes_in", "most bytes in"], ["-bytes_out", "most bytes out"], ["-records_in", "most records in"], ["-lag", "largest lag"]], parameters.sort || "name");
   const inside = select("Internal", [["true", "shown"], ["false", "hidden"]], parameters.internal || "true"), held = select("Show", [["", "all"], ["true", "empty ones"]], parameters.empty || ""), shown = el("section");
   const list = pages(async token => {
     const query = new URLSearchParams({ page_size: PAGE_SIZE, sort: sort.input.value, include_internal: inside.input.value });
@@ -17,7 +17,7 @@ export async function topics(place, parameters) {
     // Whoever may not describe the cluster sees the list without them.
     const told = names.length ? await request("/v1/topic-facts?" + new URLSearchParams(names.map(name => ["topic", name]))).catch(() => ({ data: [], unanswered_brokers: [] })) : { data: [], unanswered_brokers: [] };
     const facts = new Map(told.data.map(each => [each.topic_name, each])), of = (each, what, write) => facts.has(each.topic_name) ? write(facts.get(each.topic_name)[what]) : "–";
-    patch(shown, unanswered(told), table([["name", "mono"], ["partitions", "num"], ["replicas", "num"], ["records", "num"], ["in", "num"], ["bytes in", "num"], ["size of one copy", "num"], [""]], answer.data.map(each => [link("topic", { name: each.topic_name }, each.topic_name), number(each.partitions_count), number(each.replication_factor), of(each, "records", number), of(each, "records_in", perSecond), of(each, "bytes_in", bytesPerSecond), of(each, "leader_bytes", size),
+    patch(shown, unanswered(told), table([["name", "mono"], ["partitions", "num"], ["replicas", "num"], ["records", "num"], ["in", "num"], ["bytes in", "num"], ["size of one copy", "num"], ["groups", "num"], ["lag", "num"], [""]], answer.data.map(each => [link("topic", { name: each.topic_name }, each.topic_name), number(each.partitions_count), number(each.replication_factor), of(each, "records", number), of(each, "records_in", perSecond), of(each, "bytes_in", bytesPerSecond), of(each, "leader_bytes", size), of(each, "groups_count", number), of(each, "lag", number),
       el("span", {}, each.is_internal ? pill("internal") : "", " ", link("messages", { topic: each.topic_name }, "messages"))]), held.input.value ? "No topic is empty." : filter.input.value ? "No topic is called that." : "There are no topics yet."));
     return { next: answer.metadata.next, text: number(Number(headers.get("x-total-count"))) + " topics" };
   });

@@ -17,6 +17,7 @@ from kraft_http.ports import (
     Check,
     ClusterFacts,
     EventPage,
+    ListedTopic,
     NodeIdentity,
     PartitionFacts,
     UncleanElectionFacts,
@@ -107,6 +108,21 @@ class SocketPort:
         echoed, message = decode_response(api_key, version, answer)
         assert echoed == number
         return message
+
+    async def listed_topics(self) -> Sequence[ListedTopic]:
+        metadata = await self.call(3, 12, MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        assert isinstance(metadata, MetadataResponse)
+        topics = [
+            ListedTopic(
+                name=topic.name or "",
+                topic_id=bytes(topic.topic_id),
+                is_internal=topic.is_internal,
+                partitions_count=len(topic.partitions),
+                replication_factor=len(topic.partitions[0].replica_nodes),
+            )
+            for topic in metadata.topics
+        ]
+        return sorted(topics, key=lambda topic: topic.name)
 
     async def cluster_facts(self) -> ClusterFacts:
         metadata = await self.call(3, 12, MetadataRequest(topics=None, allow_auto_topic_creation=False))

@@ -29,7 +29,8 @@ class Port:
         await asyncio.sleep(0)
         sizes = {"records": BEYOND_DOUBLE, "leader_bytes": 7, "replica_bytes": 21}
         rates = {"records_in": 1.5, "bytes_in": 2.5, "bytes_out": 0.0}
-        return TopicFactsPage(topics=(TopicFacts(name="t", **sizes, **rates, tiers=()),), silent=(2,))
+        groups = {"groups": 1, "lag": 5}
+        return TopicFactsPage(topics=(TopicFacts(name="t", **sizes, **rates, **groups, tiers=()),), silent=(2,))
 
     async def newest_events(self, count: int) -> EventPage:
         await asyncio.sleep(0)

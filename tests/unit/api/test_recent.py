@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from kraft_http.app import create_app
-from kraft_http.ports import Caller, TopicFacts, TopicFactsPage
+from kraft_http.ports import Caller, ListedTopic, TopicFacts, TopicFactsPage
 from kraft_http.recent import ANSWERS_MAX, KEPT_SECONDS, RecentAnswers
 
 from kraft.common.errors import ApiError
@@ -133,13 +133,20 @@ class Theirs(Port):
     def permissions(self) -> Hashable:
         return self._name
 
+    async def listed_topics(self) -> list[ListedTopic]:
+        await asyncio.sleep(0)
+        return [
+            ListedTopic(name=name, topic_id=bytes(16), is_internal=False, partitions_count=1, replication_factor=1)
+            for name in ("a", "bb")
+        ]
+
     async def topic_facts(self, topics: Any) -> TopicFactsPage:
         await asyncio.sleep(0)
         self._node.asked.append("facts")
         zero: dict[str, Any] = dict.fromkeys(
-            ("leader_bytes", "replica_bytes", "records_in", "bytes_in", "bytes_out"), 0
+            ("leader_bytes", "replica_bytes", "records_in", "bytes_in", "bytes_out", "groups"), 0
         )
-        facts = tuple(TopicFacts(name=name, records=len(name), **zero, tiers=()) for name in topics)
+        facts = tuple(TopicFacts(name=name, records=len(name), lag=9 - len(name), **zero, tiers=()) for name in topics)
         return TopicFactsPage(topics=facts, silent=())
 
     async def call(self, api_key: int, version: int, request: Any, *, node_id: int | None = None) -> Any:
@@ -179,9 +186,19 @@ def test_lists_sorted_by_facts_ask_once_for_each_who_may_see_the_same() -> None:
     node = Asked()
     told = got(
         node,
-        [("alice", f"{TOPICS}?sort=-records"), ("alice", f"{TOPICS}?sort=records"), ("bob", f"{TOPICS}?sort=-records")],
+        [
+            ("alice", f"{TOPICS}?sort=-records"),
+            ("alice", f"{TOPICS}?sort=records"),
+            ("bob", f"{TOPICS}?sort=-records"),
+            ("alice", f"{TOPICS}?sort=-lag"),
+        ],
     )
-    assert [[topic["topic_name"] for topic in each["data"]] for each in told] == [["bb", "a"], ["a", "bb"], ["bb", "a"]]
+    assert [[topic["topic_name"] for topic in each["data"]] for each in told] == [
+        ["bb", "a"],
+        ["a", "bb"],
+        ["bb", "a"],
+        ["a", "bb"],
+    ]
     assert node.asked == ["facts", "facts"]
 
 

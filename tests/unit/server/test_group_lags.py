@@ -219,3 +219,21 @@ def test_the_largest_are_kept_in_memory_for_twice_as_many() -> None:
         largest.offer(f"k{number:03d}", number % 100)
         assert len(largest) <= 20
     assert largest.keys() == [f"k{number}99" for number in range(10)]
+
+
+def test_totals_are_by_group_and_by_topic() -> None:
+    commits: dict[str, dict[TopicPartition, Any]] = {
+        "g": {
+            TopicPartition("t1", 0): SimpleNamespace(offset=1000),
+            TopicPartition("t2", 0): SimpleNamespace(offset=999),
+        },
+        "h": {
+            TopicPartition("t2", 0): SimpleNamespace(offset=1002),
+            TopicPartition("t2", 1): SimpleNamespace(offset=0),
+        },
+    }
+    nothing: Any = None
+    made = node(commits, lambda name, index: 1000 + int(name[1:]), nothing)
+    groups, topics = trio.run(GroupLags(made, nothing).totals, clock=MockClock(autojump_threshold=0))
+    assert groups == {"g": 1 + 3, "h": 0 + 1002}
+    assert topics == {"t1": (1, 1), "t2": (2, 3 + 1002)}
