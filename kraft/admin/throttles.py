@@ -168,9 +168,9 @@ async def _departing(port: AskPort, leaving: Iterable[int]) -> dict[TopicPartiti
 
 async def throttle_targets(
     port: AskPort, bytes_per_second: int, targets: Mapping[TopicPartition, Sequence[int]]
-) -> None:
+) -> list[str]:
     """Hold moves that are about to begin to a rate; `targets` are the replicas wanted. What there is not is left out.
-    Raises Refused."""
+    Returns the topics that there are. Raises Refused."""
     topics = {topic.name: topic for topic in await list_topics(port)}
     found: dict[TopicPartition, ThrottledReplicas] = {}
     for place, wanted in targets.items():
@@ -179,6 +179,7 @@ async def throttle_targets(
             held = topic.partitions[place.partition].replicas
             found[place] = ThrottledReplicas(held, [replica for replica in wanted if replica not in held])
     await set_throttle(port, bytes_per_second, found)
+    return list(dict.fromkeys(place.topic for place in found))
 
 
 async def throttle_moves(port: AskPort, bytes_per_second: int) -> None:
@@ -194,24 +195,15 @@ async def throttle_moves(port: AskPort, bytes_per_second: int) -> None:
     await set_throttle(port, bytes_per_second, replicas)
 
 
-async def remove_throttle(port: AskPort) -> None:
-    """Take the lists away from all topics, then the rates from all brokers, those that are down too. Raises
-    Refused."""
+async def remove_throttle(port: AskPort, topics: Iterable[str] = ()) -> None:
+    """Take the lists away from all topics, then the rates from all brokers, those that are down too. `topics` are some
+    that have lists since a moment, which nodes may not tell yet. Raises Refused."""
     lists = [(key, DELETE, None) for key in REPLICAS]
-    await alter_each(port, {Resource(TOPIC, topic): lists for topic in await _listing_topics(port)})
+    listing = dict.fromkeys((*await _listing_topics(port), *topics))
+    await alter_each(port, {Resource(TOPIC, topic): lists for topic in listing})
     rates = [(key, DELETE, None) for key in RATES]
     brokers = (await describe_cluster(port)).brokers
     await alter_each(port, {Resource(BROKER, str(each.node_id)): rates for each in brokers})
-
-
-async def remove_throttle_if_done(port: AskPort) -> bool:
-    """Remove it where one is set, nothing moves, and no broker is leaving. Returns whether that was so. Raises
-    Refused."""
-    throttle = await describe_throttle(port)
-    if not throttle.is_set or throttle.leaving or await list_moves(port):
-        return False
-    await remove_throttle(port)
-    return True
 
 
 async def begin_moves(
@@ -222,10 +214,10 @@ async def begin_moves(
     if bytes_per_second is None:
         return await alter_moves(port, targets)
     was_set = (await describe_throttle(port)).is_set
-    await throttle_targets(port, bytes_per_second, targets)
+    topics = await throttle_targets(port, bytes_per_second, targets)
     outcomes = await alter_moves(port, targets)
     if not was_set and all(each.error for each in outcomes):
-        await remove_throttle_if_done(port)
+        await remove_throttle(port, topics)
     return outcomes
 
 
@@ -237,11 +229,7 @@ async def cancel_moves(
     ended = [move.partition for move in await list_moves(port)] if places is None else places
     outcomes = await alter_moves(port, dict.fromkeys(ended)) if ended else []
     if not keep_throttle:
-        try:
-            await remove_throttle_if_done(port)
-        except Refused as problem:
-            if problem.code not in _FORBIDDEN:
-                raise
+        await _remove_if_done(port)
     return outcomes
 
 
@@ -249,4 +237,19 @@ async def cancel_departure(port: AskPort, broker_id: int) -> list[Outcome]:
     """Keep a broker that is being decommissioned, with the replicas that are on their way from it; what has moved
     stays where it is. The wish goes first: the controller would begin these moves again. Raises Refused."""
     await want_state(port, broker_id, None)
-    return await cancel_moves(port, [move.partition for move in await list_moves(port) if broker_id in move.removing])
+    ended = [move.partition for move in await list_moves(port) if broker_id in move.removing]
+    outcomes = await alter_moves(port, dict.fromkeys(ended)) if ended else []
+    await _remove_if_done(port, staying=broker_id)
+    return outcomes
+
+
+async def _remove_if_done(port: AskPort, staying: int | None = None) -> None:
+    """Remove the throttle if one is set, the caller may, nothing moves, and no broker is leaving; `staying` is one that
+    may not know yet that it stays. Raises Refused."""
+    try:
+        throttle = await describe_throttle(port)
+        if throttle.is_set and not any(each != staying for each in throttle.leaving) and not await list_moves(port):
+            await remove_throttle(port)
+    except Refused as problem:
+        if problem.code not in _FORBIDDEN:
+            raise

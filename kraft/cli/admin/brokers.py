@@ -9,8 +9,10 @@ import typer
 from kraft.admin import cluster as admin
 from kraft.admin import members, moves, topics
 from kraft.admin.cluster import BrokerState, LogDirectory
+from kraft.admin.throttles import cancel_departure, throttle_departure
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show, size
+from kraft.cli.admin.reassignments import ThrottleOption
 from kraft.cli.admin.running import FAILED, NotFound, ask
 from kraft.client.cluster import Cluster
 from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
@@ -220,6 +222,10 @@ def decommission(
     cancel: Annotated[
         bool, typer.Option("--cancel", help="Keep it after all. What has moved stays where it is.")
     ] = False,
+    cancel_moves: Annotated[
+        bool, typer.Option("--cancel-moves", help="With --cancel: replicas on their way come back, too.")
+    ] = False,
+    throttle: ThrottleOption = None,
     wait: Annotated[
         float,
         typer.Option(
@@ -233,11 +239,19 @@ def decommission(
 ) -> None:
     """Move everything off a broker, up or down; when it holds nothing and has stopped, the cluster forgets it.
     Again: how far it is."""
+    if cancel_moves and not cancel:
+        raise typer.BadParameter("goes with --cancel", param_hint="--cancel-moves")
     if not cancel:
         confirm(f"Move all replicas off broker {node_id}, and unregister it then?", yes)
 
     async def question(cluster: Cluster) -> dict[str, Any]:
-        await _want(cluster, node_id, None if cancel else DECOMMISSION)
+        find_broker((await admin.describe_cluster(cluster)).brokers, node_id)
+        if cancel_moves:
+            await cancel_departure(cluster, node_id)
+        else:
+            if throttle is not None and not cancel:
+                await throttle_departure(cluster, node_id, throttle)
+            await members.want_state(cluster, node_id, None if cancel else DECOMMISSION)
         clock = cluster.world.clock
         deadline = clock.now() + wait
         while True:

@@ -13,9 +13,19 @@ import typer
 
 from kraft.admin import cluster as brokers
 from kraft.admin import moves, topics
+from kraft.admin.copying import Copy, bytes_left, replica_sizes
 from kraft.admin.moves import Move, Outcome
+from kraft.admin.throttles import (
+    Throttle,
+    begin_moves,
+    cancel_moves,
+    describe_throttle,
+    remove_throttle,
+    throttle_moves,
+    visible_throttle,
+)
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
-from kraft.cli.admin.output import Table, show, warn, write
+from kraft.cli.admin.output import Table, say, show, size, warn, write
 from kraft.cli.admin.running import FAILED, NOT_FOUND, NotFound, ask, complain
 from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
@@ -30,6 +40,15 @@ app = typer.Typer(
 NOT_NEEDED = name_of(ErrorCode.ELECTION_NOT_NEEDED)
 NO_PARTITION = name_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
+ThrottleOption = Annotated[
+    int | None,
+    typer.Option(
+        "--throttle",
+        metavar="BYTES",
+        min=1,
+        help="A second: what each broker may send, and take. It stays until `kraft reassignments throttle --remove`.",
+    ),
+]
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="Kafka's JSON file; - reads standard input.", show_default=False)
 ]
@@ -39,25 +58,45 @@ File = Annotated[
 def list_all(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
 ) -> None:
-    """Show the moves under way, and how far they are."""
+    """Show the moves under way, and how far they are. Says if a throttle is left over."""
 
-    async def question(cluster: Cluster) -> list[dict[str, Any]]:
-        return await _progress(cluster, await moves.list_moves(cluster))
+    async def question(cluster: Cluster) -> tuple[list[dict[str, Any]], Throttle | None]:
+        return await _progress(cluster, await moves.list_moves(cluster)), await visible_throttle(cluster)
 
-    found = ask(bootstrap, timeout, question)
+    found, throttle = ask(bootstrap, timeout, question)
     rows = [
-        (each["topic"], each["partition"], each["replicas"], each["adding"], each["removing"], each["lag"])
+        (
+            each["topic"],
+            each["partition"],
+            each["replicas"],
+            each["adding"],
+            each["removing"],
+            each["lag"],
+            None if each["bytes_left"] is None else size(each["bytes_left"]),
+        )
         for each in found
     ]
     show(
-        {"reassignments": found},
-        [Table(("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TO COPY"), rows)],
+        {"reassignments": found, "throttle": _throttle_document(throttle)},
+        [Table(("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TO COPY", "BYTES"), rows)],
         output,
     )
+    if not found and throttle is not None and throttle.is_set and not throttle.leaving:
+        warn("kraft: finished, and a throttle is still set: kraft reassignments throttle --remove")
+
+
+def _throttle_document(throttle: Throttle | None) -> dict[str, Any] | None:
+    if throttle is None or not throttle.is_set:
+        return None
+    return {
+        "brokers": [{"node_id": node_id, "bytes_per_second": rate} for node_id, rate in throttle.rates.items()],
+        "topics": list(throttle.topics),
+    }
 
 
 async def _progress(cluster: Cluster, under_way: Sequence[Move]) -> list[dict[str, Any]]:
-    """With the most records that a replica being added has yet to copy; None where that cannot be told."""
+    """With the most records that a replica being added has yet to copy, and the bytes that all of them lack; None where
+    that cannot be told."""
     if not under_way:
         return []
     described = {
@@ -73,6 +112,7 @@ async def _progress(cluster: Cluster, under_way: Sequence[Move]) -> list[dict[st
             if node_id >= 0:
                 asked.setdefault(node_id, []).append(move.partition)
     ends = await moves.replica_offsets(cluster, asked)
+    sizes = await replica_sizes(cluster, asked)
     found = []
     for move in under_way:
         end = ends.get((leaders[move.partition], move.partition))
@@ -81,6 +121,8 @@ async def _progress(cluster: Cluster, under_way: Sequence[Move]) -> list[dict[st
             for node_id in move.adding
             if end is not None and (node_id, move.partition) in ends
         ]
+        lacking = [bytes_left(Copy(move.partition, leaders[move.partition], node_id), sizes) for node_id in move.adding]
+        known = [each for each in lacking if each is not None]
         found.append(
             {
                 **_place(move.partition),
@@ -88,6 +130,7 @@ async def _progress(cluster: Cluster, under_way: Sequence[Move]) -> list[dict[st
                 "adding": list(move.adding),
                 "removing": list(move.removing),
                 "lag": max(0, *lags, 0) if len(lags) == len(move.adding) else None,
+                "bytes_left": sum(known) if len(known) == len(lacking) else None,
             }
         )
     return found
@@ -187,7 +230,11 @@ def _file(assignment: Mapping[Place, Sequence[int]]) -> str:
 
 @app.command(epilog="Example: kraft reassignments start moves.json")
 def start(
-    file: File, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+    file: File,
+    throttle: ThrottleOption = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Begin the moves of a file. Leaves with 1 if one is refused; the others begin."""
     targets = read_file(file)
@@ -196,7 +243,8 @@ def start(
         raise typer.BadParameter(
             f"{file} has no {f'replicas for {without[0]}' if without else 'partitions'}", param_hint="FILE"
         )
-    show_outcomes(ask(bootstrap, timeout, lambda cluster: moves.alter_moves(cluster, targets)), output)
+    wanted = {partition: replicas for partition, replicas in targets.items() if replicas is not None}
+    show_outcomes(ask(bootstrap, timeout, lambda cluster: begin_moves(cluster, wanted, throttle)), output)
 
 
 @app.command()
@@ -204,6 +252,9 @@ def cancel(
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="Only the partitions of this file.", show_default=False)
     ] = None,
+    keep_throttle: Annotated[
+        bool, typer.Option("--keep-throttle", help="Else the throttle goes with the last move.")
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -211,11 +262,40 @@ def cancel(
     """End the moves under way: partitions stay where they were."""
     named = None if file is None else list(read_file(file))
 
-    async def question(cluster: Cluster) -> list[Outcome]:
-        places = [move.partition for move in await moves.list_moves(cluster)] if named is None else named
-        return await moves.alter_moves(cluster, dict.fromkeys(places)) if places else []
+    show_outcomes(
+        ask(bootstrap, timeout, lambda cluster: cancel_moves(cluster, named, keep_throttle=keep_throttle)), output
+    )
 
-    show_outcomes(ask(bootstrap, timeout, question), output)
+
+@app.command(epilog="Example: kraft reassignments throttle 50000000")
+def throttle(
+    rate: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[BYTES]", min=1, help="A second: what each broker may send, and take.", show_default=False
+        ),
+    ] = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Take it away, also while moves go on: as fast as they can then.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Hold the moves under way to a rate, or show what they are held to. It stays until it is removed."""
+    if remove and rate is not None:
+        raise typer.BadParameter("takes no rate", param_hint="--remove")
+
+    if remove:
+        ask(bootstrap, timeout, remove_throttle)
+        say({"bytes_per_second": None}, "the throttle is removed", output)
+    elif rate is not None:
+        ask(bootstrap, timeout, lambda cluster: throttle_moves(cluster, rate))
+        say({"bytes_per_second": rate}, f"what moves is held to {size(rate)}/s by each broker", output)
+    else:
+        found = ask(bootstrap, timeout, describe_throttle)
+        rows = [(node_id, f"{size(bytes_per_second)}/s") for node_id, bytes_per_second in found.rates.items()]
+        show({"throttle": _throttle_document(found)}, [Table(("BROKER", "THROTTLE"), rows)], output)
 
 
 def show_outcomes(outcomes: Sequence[Outcome], output: Any) -> None:
