@@ -210,6 +210,18 @@ class TopicFactsPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicGroups:
+    """The groups that have committed offsets for a topic, or whose members may be consuming it."""
+
+    coordinators: Mapping[str, int]
+    """Who coordinates each, by group id, in order."""
+    left_out: int
+    """Further ones, of which only the number was told."""
+    silent: tuple[int, ...]
+    """Brokers that did not tell which they coordinate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFacts:
     """A partition that is not as it should be."""
 
@@ -347,6 +359,9 @@ class AdminPort(Protocol):
 
     async def topic_facts(self, topics: Sequence[str]) -> TopicFactsPage:
         """Of those of the topics that there are."""
+
+    async def topic_groups(self, topic: str) -> TopicGroups:
+        """Those of one topic that the caller may describe."""
 
     async def history(self, kind: str, name: str) -> HistoryPage:
         """The last hour of a "topic", "group" or "broker" of that name, or of the "cluster"."""

@@ -25,7 +25,11 @@ HISTORY: Final = "kraft.status.history"
 TOPIC_FACTS: Final = "kraft.status.topic"
 """Of a topic, as far as one broker has it, by that broker: records, bytes, and what comes and goes a second."""
 
-STATUS_KEYS: Final = frozenset((CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY, TOPIC_FACTS))
+TOPIC_GROUPS: Final = "kraft.status.topic.groups"
+"""Of a topic, by one broker, to super users alone, as nodes are (group ids are not for everybody): those of the groups
+that it coordinates which have to do with the topic."""
+
+STATUS_KEYS: Final = frozenset((CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY, TOPIC_FACTS, TOPIC_GROUPS))
 
 PAGE_CHARS: Final = 30_000
 

@@ -23,7 +23,8 @@ from kraft.common.config.describe import (
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.types import ConfigType
 from kraft.common.errors import ApiError
-from kraft.common.status_keys import STATUS_KEYS, pages_of
+from kraft.common.status_keys import STATUS_KEYS, TOPIC_GROUPS, pages_of
+from kraft.handlers.authorized_operations import access_of
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.permissions import OnEach, config_resource
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
@@ -71,6 +72,8 @@ async def describe_configs(
     turn = Turn()
     answered: set[tuple[int, str, tuple[str, ...] | None]] = set()
     left, statuses = CONFIGS_MAX, 0
+    access = access_of(context, node)
+    told = STATUS_KEYS if access is None or access.is_super else STATUS_KEYS - {TOPIC_GROUPS}
     for resource in request.resources:
         if turn.is_over():
             await turn.next()
@@ -82,7 +85,7 @@ async def describe_configs(
         answered.add(key)
         result = describer.describe(resource, wanted, left)
         if wanted is not None and not result.error_code:
-            statuses += await _add_statuses(result, STATUS_KEYS.intersection(wanted), STATUSES_MAX - statuses, node)
+            statuses += await _add_statuses(result, told.intersection(wanted), STATUSES_MAX - statuses, node)
         response.results.append(result)
         left -= len(result.configs)
         if turn.is_over(CONFIG_ITEMS * (1 + len(result.configs))):

@@ -69,10 +69,10 @@ class AdminAccess:
         if not self._access().allows(Operation.DESCRIBE, ResourceKind.CLUSTER):
             raise self._refusal("Describe on the cluster")
 
-    def may_see_topic(self) -> Callable[[str], bool]:
-        """Whether a topic of that name may be described, as of now."""
+    def may_see(self, kind: int) -> Callable[[str], bool]:
+        """Whether a resource of that kind and name may be described, as of now."""
         access = self._access()
-        return lambda name: access.may(Operation.DESCRIBE, ResourceKind.TOPIC, name)
+        return lambda name: access.may(Operation.DESCRIBE, kind, name)
 
     def explain(
         self, principal: str, host: str, operation: int, kind: int, name: str

@@ -28,6 +28,7 @@ from kraft_http.ports import (
     ListedTopic,
     NodeIdentity,
     TopicFactsPage,
+    TopicGroups,
     UncleanElectionFacts,
 )
 from kraft_http.waits import WaitingElections
@@ -38,6 +39,7 @@ from kraft.common.version import VERSION
 from kraft.network.login_outcome import TLS, LoginOutcome
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
+from kraft.security.acls import ResourceKind
 from kraft.security.scram_credentials import SALT_BYTES, ScramMechanism, salted_password
 from kraft.server.admin_access import Permissions, access_of_caller
 from kraft.server.admin_logins import CERTIFICATE, LISTENER, make_admin_logins
@@ -50,6 +52,7 @@ from kraft.server.history_gathering import gather_history
 from kraft.server.loss_facts import gather_unclean_elections
 from kraft.server.node_metrics import NodeMetrics
 from kraft.server.topic_facts import gather_topic_facts, list_topics
+from kraft.server.topic_groups import gather_topic_groups
 from kraft.world.asyncio_bridge import AsyncioBridge
 
 if TYPE_CHECKING:
@@ -255,7 +258,7 @@ class AdminService:
         return await self._run(self._listed_topics)
 
     async def _listed_topics(self) -> Sequence[ListedTopic]:
-        may_see = None if self._access is None else self._access.may_see_topic()
+        may_see = None if self._access is None else self._access.may_see(ResourceKind.TOPIC)
         return await list_topics(self._node.shared.loader.image.topics, may_see)
 
     async def topic_facts(self, topics: Sequence[str]) -> TopicFactsPage:
@@ -264,6 +267,13 @@ class AdminService:
     async def _topic_facts(self, topics: Sequence[str]) -> TopicFactsPage:
         self._check_describe()
         return await gather_topic_facts(self._node, topics)
+
+    async def topic_groups(self, topic: str) -> TopicGroups:
+        return await self._run(self._topic_groups, topic)
+
+    async def _topic_groups(self, topic: str) -> TopicGroups:
+        may_see = None if self._access is None else self._access.may_see(ResourceKind.GROUP)
+        return await gather_topic_groups(self._node, topic, may_see)
 
     async def history(self, kind: str, name: str) -> HistoryPage:
         return await self._run(self._history, kind, name)

@@ -17,7 +17,7 @@ from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import METADATA_TOPIC
-from kraft.common.status_keys import CLUSTER_HEALTH, HISTORY, NODE_STATUS, TOPIC_FACTS, WAITING_ELECTIONS
+from kraft.common.status_keys import CLUSTER_HEALTH, HISTORY, NODE_STATUS, TOPIC_FACTS, TOPIC_GROUPS, WAITING_ELECTIONS
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.server.cluster_facts import disk_room, gather_facts, offline_log_dirs
@@ -30,6 +30,7 @@ from kraft.server.status_questions import (
     status_question,
 )
 from kraft.server.topic_facts import own_topic_facts
+from kraft.server.topic_groups import own_topic_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,6 +69,8 @@ class NodeStatus:
             return None
         if key == TOPIC_FACTS:
             return None if topic is None else own_topic_facts(self._node, topic)
+        if key == TOPIC_GROUPS:
+            return None if topic is None else await own_topic_groups(self._node, topic)
         if key == WAITING_ELECTIONS:
             return await self.waiting_elections(topic)
         if key == NODE_STATUS and topic is None:

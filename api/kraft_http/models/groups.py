@@ -161,7 +161,7 @@ class TopicGroupData(BaseModel):
 class TopicGroupList(BaseModel):
     topic_name: str
     data: list[TopicGroupData]
-    groups_count: int = Field(description="How many groups there are.")
+    groups_count: int = Field(description="How many groups have committed offsets for it, or may be consuming it.")
     looked_at_count: int = Field(description="How many of them, by id, were looked at: at most 2,000.")
     unanswered_brokers: UnansweredBrokers
 

@@ -38,6 +38,7 @@ from kraft_http.models.groups import (
     TopicGroupData,
     TopicGroupList,
 )
+from kraft_http.ports import AdminPort
 from kraft_http.routers.groups import STATES, list_consumers_groups
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
@@ -98,16 +99,18 @@ def _lag_data(lag: GroupLag) -> GroupLagData:
 @topic_router.get("/v1/topics/{topic_name}/groups", summary="List the groups of a topic", responses=documented(404))
 async def list_topic_groups(request: Request, port: Port, recent: Recent, topic_name: TopicNamePath) -> TopicGroupList:
     """Groups that have committed offsets for it, or whose members have partitions of it, with their lag there. Every
-    coordinator is asked about its groups, a hundred at a time; the answer is kept for two seconds."""
+    coordinator is asked which of its groups these may be, and about those, a hundred at a time; the answer is kept for
+    two seconds."""
     cluster = await cluster_context(request, port, port.identity.cluster_id)
     topic = await describe_topic(cluster.kafka, topic_name)  # Raises where there is none, or none that may be seen.
     key = ("groups", port.permissions(), topic_name, topic.topic_id)
-    return await recent.of(key, lambda: _topic_groups(cluster, topic_name))
+    return await recent.of(key, lambda: _topic_groups(port, cluster, topic_name))
 
 
-async def _topic_groups(cluster: ClusterContext, topic_name: str) -> TopicGroupList:
-    listed = await list_consumers_groups(cluster.kafka)
-    coordinators = {group.group_id: group.coordinator for group in listed[:LOOKED_AT_MAX]}
+async def _topic_groups(port: AdminPort, cluster: ClusterContext, topic_name: str) -> TopicGroupList:
+    told = await port.topic_groups(topic_name)
+    cluster.kafka.silent |= dict.fromkeys(told.silent, "it does not tell which groups it coordinates")
+    coordinators = dict(list(told.coordinators.items())[:LOOKED_AT_MAX])
     found = await groups_of_topic(cluster.kafka, topic_name, coordinators)
     return TopicGroupList(
         topic_name=topic_name,
@@ -124,7 +127,7 @@ async def _topic_groups(cluster: ClusterContext, topic_name: str) -> TopicGroupL
             )
             for each in found
         ],
-        groups_count=len(listed),
+        groups_count=len(told.coordinators) + told.left_out,
         looked_at_count=len(coordinators),
         unanswered_brokers=unanswered(cluster.kafka),
     )

@@ -81,5 +81,5 @@ async function configuration(shown, name) {
 async function consumers(shown, name) {
   const listed = await request("/v1/topics/" + encodeURIComponent(name) + "/groups");
   patch(shown, unanswered(listed), section("Groups of this topic", table([["group", "mono"], ["state"], ["members", "num"], ["partitions assigned", "num"], ["partitions committed", "num"], ["lag here", "num"]], listed.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), pill(each.state.toLowerCase(), each.state === "STABLE" ? "good" : ""), number(each.members_count), number(each.assigned_partitions_count), number(each.committed_partitions_count), number(each.lag)]), "No group has committed offsets for this topic or has partitions of it."),
-    listed.looked_at_count < listed.groups_count ? el("div", { className: "empty" }, "Only the first " + number(listed.looked_at_count) + " groups were looked at. ", link("groups", { topic: name }, "Look at all")) : ""));
+    listed.looked_at_count < listed.groups_count ? el("div", { className: "empty" }, "Only the first " + number(listed.looked_at_count) + " of " + number(listed.groups_count) + " groups are shown. ", link("groups", { topic: name }, "Look at all")) : ""));
 }

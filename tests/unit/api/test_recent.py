@@ -10,14 +10,13 @@ from typing import Any
 import httpx
 import pytest
 from kraft_http.app import create_app
-from kraft_http.ports import Caller, ListedTopic, TopicFacts, TopicFactsPage
+from kraft_http.ports import Caller, ListedTopic, TopicFacts, TopicFactsPage, TopicGroups
 from kraft_http.recent import ANSWERS_MAX, KEPT_SECONDS, RecentAnswers
 
 from kraft.common.errors import ApiError
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
-from kraft.protocol.messages.list_groups_response import ListGroupsResponse
 from kraft.protocol.messages.metadata_response import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -140,6 +139,11 @@ class Theirs(Port):
             for name in ("a", "bb")
         ]
 
+    async def topic_groups(self, topic: str) -> TopicGroups:
+        await asyncio.sleep(0)
+        self._node.asked.append("groups")
+        return TopicGroups(coordinators={}, left_out=0, silent=())
+
     async def topic_facts(self, topics: Any) -> TopicFactsPage:
         await asyncio.sleep(0)
         self._node.asked.append("facts")
@@ -151,9 +155,6 @@ class Theirs(Port):
 
     async def call(self, api_key: int, version: int, request: Any, *, node_id: int | None = None) -> Any:
         await asyncio.sleep(0)
-        if api_key == ApiKey.LIST_GROUPS:
-            self._node.asked.append("groups")
-            return ListGroupsResponse()
         if api_key == ApiKey.DESCRIBE_CLUSTER:
             return DescribeClusterResponse(cluster_id=CLUSTER, brokers=[DescribeClusterBroker(broker_id=1, host="a")])
         assert api_key == ApiKey.METADATA

@@ -13,6 +13,7 @@ from kraft.coordinator.group.portions import portions
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
 from kraft.coordinator.walks import WALKS_MAX
 from kraft.protocol.error_codes import ErrorCode
+from kraft.server.topic_groups import groups_of_topic
 from tests.unit.coordinator.fakes import MemoryLog
 from tests.unit.coordinator.group_host import GroupHost, TestCaller, commit_request
 from tests.unit.coordinator.service import PARTITIONS, Service, run, serving
@@ -202,6 +203,26 @@ def test_what_all_groups_have_committed_is_gathered_in_turns():
             assert list(found) == sorted(found)
             assert len(found) == MANY + 1
             assert found["large"] == service.coordinator.offsets_of("large")
+
+    run(scenario)
+
+
+def test_groups_of_a_topic_are_looked_for_in_turns():
+    async def scenario():
+        async with serving() as service:
+            await filled(service)
+            other = OffsetAndMetadata(1, -1, "", 0)
+            await service.coordinator.runtime.write(
+                service.partition("other").partition,
+                lambda draft: draft.write_offsets("other", [(TopicPartition("u", 0), other)]),
+            )
+            others = trio.Event()
+            trio.lowlevel.spawn_system_task(_set, others)
+            found = await groups_of_topic(service.coordinator.snapshots(), "t")
+            assert others.is_set(), "served meanwhile"
+            assert found == sorted([*(f"group-{number}" for number in range(MANY)), "large"])
+            assert await groups_of_topic(service.coordinator.snapshots(), "u") == ["other"]
+            assert await groups_of_topic(service.coordinator.snapshots(), "v") == []
 
     run(scenario)
 

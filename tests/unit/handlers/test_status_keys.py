@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.common.errors import ApiError
-from kraft.common.status_keys import CLUSTER_HEALTH, NODE_STATUS, PAGE_CHARS, WAITING_ELECTIONS, document_of, pages_of
+from kraft.common.status_keys import (
+    CLUSTER_HEALTH,
+    NODE_STATUS,
+    PAGE_CHARS,
+    TOPIC_FACTS,
+    TOPIC_GROUPS,
+    WAITING_ELECTIONS,
+    document_of,
+    pages_of,
+)
+from kraft.handlers import describe_configs as module
 from kraft.handlers.describe_configs import STATUSES_MAX
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -77,6 +88,22 @@ def test_a_status_is_told_where_it_is_named_and_only_there() -> None:
             assert (await described(made, TOPIC_KIND, "t", CLUSTER_HEALTH)).configs == []
             result = await described(made, TOPIC_KIND, "silent", WAITING_ELECTIONS, "retention.ms")
             assert (result.error_code, result.configs) == (ErrorCode.REQUEST_TIMED_OUT, [])
+
+    simulate(play)
+
+
+@pytest.mark.parametrize("is_super", [True, False])
+def test_ids_of_groups_are_told_to_super_users_alone(monkeypatch: pytest.MonkeyPatch, is_super: bool) -> None:
+    """As nodes are. Others may see a topic and not the groups that read it."""
+    monkeypatch.setattr(module, "access_of", lambda context, node: SimpleNamespace(is_super=is_super))
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            told = made.server.services.status = Told()  # type: ignore[assignment]
+            made.topic("t")
+            result = await described(made, TOPIC_KIND, "t", TOPIC_GROUPS, TOPIC_FACTS)
+            assert [key for key, _ in told.asked] == [TOPIC_FACTS, *([TOPIC_GROUPS] if is_super else [])]
+            assert len(result.configs) == 1 + is_super
 
     simulate(play)
 
