@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 
-from kraft.remote.log_facts import LocalSegment, LogFacts
+from kraft.remote.log_facts import LocalSegment, LogFacts, copied_end_offset
+from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.object_names import LEADER_EPOCHS_SUFFIX
 from kraft.remote.remote_partition import Contents
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
@@ -26,21 +27,66 @@ NOBODY_EXPIRES = 0
 """As the time now: no producer has been idle for long."""
 
 
-def facts_of(log: UnifiedLog) -> LogFacts:
-    """The log as it is now. Raises OSError, CorruptData."""
-    segments = log.segments
-    ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
+def facts_of(log: UnifiedLog, first: int = 0, count: int | None = None) -> LogFacts:
+    """The log as it is now. `count` segments from index `first` on are told of one by one; those before them count as
+    one, and so do those behind: of many segments only a few matter at a time. Raises OSError, CorruptData."""
+    behind = len(log.segments) if count is None else min(first + count, len(log.segments))
     return LogFacts(
         segments=[
-            LocalSegment(
-                base_offset=segment.base_offset, end_offset=end, size=segment.size, timestamp_ms=_timestamp_of(segment)
-            )
-            for segment, end in zip(segments, ends, strict=True)
+            *_as_one(log, 0, first),
+            *(_local_segment(log, index) for index in range(first, behind)),
+            *_as_one(log, behind, len(log.segments)),
         ],
         leader_epochs=log.leader_epoch_cache.entries,
         log_start_offset=log.log_start_offset,
         last_stable_offset=log.last_stable_offset,
     )
+
+
+def facts_to_copy(log: UnifiedLog, cache: RemoteLogMetadataCache) -> LogFacts:
+    """The log as it is now: what is copied, the next segment to copy, and what follows. Raises OSError, CorruptData."""
+    facts, segments = reading_facts(log), log.segments
+    first = first_to_copy(log, copied_end_offset(facts, cache))
+    known_from = facts.leader_epochs[0][1] if facts.leader_epochs else log.log_end_offset
+    if max(segments[first].base_offset, log.log_start_offset) < known_from:
+        first = max(first, min(bisect_left(segments, known_from, key=_base_offset), len(segments) - 1))
+    return facts_of(log, first, 1)
+
+
+def first_to_copy(log: UnifiedLog, copied: int) -> int:
+    """The index of the first segment that is not whole in the remote tier, where all below offset `copied` is."""
+    return max(bisect_right(log.segments, copied, key=_base_offset) - 1, 0)
+
+
+def _base_offset(segment: LogSegment) -> int:
+    return segment.base_offset
+
+
+def _as_one(log: UnifiedLog, first: int, behind: int) -> list[LocalSegment]:
+    """The segments of these indexes; none where there are none. When they are from nobody asks."""
+    segments = log.segments[first:behind]
+    if not segments:
+        return []
+    size = sum(segment.size for segment in segments)
+    return [
+        LocalSegment(
+            base_offset=segments[0].base_offset, end_offset=_end_offset(log, behind - 1), size=size, timestamp_ms=-1
+        )
+    ]
+
+
+def _local_segment(log: UnifiedLog, index: int) -> LocalSegment:
+    segment = log.segments[index]
+    return LocalSegment(
+        base_offset=segment.base_offset,
+        end_offset=_end_offset(log, index),
+        size=segment.size,
+        timestamp_ms=_timestamp_of(segment),
+    )
+
+
+def _end_offset(log: UnifiedLog, index: int) -> int:
+    return log.segments[index + 1].base_offset if index + 1 < len(log.segments) else log.log_end_offset
 
 
 def reading_facts(log: UnifiedLog) -> LogFacts:
@@ -63,7 +109,7 @@ def contents_of(log: UnifiedLog, copied: LocalSegment) -> Contents:
     """What is stored of a sealed segment. Without a transaction index where nothing was aborted. Raises OSError,
     CorruptData."""
     segments = log.segments
-    segment = segments[bisect_left(segments, copied.base_offset, key=lambda each: each.base_offset)]
+    segment = segments[bisect_left(segments, copied.base_offset, key=_base_offset)]
     assert segment.base_offset == copied.base_offset, f"{log.directory}: no segment at {copied.base_offset}"
     epochs = LeaderEpochCache(entry for entry in log.leader_epoch_cache.entries if entry[1] < copied.end_offset)
     contents: dict[str, FilePart | bytes] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -41,14 +42,29 @@ class LogFacts:
     def local_log_start_offset(self) -> int:
         return max(self.segments[0].base_offset, self.log_start_offset)
 
-    def lineage(self) -> Iterator[EpochRange]:
-        """Which epoch wrote which offsets of this log; epochs without records are left out."""
+    def lineage(self, offset: int = 0) -> Iterator[EpochRange]:
+        """Which epoch wrote which offsets of this log, from the epoch of `offset` on; epochs without records are left
+        out."""
         entries = self.leader_epochs
-        for index, (epoch, start_offset) in enumerate(entries):
-            end_offset = entries[index + 1][1] if index + 1 < len(entries) else self.log_end_offset
-            start_offset = max(start_offset, self.log_start_offset)
-            if start_offset < end_offset:
-                yield EpochRange(epoch, start_offset, end_offset - 1)
+        begin = bisect_right(entries, offset, key=lambda entry: entry[1]) - 1
+        for index in range(max(begin, 0), len(entries)):
+            found = self._range_at(index)
+            if found.start_offset <= found.last_offset:
+                yield found
+
+    def range_of(self, epoch: int) -> EpochRange | None:
+        """What the epoch wrote of this log; None where it wrote nothing."""
+        index = bisect_left(self.leader_epochs, epoch, key=lambda entry: entry[0])
+        if index == len(self.leader_epochs) or self.leader_epochs[index][0] != epoch:
+            return None
+        found = self._range_at(index)
+        return found if found.start_offset <= found.last_offset else None
+
+    def _range_at(self, index: int) -> EpochRange:
+        epoch, start_offset = self.leader_epochs[index]
+        is_last = index + 1 == len(self.leader_epochs)
+        end_offset = self.log_end_offset if is_last else self.leader_epochs[index + 1][1]
+        return EpochRange(epoch, max(start_offset, self.log_start_offset), end_offset - 1)
 
 
 def remote_ranges(
@@ -60,15 +76,18 @@ def remote_ranges(
     record (KIP-101), whoever wrote or copied it, and whatever other epochs the segment has.
     """
     for epoch, start_offset, last_offset in facts.lineage():
-        ranges: list[tuple[EpochRange, RemoteLogSegmentMetadata]] = []
-        for found, segment in cache.ranges_of_epoch(epoch):
+        before: tuple[EpochRange, RemoteLogSegmentMetadata] | None = None
+        for found, segment in cache.ranges_of_epoch(epoch, start_offset):
             first, last = max(found.start_offset, start_offset), min(found.last_offset, last_offset)
-            if first > last or (ranges and ranges[-1][0].last_offset >= last):
-                continue  # None of this log, or cut to a part of the one before.
-            while ranges and ranges[-1][0].start_offset >= first:
-                ranges.pop()  # Cut to a part of this one.
-            ranges.append((EpochRange(epoch, first, last), segment))
-        yield from ranges
+            if first > last:
+                break  # None of this log, as all that follow.
+            if before is not None and before[0].last_offset >= last:
+                continue  # Cut to a part of the one before.
+            if before is not None and before[0].start_offset < first:
+                yield before  # Else it was cut to a part of this one.
+            before = EpochRange(epoch, first, last), segment
+        if before is not None:
+            yield before
 
 
 def copied_end_offset(facts: LogFacts, cache: RemoteLogMetadataCache) -> int:
@@ -76,10 +95,11 @@ def copied_end_offset(facts: LogFacts, cache: RemoteLogMetadataCache) -> int:
     nothing is."""
     end_offset = facts.local_log_start_offset
     for epoch, start_offset, last_offset in facts.lineage():
-        while start_offset <= end_offset <= last_offset:
-            segment = cache.remote_log_segment_metadata(epoch, end_offset)
-            if segment is None:
+        if start_offset <= end_offset <= last_offset:
+            covered_last = cache.covered_last(epoch, end_offset)
+            if covered_last is None:
                 return end_offset
-            found = next(each for each in segment.epoch_ranges() if each.leader_epoch == epoch)
-            end_offset = min(found.last_offset, last_offset) + 1
+            end_offset = min(covered_last, last_offset) + 1
+            if end_offset <= last_offset:
+                return end_offset
     return end_offset

@@ -10,8 +10,8 @@ the longer one is deleted. Here an offset is found as long as any finished segme
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kraft.common.ids import Uuid
@@ -40,7 +40,16 @@ what nobody ever heard of."""
 class RemoteLogMetadataCache:
     """One partition's segments in the remote tier. One task replays; between two awaits anybody may read."""
 
-    __slots__ = ("_deleted", "_epochs", "_highest", "_segments", "delete_state")
+    __slots__ = (
+        "_deleted",
+        "_epochs",
+        "_highest",
+        "_segments",
+        "_with_aborted",
+        "delete_state",
+        "finished_bytes",
+        "version",
+    )
 
     def __init__(self) -> None:
         self._segments: dict[Uuid, RemoteLogSegmentMetadata] = {}
@@ -48,6 +57,12 @@ class RemoteLogMetadataCache:
         self._epochs: dict[int, EpochSegments] = {}
         self._highest: dict[int, int] = {}
         self._deleted: dict[Uuid, None] = {}
+        self._with_aborted: list[tuple[int, Uuid]] = []
+        """Finished ones with a transaction index, by start offset."""
+        self.finished_bytes = 0
+        """Of all finished segments."""
+        self.version = 0
+        """Rises with every record that has its effect."""
         self.delete_state: RemotePartitionDeleteState | None = None
         """How far the deletion of the whole partition is; None where nobody wants it deleted."""
 
@@ -56,6 +71,11 @@ class RemoteLogMetadataCache:
 
         Raises ProtocolError for one that cannot be true.
         """
+        has_effect = self._replay(record)
+        self.version += has_effect
+        return has_effect
+
+    def _replay(self, record: RemoteLogMetadataRecord) -> bool:
         if isinstance(record, RemoteLogSegmentMetadataRecord):
             return self._replay_segment(segment_of(record))
         if isinstance(record, RemoteLogSegmentMetadataUpdateRecord):
@@ -92,6 +112,8 @@ class RemoteLogMetadataCache:
             self._remember_deleted(known.segment_id)
             return True
         self._segments[known.segment_id] = metadata
+        if metadata.is_finished != known.is_finished:
+            self._finished_changed(metadata)
         for epoch, start_offset, last_offset in metadata.epoch_ranges():
             if metadata.is_finished:
                 self._epochs[epoch].add(start_offset, last_offset, metadata.segment_id)
@@ -99,6 +121,17 @@ class RemoteLogMetadataCache:
             else:
                 self._epochs[epoch].remove(metadata.segment_id)
         return True
+
+    def _finished_changed(self, metadata: RemoteLogSegmentMetadata) -> None:
+        """The segment is finished now, or is no more."""
+        self.finished_bytes += metadata.size if metadata.is_finished else -metadata.size
+        if metadata.txn_index_is_empty:
+            return
+        entry = metadata.start_offset, metadata.segment_id
+        if metadata.is_finished:
+            insort(self._with_aborted, entry)
+        else:
+            del self._with_aborted[bisect_left(self._with_aborted, entry)]
 
     def _replay_partition_delete(self, target: RemotePartitionDeleteState) -> bool:
         if target not in PARTITION_TRANSITIONS[self.delete_state]:
@@ -127,6 +160,11 @@ class RemoteLogMetadataCache:
         """Whether the segment is one of the last that were deleted."""
         return segment_id in self._deleted
 
+    @property
+    def segment_count(self) -> int:
+        """Of segments in any state."""
+        return len(self._segments)
+
     def segments(self) -> Sequence[RemoteLogSegmentMetadata]:
         """Every one, whatever its state."""
         return tuple(self._segments.values())
@@ -143,17 +181,36 @@ class RemoteLogMetadataCache:
         segment_id = found.find(offset) if found else None
         return None if segment_id is None else self._segments[segment_id]
 
-    def ranges_of_epoch(self, epoch: int) -> Sequence[tuple[EpochRange, RemoteLogSegmentMetadata]]:
-        """What of the epoch is in finished segments, ascending; ranges within others are left out."""
+    def covered_last(self, epoch: int, offset: int) -> int | None:
+        """How far all offsets from `offset` on, as they were written in `epoch`, are in finished segments: the last
+        such offset. None where `offset` is in none."""
         found = self._epochs.get(epoch)
-        return (
-            []
-            if found is None
-            else [
-                (EpochRange(epoch, start_offset, last_offset), self._segments[segment_id])
-                for start_offset, last_offset, segment_id in found.ranges()
-            ]
-        )
+        return None if found is None else found.covered_last(offset)
+
+    def next_covered(self, epoch: int, offset: int) -> int | None:
+        """The first offset from `offset` on that a finished segment has as it was written in `epoch`; None where none
+        has."""
+        found = self._epochs.get(epoch)
+        return None if found is None else found.next_covered(offset)
+
+    def ranges_of_epoch(
+        self, epoch: int, start_offset: int = 0
+    ) -> Iterator[tuple[EpochRange, RemoteLogSegmentMetadata]]:
+        """What of the epoch, from `start_offset` on, is in finished segments, ascending; ranges within others are left
+        out. Not to be used on once a record was replayed."""
+        found = self._epochs.get(epoch)
+        for first_offset, last_offset, segment_id in () if found is None else found.ranges(start_offset):
+            yield EpochRange(epoch, first_offset, last_offset), self._segments[segment_id]
+
+    def segments_with_aborted(self, after: int) -> Iterator[RemoteLogSegmentMetadata]:
+        """Finished segments that begin after the offset `after` and have a transaction index, by start offset. Records
+        may be replayed meanwhile."""
+        entries = self._with_aborted
+        at = bisect_right(entries, after, key=lambda entry: entry[0])
+        while at < len(entries):  # Each is behind the one before.
+            entry = entries[at]
+            yield self._segments[entry[1]]
+            at = bisect_right(entries, entry)
 
     def highest_offset_for_epoch(self, epoch: int) -> int | None:
         """The last offset of the epoch in a segment whose copy was ever finished; None where there was none."""
@@ -167,7 +224,7 @@ class EpochSegments:
     their ends ascend strictly, and the last that begins at or before an offset has it if any has.
     """
 
-    __slots__ = ("_covered", "_ids", "_lasts", "_start_of", "_starts", "ids")
+    __slots__ = ("_covered", "_ids", "_lasts", "_runs", "_start_of", "_starts", "ids")
 
     def __init__(self) -> None:
         self.ids: dict[Uuid, None] = {}
@@ -175,6 +232,8 @@ class EpochSegments:
         self._starts: list[int] = []
         self._lasts: list[int] = []
         self._ids: list[Uuid] = []
+        self._runs: list[int] = []
+        """Those of `_starts` before which there is a hole: nobody has to walk ranges that follow one another."""
         self._start_of: dict[Uuid, int] = {}
         """Of those in `_ids`, where their ranges begin."""
         self._covered: dict[Uuid, tuple[int, int]] = {}
@@ -195,10 +254,28 @@ class EpochSegments:
         end = bisect_right(self._lasts, last_offset, lo=first)
         for index in range(first, end):
             self._covered[self._ids[index]] = self._start_of.pop(self._ids[index]), self._lasts[index]
+        if first < end:
+            behind = bisect_right(self._runs, self._starts[end - 1])
+            del self._runs[bisect_left(self._runs, self._starts[first]) : behind]
         self._starts[first:end] = [start_offset]
         self._lasts[first:end] = [last_offset]
         self._ids[first:end] = [segment_id]
         self._start_of[segment_id] = start_offset
+        self._note_run(first)
+        self._note_run(first + 1)
+
+    def _note_run(self, index: int) -> None:
+        """Whether a run begins with the range at `index` may have changed."""
+        if index == len(self._starts):
+            return
+        start_offset = self._starts[index]
+        is_begin = index == 0 or start_offset > self._lasts[index - 1] + 1
+        at = bisect_left(self._runs, start_offset)
+        was_begin = at < len(self._runs) and self._runs[at] == start_offset
+        if is_begin and not was_begin:
+            self._runs.insert(at, start_offset)
+        elif was_begin and not is_begin:
+            del self._runs[at]
 
     def remove(self, segment_id: Uuid) -> None:
         """Has no effect on one that is not among the finished ones."""
@@ -206,7 +283,11 @@ class EpochSegments:
         if self._covered.pop(segment_id, None) is not None or start_offset is None:
             return
         index = bisect_left(self._starts, start_offset)
+        at = bisect_left(self._runs, start_offset)
+        if self._runs[at : at + 1] == [start_offset]:
+            del self._runs[at]
         del self._starts[index], self._lasts[index], self._ids[index]
+        self._note_run(index)
         covered, self._covered = self._covered, {}
         for each, (first_offset, last_offset) in covered.items():
             self.add(first_offset, last_offset, each)
@@ -216,5 +297,21 @@ class EpochSegments:
         index = bisect_right(self._starts, offset) - 1
         return self._ids[index] if index >= 0 and self._lasts[index] >= offset else None
 
-    def ranges(self) -> Sequence[tuple[int, int, Uuid]]:
-        return tuple(zip(self._starts, self._lasts, self._ids, strict=True))
+    def covered_last(self, offset: int) -> int | None:
+        """The last offset of the ranges that follow one another from the one with `offset` on."""
+        if self.find(offset) is None:
+            return None
+        next_run = bisect_right(self._runs, offset)
+        if next_run == len(self._runs):
+            return self._lasts[-1]
+        return self._lasts[bisect_left(self._starts, self._runs[next_run]) - 1]
+
+    def next_covered(self, offset: int) -> int | None:
+        """The first offset from `offset` on that a range has."""
+        index = bisect_left(self._lasts, offset)
+        return max(offset, self._starts[index]) if index < len(self._starts) else None
+
+    def ranges(self, start_offset: int) -> Iterator[tuple[int, int, Uuid]]:
+        """Those that end at `start_offset` or behind it."""
+        for index in range(bisect_left(self._lasts, start_offset), len(self._starts)):
+            yield self._starts[index], self._lasts[index], self._ids[index]

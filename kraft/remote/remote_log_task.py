@@ -8,11 +8,11 @@ from typing import Final
 
 from kraft.common.ids import Uuid
 from kraft.remote.copy_decisions import epochs_of_segment, segments_to_copy
-from kraft.remote.local_files import contents_of, facts_of
+from kraft.remote.local_files import contents_of, facts_to_copy
 from kraft.remote.log_facts import LocalSegment, LogFacts
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.remote_partition import Contents, RemotePartition
-from kraft.remote.remote_retention import RemoteRetention, expired_segments
+from kraft.remote.remote_retention import Drive, RemoteRetention, expiry_of
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
 from kraft.storage.log_files import TRANSACTION_INDEX_SUFFIX
 from kraft.storage.unified_log import UnifiedLog
@@ -29,6 +29,7 @@ class RemoteLogTask:
         "_advance_log_start",
         "_broker_id",
         "_cache",
+        "_drive",
         "_leader_epoch",
         "_log",
         "_remote",
@@ -47,8 +48,10 @@ class RemoteLogTask:
         broker_id: int,
         leader_epoch: int,
         advance_log_start: Callable[[int], Awaitable[None]],
+        drive: Drive,
     ) -> None:
-        """`advance_log_start` returns when the log begins at that offset, whatever happens to this broker then."""
+        """`advance_log_start` returns when the log begins at that offset, whatever happens to this broker then.
+        `drive` serves others while it is decided what expires."""
         self._world = world
         self._log = log
         self._remote = remote
@@ -57,17 +60,19 @@ class RemoteLogTask:
         self._broker_id = broker_id
         self._leader_epoch = leader_epoch
         self._advance_log_start = advance_log_start
+        self._drive = drive
 
     async def expire(self, retention: RemoteRetention) -> Sequence[tuple[RemoteLogSegmentMetadata, str]]:
         """Delete what is to go from the remote tier. Tells what was deleted, and why. Raises ObjectError,
         MetadataNotWritten: the next round goes on with it."""
-        expiry = expired_segments(
-            facts_of(self._log),
+        expiry = await expiry_of(
+            facts_to_copy(self._log, self._cache),
             self._cache,
             retention,
             leader_epoch=self._leader_epoch,
             being_copied=self._remote.being_copied,
             now_ms=self._world.clock.wall_ms(),
+            drive=self._drive,
         )
         if expiry.log_start_offset > self._log.log_start_offset:
             await self._advance_log_start(expiry.log_start_offset)
@@ -78,7 +83,7 @@ class RemoteLogTask:
         OSError: the next round goes on with it."""
         copied: list[RemoteLogSegmentMetadata] = []
         while len(copied) < count_max:
-            facts = facts_of(self._log)
+            facts = facts_to_copy(self._log, self._cache)
             due = segments_to_copy(facts, self._cache)
             if not due:
                 break

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from kraft.remote.log_facts import LogFacts, remote_ranges
+from kraft.remote.log_facts import LogFacts
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.segment_metadata import EpochRange, RemoteLogSegmentMetadata
 
@@ -22,15 +22,14 @@ def find_part(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> Re
 
     A segment may go on with records that the log does not have (an unclean election): the part ends before them.
     """
-    lineage = list(facts.lineage())
-    own = next((each for each in lineage if each.start_offset <= offset <= each.last_offset), None)
-    segment = None if own is None else cache.remote_log_segment_metadata(own.leader_epoch, offset)
-    if own is None or segment is None:
+    own = next(facts.lineage(offset), None)
+    if own is None or not own.start_offset <= offset <= own.last_offset:
         return None
-    return RemotePart(segment, _end_of_common(segment, lineage, offset))
+    segment = cache.remote_log_segment_metadata(own.leader_epoch, offset)
+    return None if segment is None else RemotePart(segment, _end_of_common(segment, facts.lineage(offset), offset))
 
 
-def _end_of_common(segment: RemoteLogSegmentMetadata, lineage: Sequence[EpochRange], offset: int) -> int:
+def _end_of_common(segment: RemoteLogSegmentMetadata, lineage: Iterable[EpochRange], offset: int) -> int:
     end_offset = offset
     theirs = {each.leader_epoch: each for each in segment.epoch_ranges()}
     for own in lineage:
@@ -55,19 +54,23 @@ def parts_from(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> I
         offset = part.end_offset
 
 
-def parts_with_aborted(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> Sequence[RemotePart]:
-    """Those from `offset` on in which a transaction of the log was aborted, in order."""
-    found = []
-    for segment in cache.segments():
-        if segment.is_finished and not segment.txn_index_is_empty and segment.last_offset >= offset:
-            part = find_part(facts, cache, max(segment.start_offset, offset))
-            if part is not None and part.segment.segment_id == segment.segment_id:
-                found.append(part)
-    return sorted(found, key=lambda part: part.end_offset)
+def parts_with_aborted(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> Iterator[RemotePart]:
+    """Those from `offset` on in which a transaction of the log was aborted, in order. Found as they are asked for, so
+    that nobody looks at more than is read."""
+    own = find_part(facts, cache, offset)
+    if own is not None and not own.segment.txn_index_is_empty:
+        yield own
+    for segment in cache.segments_with_aborted(offset):
+        part = find_part(facts, cache, segment.start_offset)
+        if part is not None and part.segment.segment_id == segment.segment_id:
+            yield part
 
 
 def remote_start_offset(facts: LogFacts, cache: RemoteLogMetadataCache) -> int:
     """Where the log begins as far as it can be read, in whichever tier. Later than its start where a leader that was
     before moved that, and nobody has told this replica."""
-    first = next((found.start_offset for found, _ in remote_ranges(facts, cache)), facts.local_log_start_offset)
-    return min(first, facts.local_log_start_offset)
+    for epoch, start_offset, last_offset in facts.lineage():
+        first = cache.next_covered(epoch, start_offset)
+        if first is not None and first <= last_offset:
+            return min(first, facts.local_log_start_offset)
+    return facts.local_log_start_offset

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Generator, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeAlias
 
+from kraft.common.errors import KraftError
 from kraft.common.ids import Uuid
 from kraft.remote.log_facts import LogFacts, copied_end_offset, remote_ranges
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
-from kraft.remote.segment_metadata import EpochRange, RemoteLogSegmentMetadata, RemoteLogSegmentState
+from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, RemoteLogSegmentState
+
+Drive: TypeAlias = Callable[[Generator[None, None, "Expiry | None"]], Awaitable["Expiry | None"]]
+
+SEGMENTS_A_TURN: Final = 250
+TRIES_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +34,46 @@ class Expiry:
     segments: Sequence[tuple[RemoteLogSegmentMetadata, str]]
 
 
+async def expiry_of(
+    facts: LogFacts,
+    cache: RemoteLogMetadataCache,
+    retention: RemoteRetention,
+    *,
+    leader_epoch: int,
+    being_copied: Container[Uuid],
+    now_ms: int,
+    drive: Drive,
+) -> Expiry:
+    """As `expired_segments`, while others are served: `drive` sees to that, and returns what the work returns.
+
+    It begins again where the metadata changed meanwhile: they are the leader's own to change, but for one that was
+    before. Raises KraftError where they do not stop."""
+    for _ in range(TRIES_MAX):
+        work = expired_segments(
+            facts, cache, retention, leader_epoch=leader_epoch, being_copied=being_copied, now_ms=now_ms
+        )
+        found = await drive(_while_unchanged(cache, work))
+        if found is not None:
+            return found
+    raise KraftError("the metadata changed while it was decided what is to be deleted")
+
+
+def _while_unchanged(
+    cache: RemoteLogMetadataCache, work: Generator[None, None, Expiry]
+) -> Generator[None, None, Expiry | None]:
+    """What `work` returns; None where something was replayed into the cache during a pause."""
+    version = cache.version
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            expiry: Expiry = end.value
+            return expiry
+        yield
+        if cache.version != version:
+            return None
+
+
 def expired_segments(
     facts: LogFacts,
     cache: RemoteLogMetadataCache,
@@ -35,18 +82,27 @@ def expired_segments(
     leader_epoch: int,
     being_copied: Container[Uuid],
     now_ms: int,
-) -> Expiry:
-    """What the leader of `leader_epoch` has to delete. `being_copied` are the ids of its own copies under way.
+) -> Generator[None, None, Expiry]:
+    """What the leader of `leader_epoch` has to delete. `being_copied` are the ids of its own copies under way. Yields
+    where it may pause, after SEGMENTS_A_TURN each; nothing may be replayed into the cache meanwhile.
 
     A segment with a later epoch was copied by a later leader, of whose log this replica knows nothing: it is left
     alone.
     Nothing that can be read from the new start of the log on becomes unreadable.
     """
-    ranges = list(remote_ranges(facts, cache))
-    log_start_offset = _retained_start_offset(facts, cache, retention, ranges, leader_epoch, now_ms)
-    needed = {segment.segment_id: found.last_offset for found, segment in ranges}
+    needed: dict[Uuid, int] = {}
+    size = 0
+    for done, (found, segment) in enumerate(remote_ranges(facts, cache), 1):
+        if segment.segment_id not in needed:
+            size += segment.size
+        needed[segment.segment_id] = found.last_offset
+        if done % SEGMENTS_A_TURN == 0:
+            yield
+    log_start_offset = yield from _retained_start_offset(facts, cache, retention, size, leader_epoch, now_ms)
     doomed = []
-    for segment in cache.segments():
+    for done, segment in enumerate(cache.segments(), 1):
+        if done % SEGMENTS_A_TURN == 0:
+            yield
         if segment.last_epoch <= leader_epoch and segment.segment_id not in being_copied:
             last_needed = needed.get(segment.segment_id, -1)
             reason = _reason(segment, facts, last_needed, log_start_offset)
@@ -73,9 +129,9 @@ def _reason(segment: RemoteLogSegmentMetadata, facts: LogFacts, last_needed: int
 
 def _has_part_of(segment: RemoteLogSegmentMetadata, facts: LogFacts) -> bool:
     return any(
-        found.leader_epoch == epoch and found.start_offset <= last_offset and found.last_offset >= start_offset
-        for epoch, start_offset, last_offset in facts.lineage()
-        for found in segment.epoch_ranges()
+        own is not None and own.start_offset <= theirs.last_offset and own.last_offset >= theirs.start_offset
+        for theirs in segment.epoch_ranges()
+        for own in (facts.range_of(theirs.leader_epoch),)
     )
 
 
@@ -83,19 +139,20 @@ def _retained_start_offset(
     facts: LogFacts,
     cache: RemoteLogMetadataCache,
     retention: RemoteRetention,
-    ranges: Sequence[tuple[EpochRange, RemoteLogSegmentMetadata]],
+    remote_size: int,
     leader_epoch: int,
     now_ms: int,
-) -> int:
+) -> Generator[None, None, int]:
     """Where the log begins once the oldest segments that are too old or too much are gone. Stops at the first that is
     neither, that a later leader copied, or in front of which there is something on this disk alone."""
     log_start_offset = facts.log_start_offset
     copied = copied_end_offset(facts, cache)
-    sizes = {segment.segment_id: segment.size for _, segment in ranges}
-    size = sum(sizes.values()) + sum(segment.size for segment in facts.segments if segment.end_offset > copied)
+    size = remote_size + sum(segment.size for segment in facts.segments if segment.end_offset > copied)
     excess = size - retention.retention_bytes
     breached: dict[Uuid, bool] = {}
-    for found, segment in ranges:
+    for done, (found, segment) in enumerate(remote_ranges(facts, cache), 1):
+        if done % SEGMENTS_A_TURN == 0:
+            yield
         is_hole_on_disk = found.start_offset > max(log_start_offset, facts.local_log_start_offset)
         if is_hole_on_disk or segment.last_epoch > leader_epoch:
             break

@@ -3,11 +3,11 @@ Kafka's metrics of tiered storage give them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from kraft.remote.log_facts import LogFacts, copied_end_offset
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
-from kraft.remote.remote_retention import RemoteRetention, expired_segments
+from kraft.remote.remote_retention import Expiry
 
 if TYPE_CHECKING:
     from kraft.replication.partition import Partition
@@ -56,25 +56,13 @@ class PartitionTier:
         """Why the last round was put off; empty after one that was not."""
         self.last_error_ms = -1
 
-    def measure(
-        self,
-        facts: LogFacts,
-        cache: RemoteLogMetadataCache,
-        retention: RemoteRetention,
-        *,
-        leader_epoch: int,
-        now_ms: int,
-    ) -> None:
-        """At the end of a round of the leader, when nothing is being copied."""
-        copied = copied_end_offset(facts, cache)
-        waiting = [segment for segment in facts.segments[:-1] if segment.end_offset > copied]
-        self.copy_lag_bytes, self.copy_lag_segments = sum(each.size for each in waiting), len(waiting)
-        expiry = expired_segments(facts, cache, retention, leader_epoch=leader_epoch, being_copied=(), now_ms=now_ms)
+    def measure(self, waiting: Sequence[int], expiry: Expiry, cache: RemoteLogMetadataCache) -> None:
+        """At the end of a round of the leader, when nothing is being copied. `waiting` are the sizes of the closed
+        segments that lie on the disk alone."""
+        self.copy_lag_bytes, self.copy_lag_segments = sum(waiting), len(waiting)
         self.delete_lag_bytes = sum(segment.size for segment, _ in expiry.segments)
         self.delete_lag_segments = len(expiry.segments)
-        segments = cache.segments()
-        self.metadata_count = len(segments)
-        self.remote_bytes = sum(segment.size for segment in segments if segment.is_finished)
+        self.metadata_count, self.remote_bytes = cache.segment_count, cache.finished_bytes
 
     def failed(self, reason: str, now_ms: int) -> None:
         """A round was put off."""

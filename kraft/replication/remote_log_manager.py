@@ -16,15 +16,15 @@ from kraft.common.errors import ApiError, KraftError, StorageError
 from kraft.common.ids import Uuid
 from kraft.protocol.error_codes import ErrorCode
 from kraft.remote.copy_decisions import deletable_local_segments
-from kraft.remote.local_files import facts_of, reading_facts
-from kraft.remote.log_facts import LogFacts
+from kraft.remote.local_files import facts_of, facts_to_copy, first_to_copy, reading_facts
+from kraft.remote.log_facts import LogFacts, copied_end_offset
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.metadata_manager import MetadataTopic, PartitionMetadata, RemoteLogMetadataManager
 from kraft.remote.object_names import LEADER_EPOCHS_SUFFIX
 from kraft.remote.remote_log_task import COPIES_MAX, RemoteLogTask
 from kraft.remote.remote_lookup import remote_start_offset
 from kraft.remote.remote_partition import RemotePartition
-from kraft.remote.remote_retention import RemoteRetention
+from kraft.remote.remote_retention import RemoteRetention, expiry_of
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
 from kraft.replication.leader_offsets import LocalStart
 from kraft.replication.partition_tier import tier_of
@@ -37,7 +37,7 @@ from kraft.storage.leader_epoch_cache import parse_leader_epochs
 from kraft.storage.log_files import PRODUCER_SNAPSHOT_SUFFIX
 from kraft.storage.tiered_log import RemoteStart, lacking_snapshots, make_snapshot, sync_snapshot
 from kraft.world.ports import ObjectError, ObjectStore
-from kraft.world.turns import TURN_PARTITIONS, Turn
+from kraft.world.turns import TURN_PARTITIONS, Turn, in_turns
 
 if TYPE_CHECKING:
     from kraft.common.config.node_config import NodeConfig
@@ -208,7 +208,7 @@ class RemoteLogManager(ReplicaListener):
             except Failures as problem:  # What was copied may leave the disk all the same.
                 failure = problem
         await self._delete_local(partition, metadata)
-        self._measure(partition, metadata.cache)
+        await self._measure(partition, metadata.cache)
         if failure is not None:
             raise failure
         return has_more
@@ -230,6 +230,7 @@ class RemoteLogManager(ReplicaListener):
             broker_id=self._replicas.node_id,
             leader_epoch=leader_epoch,
             advance_log_start=advance_log_start,
+            drive=in_turns,
         )
         facts = reading_facts(log)
         if _knew_segments(facts, cache) and remote_start_offset(facts, cache) > log.log_start_offset:
@@ -267,7 +268,7 @@ class RemoteLogManager(ReplicaListener):
                 if segment.last_epoch <= leader_epoch and await remote.delete(segment):
                     self._tell("segment deleted from the remote tier", partition, segment, reason="tiering is off")
             await self._delete_strays(remote, partition)
-            if metadata.cache.segments():
+            if metadata.cache.segment_count:
                 return  # A later leader's, or one whose copy was finished just now.
         self._emptied[key] = leader_epoch
 
@@ -287,7 +288,7 @@ class RemoteLogManager(ReplicaListener):
         return bool(segments)
 
     async def _expire(self, task: RemoteLogTask, partition: Partition, cache: RemoteLogMetadataCache) -> None:
-        tier, before = tier_of(partition), len(cache.segments())
+        tier, before = tier_of(partition), cache.segment_count
         try:
             for segment, reason in await task.expire(retention_of(partition)):
                 self._tell("segment deleted from the remote tier", partition, segment, reason=reason)
@@ -296,17 +297,23 @@ class RemoteLogManager(ReplicaListener):
             tier.failed_deletes += 1
             raise
         finally:
-            tier.deletes += before - len(cache.segments())
+            tier.deletes += before - cache.segment_count
 
-    def _measure(self, partition: Partition, cache: RemoteLogMetadataCache) -> None:
-        if partition.is_leader:
-            tier_of(partition).measure(
-                facts_of(partition.log),
-                cache,
-                retention_of(partition),
-                leader_epoch=partition.leader_epoch,
-                now_ms=self._world.clock.wall_ms(),
-            )
+    async def _measure(self, partition: Partition, cache: RemoteLogMetadataCache) -> None:
+        if not partition.is_leader:
+            return
+        log = partition.log
+        expiry = await expiry_of(
+            facts_to_copy(log, cache),
+            cache,
+            retention_of(partition),
+            leader_epoch=partition.leader_epoch,
+            being_copied=(),
+            now_ms=self._world.clock.wall_ms(),
+            drive=in_turns,
+        )
+        first = first_to_copy(log, copied_end_offset(reading_facts(log), cache))
+        tier_of(partition).measure([segment.size for segment in log.segments[first:-1]], expiry, cache)
 
     async def _delete_strays(self, remote: RemotePartition, partition: Partition) -> None:
         strays = await remote.delete_stray_objects(topic_id_partition(partition))
@@ -383,7 +390,7 @@ class RemoteLogManager(ReplicaListener):
             return False
         retention_ms, retention_bytes = log.config.local_retention
         count = deletable_local_segments(
-            facts_of(log),
+            facts_of(log, 0, 1),
             cache,
             local_retention_ms=retention_ms,
             local_retention_bytes=retention_bytes,

@@ -190,7 +190,10 @@ class RemoteReads:
         """The aborted transactions that overlap [offset, bound). Raises ObjectError, KraftError."""
         found: dict[tuple[int, int], None] = {}
         metadata, facts = self._known[partition.topic_id, partition.index], reading_facts(partition.log)
+        turn = Turn(TURN_PARTS)
         for part in parts_with_aborted(facts, metadata.cache, offset):
+            if turn.is_over():
+                await turn.next()
             for each in await self.segments.aborted_transactions(part.segment):
                 if offset <= each.last_offset < part.end_offset and each.first_offset < bound:
                     found[each.producer_id, each.first_offset] = None

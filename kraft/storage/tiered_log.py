@@ -7,7 +7,7 @@ the remote tier has is found. The batches that told them may be gone from the di
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -41,7 +41,14 @@ def lacking_snapshots(log: UnifiedLog) -> list[int]:
     producers = log.producers
     if not producers.producers and not producers.snapshots:
         return []
-    return [each.base_offset for each in log.segments[1:] if each.base_offset not in producers.snapshots]
+    known = dict.fromkeys(producers.snapshots)
+    return [each.base_offset for each in log.segments[1:] if each.base_offset not in known]
+
+
+def _lacks_snapshot(log: UnifiedLog, offset: int) -> bool:
+    producers = log.producers
+    at = bisect_left(producers.snapshots, offset)
+    return bool(producers.producers or producers.snapshots) and producers.snapshots[at : at + 1] != [offset]
 
 
 def make_snapshot(log: UnifiedLog, offset: int, now_ms: int) -> Steps[None]:
@@ -82,7 +89,7 @@ def delete_local_segments(log: UnifiedLog, count: int) -> DeletedSegments:
     is under way, or what is left does not tell of the producers (`make_snapshot`). Raises StorageError."""
     assert log.config.remote_storage_enable
     assert count < len(log.segments)
-    if count and log.segments[count].base_offset in lacking_snapshots(log):
+    if count and _lacks_snapshot(log, log.segments[count].base_offset):
         return NOTHING_DELETED
     if not count or log.is_appending or not log.flush_state.has_written(log.leader_epoch_cache):
         return NOTHING_DELETED

@@ -102,13 +102,19 @@ def compare(cache: RemoteLogMetadataCache, model: Model) -> None:
         )
         assert [start for start, _ in listed] == sorted(start for start, _ in listed)
         assert cache.highest_offset_for_epoch(epoch) == model.highest.get(epoch)
-        ranges = cache.ranges_of_epoch(epoch)
+        ranges = list(cache.ranges_of_epoch(epoch))
         assert all(left[0].start_offset < right[0].start_offset for left, right in pairwise(ranges))
+        having = [bool(model.finished_with(epoch, offset)) for offset in range(OFFSETS + 1)]
+        for offset in range(OFFSETS):
+            run = having.index(False, offset) - 1 if having[offset] else None
+            assert cache.covered_last(epoch, offset) == run, (epoch, offset)
+            first = next((each for each in range(offset, OFFSETS) if having[each]), None)
+            assert cache.next_covered(epoch, offset) == first, (epoch, offset)
         for offset in range(OFFSETS + 1):
-            found, having = cache.remote_log_segment_metadata(epoch, offset), model.finished_with(epoch, offset)
-            assert (found is not None) == bool(having), (epoch, offset)
-            assert found is None or found.segment_id[-1] in having, (epoch, offset)
-            assert bool(having) == any(each.start_offset <= offset <= each.last_offset for each, _ in ranges)
+            found, having_it = cache.remote_log_segment_metadata(epoch, offset), model.finished_with(epoch, offset)
+            assert (found is not None) == bool(having_it), (epoch, offset)
+            assert found is None or found.segment_id[-1] in having_it, (epoch, offset)
+            assert bool(having_it) == any(each.start_offset <= offset <= each.last_offset for each, _ in ranges)
 
 
 @st.composite

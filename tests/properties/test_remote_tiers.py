@@ -13,6 +13,7 @@ from kraft.remote.log_facts import LocalSegment, LogFacts, copied_end_offset, re
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.remote_retention import RemoteRetention, expired_segments
 from kraft.remote.segment_metadata import ABANDONED, RemoteLogSegmentMetadata
+from kraft.world.turns import at_once
 from tests.unit.remote.support import DELETED, DELETING, FINISHED, STARTED, segment
 
 BYTES = 10
@@ -106,8 +107,10 @@ class Cluster:
         assert (again.log_start_offset, again.segments) == (replica.log_start, [])
 
     def expiry(self, replica: Replica, retention: RemoteRetention):  # type: ignore[no-untyped-def]
-        return expired_segments(
-            replica.facts(), self.cache, retention, leader_epoch=replica.leader_epoch, being_copied=(), now_ms=0
+        return at_once(
+            expired_segments(
+                replica.facts(), self.cache, retention, leader_epoch=replica.leader_epoch, being_copied=(), now_ms=0
+            )
         )
 
     def size_from(self, replica: Replica, start: int) -> int:

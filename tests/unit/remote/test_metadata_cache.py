@@ -65,7 +65,7 @@ def test_only_finished_segments_are_found_by_their_offsets() -> None:
         expected = {*product((4,), range(10, 20)), *product((6,), range(20, 30))}
         assert found == (expected if state == FINISHED else set())
         assert len(cache.segments_of_epoch(4)) == len(cache.segments_of_epoch(6)) == (state != DELETED)
-        assert len(cache.ranges_of_epoch(6)) == (state == FINISHED)
+        assert len(list(cache.ranges_of_epoch(6))) == (state == FINISHED)
         assert cache.was_deleted(one.segment_id) == (state == DELETED)
 
 

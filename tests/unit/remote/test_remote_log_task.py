@@ -16,6 +16,7 @@ from kraft.storage.log_config import LogConfig
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import SimulatedWorld, Universe
+from kraft.world.turns import in_turns
 from tests.unit.remote.support import PARTITION
 from tests.unit.remote.test_local_files import roll
 from tests.unit.remote.tier import Broker, Topic, in_a_life, run
@@ -76,6 +77,7 @@ class Leader:
             broker_id=1,
             leader_epoch=3,
             advance_log_start=self.advance,
+            drive=in_turns,
         )
 
     async def advance(self, offset: int) -> None:

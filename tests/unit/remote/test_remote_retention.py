@@ -8,6 +8,7 @@ from kraft.common.ids import Uuid
 from kraft.remote.log_facts import LogFacts
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.remote_retention import RemoteRetention, expired_segments
+from kraft.world.turns import at_once
 from tests.unit.remote.logs import log
 from tests.unit.remote.support import DELETING, STARTED, cache_of, put_into, segment, uuid
 
@@ -23,13 +24,15 @@ def expired(
     being_copied: Container[Uuid] = (),
 ) -> tuple[int, dict[int, str]]:
     """Where the log begins, and why which segments go."""
-    found = expired_segments(
-        facts,
-        cache,
-        RemoteRetention(retention_ms=ms, retention_bytes=size),
-        leader_epoch=leader_epoch,
-        being_copied=being_copied,
-        now_ms=now_ms,
+    found = at_once(
+        expired_segments(
+            facts,
+            cache,
+            RemoteRetention(retention_ms=ms, retention_bytes=size),
+            leader_epoch=leader_epoch,
+            being_copied=being_copied,
+            now_ms=now_ms,
+        )
     )
     return found.log_start_offset, {each.segment_id[-1]: reason for each, reason in found.segments}
 
