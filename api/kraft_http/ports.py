@@ -363,6 +363,10 @@ class AdminPort(Protocol):
     async def topic_groups(self, topic: str) -> TopicGroups:
         """Those of one topic that the caller may describe."""
 
+    async def log_dir_sizes(self, broker_id: int) -> Mapping[str, int] | None:
+        """Bytes of all replicas in each log directory of a broker, by path; None where it does not tell. Raises
+        ApiError as facts do."""
+
     async def history(self, kind: str, name: str) -> HistoryPage:
         """The last hour of a "topic", "group" or "broker" of that name, or of the "cluster"."""
 

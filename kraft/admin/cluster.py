@@ -155,11 +155,13 @@ def _replicas(states: list[ReplicaState], end: int) -> tuple[QuorumReplica, ...]
 
 
 async def describe_log_dirs(
-    port: AskPort, node_id: int, topic: tuple[str, Sequence[int]] | None = None
+    port: AskPort, node_id: int, topic: tuple[str, Sequence[int]] | None = None, *, with_replicas: bool = True
 ) -> list[LogDirectory]:
     """Every log directory of one broker, in order of path, those that failed too. `topic` limits the replicas to those
-    partitions. Raises Refused."""
+    partitions; none are told unless `with_replicas`. Raises Refused."""
     topics = None if topic is None else [DescribableLogDirTopic(topic=topic[0], partitions=list(topic[1]))]
+    if not with_replicas:
+        topics = []
 
     async def attempt() -> list[LogDirectory]:
         response = await port.ask(DescribeLogDirsRequest(topics=topics), DescribeLogDirsResponse, node_id=node_id)

@@ -29,7 +29,12 @@ TOPIC_GROUPS: Final = "kraft.status.topic.groups"
 """Of a topic, by one broker, to super users alone, as nodes are (group ids are not for everybody): those of the groups
 that it coordinates which have to do with the topic."""
 
-STATUS_KEYS: Final = frozenset((CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY, TOPIC_FACTS, TOPIC_GROUPS))
+LOG_DIRS: Final = "kraft.status.log.dirs"
+"""Of one broker, by that broker: the bytes of all replicas in each of its log directories, by path."""
+
+STATUS_KEYS: Final = frozenset(
+    (CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY, TOPIC_FACTS, TOPIC_GROUPS, LOG_DIRS)
+)
 
 PAGE_CHARS: Final = 30_000
 

@@ -9,7 +9,7 @@ for clients.
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -49,6 +49,7 @@ from kraft.server.cluster_facts import gather_facts, leave_plan
 from kraft.server.event_journal import Events
 from kraft.server.group_lags import GroupLags
 from kraft.server.history_gathering import gather_history
+from kraft.server.log_dir_sizes import gather_log_dir_sizes
 from kraft.server.loss_facts import gather_unclean_elections
 from kraft.server.node_metrics import NodeMetrics
 from kraft.server.topic_facts import gather_topic_facts, list_topics
@@ -274,6 +275,13 @@ class AdminService:
     async def _topic_groups(self, topic: str) -> TopicGroups:
         may_see = None if self._access is None else self._access.may_see(ResourceKind.GROUP)
         return await gather_topic_groups(self._node, topic, may_see)
+
+    async def log_dir_sizes(self, broker_id: int) -> Mapping[str, int] | None:
+        return await self._run(self._log_dir_sizes, broker_id)
+
+    async def _log_dir_sizes(self, broker_id: int) -> Mapping[str, int] | None:
+        self._check_describe()
+        return await gather_log_dir_sizes(self._node, broker_id)
 
     async def history(self, kind: str, name: str) -> HistoryPage:
         return await self._run(self._history, kind, name)

@@ -17,11 +17,20 @@ from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import METADATA_TOPIC
-from kraft.common.status_keys import CLUSTER_HEALTH, HISTORY, NODE_STATUS, TOPIC_FACTS, TOPIC_GROUPS, WAITING_ELECTIONS
+from kraft.common.status_keys import (
+    CLUSTER_HEALTH,
+    HISTORY,
+    LOG_DIRS,
+    NODE_STATUS,
+    TOPIC_FACTS,
+    TOPIC_GROUPS,
+    WAITING_ELECTIONS,
+)
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.server.cluster_facts import disk_room, gather_facts, offline_log_dirs
 from kraft.server.history_gathering import BROKER, GROUP, TOPIC, own_history
+from kraft.server.log_dir_sizes import own_log_dir_sizes
 from kraft.server.status_questions import (
     ANSWER_SECONDS_MAX,
     ASKED_AT_ONCE,
@@ -73,6 +82,8 @@ class NodeStatus:
             return None if topic is None else await own_topic_groups(self._node, topic)
         if key == WAITING_ELECTIONS:
             return await self.waiting_elections(topic)
+        if key == LOG_DIRS and topic is None:
+            return await own_log_dir_sizes(self._node)
         if key == NODE_STATUS and topic is None:
             return self.own()
         if key == CLUSTER_HEALTH and topic is None:

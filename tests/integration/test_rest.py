@@ -42,6 +42,15 @@ def make_topic(http: httpx.Client, base: str, name: str, **body: Any) -> dict[st
     return created
 
 
+def test_sizes_of_log_directories_are_those_of_their_replicas(node: RunningNode, http: httpx.Client) -> None:
+    [listed] = http.get("/v1/brokers/1/log-dirs").json()["data"]
+    [told] = http.get("/v1/brokers/1/log-dirs?replicas=false").json()["data"]
+    assert told["replicas"] == []
+    assert told["size_bytes"] == sum(each["size_bytes"] for each in listed["replicas"])
+    assert told["path"] == listed["path"]
+    assert told["total_bytes"] == listed["total_bytes"]
+
+
 def test_the_cluster_its_broker_and_its_quorum_describe_one_another(
     http: httpx.Client, base: str, node: RunningNode
 ) -> None:

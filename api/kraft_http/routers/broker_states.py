@@ -244,6 +244,11 @@ async def get_log_dirs(
     if topic is not None:
         partitions = (await describe_topic(kafka, topic)).partitions
         asked = (topic, [partition.index for partition in partitions])
+    sizes = None if replicas or topic is not None else await port.log_dir_sizes(broker_id)
+    if sizes is not None:
+        told = await describe_log_dirs(kafka, broker_id, with_replicas=False)
+        data = [_log_dir(each).model_copy(update={"size_bytes": sizes.get(each.path, 0)}) for each in told]
+        return LogDirList(broker_id=broker_id, data=data)
     data = [_log_dir(directory) for directory in await describe_log_dirs(kafka, broker_id, asked)]
     if not replicas:
         data = [each.model_copy(update={"replicas": []}) for each in data]
