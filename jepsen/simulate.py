@@ -36,8 +36,10 @@ MADE_ANEW_FROM: Final = 5
 """In a batch of so many seeds topics must have been made anew under faults, as many times."""
 
 VISITS_HEADING: Final = "## What simulated clusters visit"
-POWER_ONE_IN: Final = 4
-KINDS: Final = ("cluster", "node", "power")
+AIMED_ONE_IN: Final = 4
+AIMED: Final = ("power", "unclean")
+"""Kinds with clusters, clients and a judgement of their own for one kind of trouble."""
+KINDS: Final = ("cluster", "node", *AIMED)
 PRODUCT: Final = "KRAFT_PRODUCT"
 """The environment variable that names the tree whose kraft and kraft_http a child process must run."""
 
@@ -66,12 +68,13 @@ def check_trees() -> None:
 
 
 def run_here(seed: int, trace_path: str | None, kind: str = "node") -> dict[str, Any]:
-    """Run one seed in this process: of whole clusters, of one node, or of clusters that lose power."""
+    """Run one seed in this process."""
     from jepsen.simulation.cluster import ClusterRun
     from jepsen.simulation.power import PowerRun
     from jepsen.simulation.single_node import SingleNodeRun
+    from jepsen.simulation.unclean import UncleanRun
 
-    runs = {"cluster": ClusterRun, "node": SingleNodeRun, "power": PowerRun}
+    runs = {"cluster": ClusterRun, "node": SingleNodeRun, "power": PowerRun, "unclean": UncleanRun}
     outcome = runs[kind](seed, trace_path).run()
     return {**dataclasses.asdict(outcome), "verdict": outcome.verdict}
 
@@ -245,13 +248,15 @@ def visits_of(outcome: dict[str, Any]) -> Visits:
     return Visits({(feature, column): number for feature, column, number in outcome.get("visits", ())})
 
 
-def power_visits(seeds: Sequence[int], jobs: int) -> Visits:
-    """What the power losses of every fourth seed come by. Raises RuntimeError where one is not green."""
+def aimed_visits(seeds: Sequence[int], jobs: int) -> Visits:
+    """What power losses and unclean elections of every fourth seed come by. Raises RuntimeError where one is not
+    green."""
     found = Visits()
-    for outcome, _ in outcomes(seeds[::POWER_ONE_IN], "power", jobs):
-        if outcome["verdict"] != "ok":
-            raise RuntimeError(describe(outcome))
-        found.update(visits_of(outcome))
+    for kind in AIMED:
+        for outcome, _ in outcomes(seeds[::AIMED_ONE_IN], kind, jobs):
+            if outcome["verdict"] != "ok":
+                raise RuntimeError(f"{kind}: {describe(outcome)}")
+            found.update(visits_of(outcome))
     return found
 
 
@@ -268,11 +273,11 @@ def write_visits(page: Path, visits: Visits, seeds: int) -> None:
 
 
 def run_many(seeds: Sequence[int], kind: str, jobs: int, page: Path | None) -> int:
-    """Run and judge, and end with the summary line. What was visited, by power losses of every fourth seed too, is
+    """Run and judge, and end with the summary line. What was visited, by every fourth seed of the aimed kinds too, is
     written to `page`."""
     summary = Summary(kind)
     if page is not None:
-        summary.visits.update(power_visits(seeds, jobs))
+        summary.visits.update(aimed_visits(seeds, jobs))
     for outcome, replayed in outcomes(seeds, kind, jobs):
         for line in summary.add(outcome, replayed):
             print(line, flush=True)
@@ -292,7 +297,8 @@ def main() -> int:
         "--kind",
         choices=KINDS,
         default="cluster",
-        help="whole clusters (the default), one node, or clusters that lose power under default settings",
+        help="whole clusters (the default), one node, clusters that lose power under default settings, or ones whose "
+        "leaders are overtaken",
     )
     parser.add_argument("--seeds", type=int, default=20, help="how many seeds to run")
     parser.add_argument(

@@ -9,24 +9,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from functools import partial
 from typing import Final, NamedTuple
 
 import trio
 
 from jepsen.checker.operations import OK, Partition
 from jepsen.simulation import layouts
+from jepsen.simulation.batch_producers import Acknowledged, BatchProducers, content_of_leader, is_there
 from jepsen.simulation.faults import CLIENTS
 from jepsen.simulation.observer import Observer
 from jepsen.simulation.run import SimulatedRun
-from jepsen.simulation.session import TRY_AGAIN, Refused, RoamingSession, Unanswered
+from jepsen.simulation.session import RoamingSession
 from jepsen.simulation.topic_makers import create_topic
 from jepsen.simulation.visits import SHORTLY_SECONDS, Moment, Visits
-from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kraft.protocol.records.builder import Record, build_batch
-from kraft.protocol.records.record_batch import batches
-from kraft.replication.partition import Partition as Replica
 from kraft.world.simulated import Universe
 
 TOPIC: Final = "powered"
@@ -44,21 +39,8 @@ DOWN_SECONDS_MAX: Final = 1.5
 """A replica that is no member any more, but was in sync, has to be back within two seconds of the last member."""
 AWAY_SECONDS: Final = (1.0, 4.0)
 HEALED_SECONDS_MAX: Final = 60.0
-BATCH_RECORDS_MAX: Final = 20
-VALUE_BYTES_MAX: Final = 300
-ALL_BYTES: Final = 1 << 30
 ACKNOWLEDGED_LEAST: Final = 100
 FIVE: Final = 5
-
-
-class Acknowledged(NamedTuple):
-    """A batch. `holders` are the nodes whose replica was in sync and had it at `when`."""
-
-    place: Partition
-    offset: int
-    values: tuple[bytes, ...]
-    when: float
-    holders: tuple[str, ...]
 
 
 class PowerLoss(NamedTuple):
@@ -77,20 +59,23 @@ class PowerRun(SimulatedRun):
         self.layout = layouts.draw(chance)
         self.replicas = chance.randint(2, min(4, len(self.layout.brokers)))
         self.in_sync = chance.randint(1, min(2, self.replicas))
-        self.acks: list[Acknowledged] = []
         self.losses: dict[str, list[PowerLoss]] = {node: [] for node in self.layout.nodes}
         self.lost = 0
         self._strikes: list[Moment] = []
         self._observer = Observer(self.universe, self.recorder, self.nodes, self.lives, PLACES)
+        self._producers = BatchProducers(self._observer, self.recorder, chance, PLACES, self.session)
         self._synced: dict[str, dict[Partition, int]] = {node: {} for node in self.layout.nodes}
-        self._stopping = False
 
     def invalid(self) -> str:
         count = self.acknowledged()
         return "" if count >= ACKNOWLEDGED_LEAST else f"only {count} records were acknowledged"
 
+    @property
+    def acks(self) -> list[Acknowledged]:
+        return self._producers.acks
+
     def acknowledged(self) -> int:
-        return sum(len(each.values) for each in self.acks)
+        return self._producers.acknowledged()
 
     def visits(self) -> Visits:
         """Batches that were acknowledged shortly before power failed, or after."""
@@ -119,62 +104,16 @@ class PowerRun(SimulatedRun):
             while await create_topic(admin, TOPIC, len(PLACES), self.replicas, configs) != OK:
                 await admin.pause(0.5)
             async with trio.open_nursery() as client_nursery:
-                for place in PLACES:
-                    for number in range(2):
-                        name = f"producer-{place[1]}-{number}"
-                        client_nursery.start_soon(self.client, partial(self._produce, name, place))
+                self._producers.start(self, client_nursery)
                 for _ in range(STRIKES):
                     await self._strike()
                 await universe.sleep(CALM_SECONDS[0])
-                self._stopping = True
+                self._producers.stopping = True
             await self.within(HEALED_SECONDS_MAX, "the replicas are in sync", self._until_quiet)
             for place in PLACES:
                 self._observer.contents(place, compacted=False)
             self._judge()
             self.end(node_nursery)
-
-    async def _produce(self, name: str, place: Partition) -> None:
-        session, count = self.session(name), 0
-        while not self._stopping:
-            values = [
-                b"%s:%d:" % (name.encode(), count + each) for each in range(self.chance.randint(1, BATCH_RECORDS_MAX))
-            ]
-            values = [value + bytes(self.chance.randrange(VALUE_BYTES_MAX)) for value in values]
-            count += len(values)
-            now_ms = session.world.clock.wall_ms()
-            batch = build_batch([Record(number, now_ms, None, value, ()) for number, value in enumerate(values)])
-            data = TopicProduceData(
-                name=TOPIC, partition_data=[PartitionProduceData(index=place[1], records=memoryview(batch))]
-            )
-            try:
-                await session.aim(place)
-                response = await session.call(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[data]), 3, 12)
-            except Unanswered:
-                await session.pause(0.5)
-                continue
-            answer = response.responses[0].partition_responses[0]
-            if answer.error_code == ErrorCode.NONE:
-                end = answer.base_offset + len(values)
-                self.acks.append(
-                    Acknowledged(
-                        place, answer.base_offset, tuple(values), self.recorder.now(), self._holders(place, end)
-                    )
-                )
-            elif answer.error_code not in TRY_AGAIN:
-                raise Refused(f"Produce to {place}", answer.error_code)
-            await session.pause(0.3)
-        session.close()
-
-    def _holders(self, place: Partition, end: int) -> tuple[str, ...]:
-        registration = self._observer.registration(place)
-        if registration is None:
-            return ()
-        held = self._observer.replicas(place)
-        return tuple(
-            name
-            for name, replica in sorted(held.items())
-            if int(name) in registration.isr and replica.log.log_end_offset >= end
-        )
 
     # Faults
 
@@ -228,10 +167,9 @@ class PowerRun(SimulatedRun):
             await self.universe.sleep(0.2)
 
     def _judge(self) -> None:
-        logs = {place: self._values(place) for place in PLACES}
+        logs = {place: content_of_leader(self._observer, place) for place in PLACES}
         for each in self.acks:
-            found = [logs[each.place].get(each.offset + number) for number in range(len(each.values))]
-            if found == list(each.values):
+            if is_there(each, logs[each.place]):
                 continue
             self.lost += 1
             spared = [name for name in each.holders if not self._has_lost(name, each)]
@@ -244,20 +182,10 @@ class PowerRun(SimulatedRun):
 
     def _has_lost(self, node: str, acknowledged: Acknowledged) -> bool:
         """Whether the node's power failed, after the acknowledgement, before all of the batch was synced."""
-        end = acknowledged.offset + len(acknowledged.values)
         return any(
-            loss.when >= acknowledged.when and loss.synced.get(acknowledged.place, 0) < end
+            loss.when >= acknowledged.when and loss.synced.get(acknowledged.place, 0) < acknowledged.end
             for loss in self.losses[node]
         )
-
-    def _values(self, place: Partition) -> dict[int, bytes | None]:
-        leader = next((each for each in self._observer.replicas(place).values() if each.is_leader), None)
-        return {} if leader is None else _content(leader)
-
-
-def _content(replica: Replica) -> dict[int, bytes | None]:
-    data = replica.log.read(replica.log.log_start_offset, ALL_BYTES).read()
-    return {record.offset: record.value for batch in batches(data) for record in batch.records()}
 
 
 def _dark(chance: random.Random, nodes: Sequence[str]) -> set[str]:

@@ -43,6 +43,7 @@ FAULTS: Final[Mapping[str, tuple[str, ...]]] = {
     "power loss of some": (),
     "power loss of all but one": (),
     "power loss of all": (),
+    "unclean election": (),
     "cut": ("cut", "isolate", "half-open"),
     "bad network": ("lossy network", "slow network", "resets"),
     "pause": ("pause",),

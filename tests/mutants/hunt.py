@@ -46,6 +46,7 @@ SEEDS_MAX: Final = 60
 SEEDS_AT_ONCE: Final = 5
 CLUSTER: Final = "cluster"
 POWER: Final = "power"
+UNCLEAN: Final = "unclean"
 OWN_SIMULATIONS: Final = {
     "kraft/raft/core/": "tests.properties.raft_quorum",
     "kraft/protocol/records/judged_records.py": "tests.properties.record_payloads",
@@ -63,11 +64,14 @@ OWN_SIMULATIONS: Final = {
     "kraft/coordinator/latest_records.py": "tests.properties.coordinator_load",
     "kraft/controller/replication_control/leader_and_isr.py": POWER,
     "kraft/controller/unclean/": POWER,
+    "kraft/controller/partition_change_builder.py": UNCLEAN,
+    "kraft/common/config/loss_reports.py": UNCLEAN,
+    "kraft/replication/unclean/": UNCLEAN,
 }
 """Parts that have a simulation of their own, a module that takes seeds."""
 OWN_SEEDS_MAX: Final = 400
 OWN_SEEDS_AT_ONCE: Final = 50
-SLOW: Final = {POWER: (20, 2)}
+SLOW: Final = {POWER: (20, 2), UNCLEAN: (20, 2)}
 """Where a seed takes seconds: how many, and how many at once."""
 TEST: Final = "Caught by: "
 """How the line of a patch begins that names a test."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from jepsen.checkout import ROOT
-from jepsen.simulate import Summary, kept_seeds, outcomes, power_visits, standard_seeds
+from jepsen.simulate import Summary, aimed_visits, kept_seeds, outcomes, standard_seeds
 from jepsen.simulation.cluster import ClusterRun
 from jepsen.simulation.faults import KINDS
 from jepsen.simulation.layouts import LAYOUTS
@@ -44,7 +44,7 @@ def test_clusters_keep_their_promises(batch: Batch) -> None:
 
 @pytest.mark.soak
 def test_what_the_committed_table_shows_as_visited_is_visited(batch: Batch) -> None:
-    visits = batch.summary.visits + power_visits(standard_seeds(SEEDS), 2)
+    visits = batch.summary.visits + aimed_visits(standard_seeds(SEEDS), 2)
     known = read((ROOT / "docs" / "testing.md").read_text(encoding="utf-8").splitlines())
     assert sum(known.values())
     assert deserted(known, visits) == []

@@ -1,0 +1,20 @@
+"""Whole clusters whose leaders are overtaken: what unclean elections take is told, and where none is allowed nothing
+is lost."""
+
+from __future__ import annotations
+
+import os
+
+from jepsen.simulation.unclean import UncleanRun
+
+SEEDS = 60 if os.environ.get("KRAFT_SOAK") == "1" else 4
+
+
+def test_what_unclean_elections_cost_is_told_and_nothing_else_is_lost() -> None:
+    runs = [UncleanRun(seed) for seed in range(SEEDS)]
+    outcomes = [run.run() for run in runs]
+    assert [(outcome.seed, outcome.violations) for outcome in outcomes if outcome.violations] == []
+    assert [(outcome.seed, outcome.invalid) for outcome in outcomes if outcome.invalid] == []
+    lost, elections = sum(len(run.lost) for run in runs), sum(len(run.elections) for run in runs)
+    print(f"unclean elections: {elections}, {sum(run.acknowledged() for run in runs)} records, {lost} batches lost")
+    assert lost, "nothing was lost: no election took anything"
