@@ -231,6 +231,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         stack.callback(process.kill)
         assert process.stdout is not None
         document: dict[str, Any] = json.loads(process.stdout.readline())
+        stack.callback(close_input, process)  # After the clients are gone: librdkafka may close for ever without nodes.
         stack.enter_context(traffic(document["bootstrap"]))
         targets = [node["admin_url"].removeprefix("http://") for node in document["nodes"]]
         config = (FOLDER / "prometheus.yml").read_text(encoding="utf-8")
@@ -256,7 +257,6 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         stack.callback(server.wait)
         stack.callback(server.kill)
         yield f"http://{address}"
-        close_input(process)
 
 
 @contextlib.contextmanager

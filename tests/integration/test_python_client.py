@@ -141,8 +141,9 @@ def test_a_transaction_that_raises_leaves_nothing_and_positions_go_along(bootstr
                     for each in again:
                         await transaction.send(target, each.record.value)
                     await transaction.commit_positions(consumer)
-            committed = await cluster.run(groups.committed_offsets, group)
-            assert committed[TopicPartition(source, 0)].offset == 100
+            where = TopicPartition(source, 0)
+            committed = await cluster.run(groups.committed_offsets, group, [where], require_stable=True)
+            assert committed[where].offset == 100
             async with cluster.consumer({TopicPartition(target, 0): 0}, isolation=READ_COMMITTED) as reader:
                 records = []
                 async for each in reader:
