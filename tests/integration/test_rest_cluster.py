@@ -169,6 +169,62 @@ def test_a_stopped_broker_is_waited_for_briefly_and_named(cluster: Started) -> N
     until(lambda: cluster.codes(1) == [], "the cluster is not well")
 
 
+def commit_in(cluster: Started, group: str) -> None:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": f"127.0.0.1:{cluster.kafka}", "group.id": group})
+    try:
+        consumer.commit(offsets=[confluent_kafka.TopicPartition("t", 0, 0)], asynchronous=False)
+    finally:
+        consumer.close()
+
+
+def groups_of_topic(cluster: Started, node: int) -> tuple[dict[str, int], list[int]]:
+    """Groups of topic t with their coordinators, and who did not answer, as a node tells."""
+    answer = httpx.get(f"{cluster.admins[node]}/v1/topics/t/groups", timeout=30)
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
+    coordinators = {each["consumer_group_id"]: each["coordinator_id"] for each in told["data"]}
+    assert told["groups_count"] == len(coordinators)
+    return coordinators, [each["broker_id"] for each in told["unanswered_brokers"]]
+
+
+def test_every_node_tells_the_groups_of_a_topic_and_the_sizes_of_each_nodes_directories(cluster: Started) -> None:
+    for number in range(8):
+        commit_in(cluster, f"of-t-{number}")
+    told = [groups_of_topic(cluster, node) for node in cluster.admins]
+    assert told == [told[0]] * 3
+    coordinators, silent = told[0]
+    assert [group for group in coordinators if group.startswith("of-t-")] == [f"of-t-{number}" for number in range(8)]
+    assert (len({*coordinators.values()}), silent) == (2, []), "the offsets topic has two partitions"
+    for broker in cluster.admins:
+        path = f"/v1/brokers/{broker}/log-dirs"
+        replicas = [each for told in cluster.get(1, f"{path}?replicas=true")["data"] for each in told["replicas"]]
+        assert sum(each["size_bytes"] for each in replicas) > 0
+        for node in cluster.admins:
+            [directory] = cluster.get(node, path)["data"]
+            assert directory["size_bytes"] == sum(each["size_bytes"] for each in replicas)
+
+
+def test_a_stopped_node_is_named_by_the_groups_of_a_topic_and_by_its_own_sizes(cluster: Started) -> None:
+    before, _ = groups_of_topic(cluster, 1)
+    stopped = next(broker for broker in before.values() if broker != 1)
+    rest = {group: broker for group, broker in before.items() if broker != stopped}
+    assert rest
+    pid = cluster.pid(stopped)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        answer = httpx.get(f"{cluster.admins[1]}/v1/brokers/{stopped}/log-dirs", timeout=30)
+        assert answer.status_code == 503
+        assert answer.json()["detail"].startswith(f"broker {stopped} cannot be reached")
+        assert groups_of_topic(cluster, 1) == (rest, [stopped])
+        for broker in (each for each in cluster.admins if each != stopped):
+            assert cluster.get(1, f"/v1/brokers/{broker}/log-dirs")["data"][0]["size_bytes"] > 0
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: groups_of_topic(cluster, 1) == (before, []), "the stopped node does not come back")
+    assert httpx.post(f"{cluster.admins[2]}/v1/elections", json={}, timeout=30).status_code in (200, 207)
+    until(lambda: cluster.codes(1) == [], "the cluster is not well")
+
+
 def test_maintenance_moves_leaders_off_and_its_end_and_an_election_bring_them_back(cluster: Started) -> None:
     assert (
         httpx.put(f"{cluster.admins[1]}/v1/brokers/2/maintenance", timeout=30).json()["desired_state"] == "maintenance"

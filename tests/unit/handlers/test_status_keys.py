@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from kraft.common.status_keys import (
     CLUSTER_HEALTH,
     NODE_STATUS,
     PAGE_CHARS,
+    STATUS_KEYS,
     TOPIC_FACTS,
     TOPIC_GROUPS,
     WAITING_ELECTIONS,
@@ -126,3 +128,9 @@ def test_one_request_is_told_so_many_statuses() -> None:
             assert len(told.asked) == STATUSES_MAX
 
     simulate(play)
+
+
+def test_the_decision_record_lists_every_status_key() -> None:
+    text = (Path(__file__).parents[3] / "docs/adr/0012-status-keys.md").read_text()
+    listed = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `kraft.status.")]
+    assert sorted(listed) == sorted(STATUS_KEYS)
