@@ -32,6 +32,15 @@ _BROKER_TOPICS: Final = "kafka_server_brokertopicmetrics_"
 _REPLICAS: Final = "kafka_server_replicamanager_"
 _CONTROLLER: Final = "kafka_controller_kafkacontroller_"
 _QUORUM: Final = "kafka_server_raftmetrics_"
+_TIERED_ON_DISK: Final = (
+    f"sum by (topic) (kafka_log_log_size) and on (topic) sum by (topic) ({_BROKER_TOPICS}remotelogsizebytes)"
+)
+
+
+def _of_tier(name: str) -> str:
+    """How fast a counter of tiered topics rises."""
+    return f"sum by (topic) (rate({_BROKER_TOPICS}{name}[$__rate_interval]))"
+
 
 DASHBOARDS: Final[dict[str, tuple[str, tuple[Panel, ...]]]] = {
     "cluster": (
@@ -139,6 +148,42 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[Panel, ...]]]] = {
                     (f"sum by (topic) ({_BROKER_TOPICS}bytesrejected_total)", "bytes too large {{topic}}"),
                 ),
             ),
+        ),
+    ),
+    "tiers": (
+        "kraft: tiered storage",
+        (
+            _one("In the store", "bytes", f"sum by (topic) ({_BROKER_TOPICS}remotelogsizebytes)", "{{topic}}"),
+            _one("On the disks of all replicas", "bytes", _TIERED_ON_DISK, "{{topic}}"),
+            _one("Copied", "Bps", _of_tier("remotecopybytes_total"), "{{topic}}"),
+            _one("Read from the store", "Bps", _of_tier("remotefetchbytes_total"), "{{topic}}"),
+            _one("To be copied", "bytes", f"sum by (topic) ({_BROKER_TOPICS}remotecopylagbytes)", "{{topic}}"),
+            _one(
+                "The next copy has waited",
+                "s",
+                "max by (topic) (kraft_remote_copy_wait_seconds)",
+                "{{topic}}",
+            ),
+            Panel(
+                "Errors",
+                "ops",
+                (
+                    (_of_tier("remotecopyerrors_total"), "copy {{topic}}"),
+                    (_of_tier("remotefetcherrors_total"), "read {{topic}}"),
+                    (_of_tier("remotedeleteerrors_total"), "delete {{topic}}"),
+                    (_of_tier("buildremotelogauxstateerrors_total"), "new follower {{topic}}"),
+                ),
+            ),
+            _one("Partitions put off", "short", "sum by (topic) (kraft_remote_put_off_partitions)", "{{topic}}"),
+            Panel(
+                "Segments",
+                "ops",
+                (
+                    (_of_tier("remotecopyrequests_total"), "copied {{topic}}"),
+                    (_of_tier("remotedeleterequests_total"), "deleted {{topic}}"),
+                ),
+            ),
+            _one("To be deleted", "bytes", f"sum by (topic) ({_BROKER_TOPICS}remotedeletelagbytes)", "{{topic}}"),
         ),
     ),
     "groups": (

@@ -11,6 +11,7 @@ from kraft.remote.remote_retention import Expiry
 
 if TYPE_CHECKING:
     from kraft.replication.partition import Partition
+    from kraft.storage.log_segment import LogSegment
 
 ERROR_CHARS_MAX: Final = 300
 
@@ -38,6 +39,7 @@ class PartitionTier:
         "failed_fetches",
         "fetched_bytes",
         "fetches",
+        "first_waiting",
         "last_error",
         "last_error_ms",
         "metadata_count",
@@ -52,17 +54,40 @@ class PartitionTier:
         self.copy_lag_bytes = self.copy_lag_segments = 0
         self.delete_lag_bytes = self.delete_lag_segments = 0
         self.remote_bytes = self.metadata_count = 0
+        self.first_waiting: tuple[int, float] | None = None
+        """The base offset of the first segment that waits for its copy, and since when it was known to be the first."""
         self.last_error = ""
         """Why the last round was put off; empty after one that was not."""
         self.last_error_ms = -1
 
-    def measure(self, waiting: Sequence[int], expiry: Expiry, cache: RemoteLogMetadataCache) -> None:
-        """At the end of a round of the leader, when nothing is being copied. `waiting` are the sizes of the closed
-        segments that lie on the disk alone."""
-        self.copy_lag_bytes, self.copy_lag_segments = sum(waiting), len(waiting)
+    @property
+    def put_off(self) -> int:
+        """1 while the last round was put off."""
+        return 1 if self.last_error else 0
+
+    def copy_wait(self, now: float) -> float:
+        """For how many seconds the segment that is to be copied next has been that; 0 where none is."""
+        return 0.0 if self.first_waiting is None else now - self.first_waiting[1]
+
+    def measure(self, waiting: Sequence[LogSegment], expiry: Expiry, cache: RemoteLogMetadataCache, now: float) -> None:
+        """At the end of a round of the leader, when nothing is being copied. `waiting` are the closed segments that
+        are to be copied and lie on the disk alone. `now` is of the monotonic clock."""
+        self.copy_lag_bytes, self.copy_lag_segments = sum(each.size for each in waiting), len(waiting)
+        if not waiting:
+            self.first_waiting = None
+        elif self.first_waiting is None or self.first_waiting[0] != waiting[0].base_offset:
+            self.first_waiting = waiting[0].base_offset, now
         self.delete_lag_bytes = sum(segment.size for segment, _ in expiry.segments)
         self.delete_lag_segments = len(expiry.segments)
         self.metadata_count, self.remote_bytes = cache.segment_count, cache.finished_bytes
+
+    def measure_emptied(self, cache: RemoteLogMetadataCache) -> None:
+        """Tiering is off: nothing is to be copied, and whatever is left is to be deleted."""
+        self.copy_lag_bytes = self.copy_lag_segments = 0
+        self.first_waiting = None
+        self.metadata_count, self.remote_bytes = cache.segment_count, cache.finished_bytes
+        self.delete_lag_segments = cache.segment_count
+        self.delete_lag_bytes = sum(segment.size for segment in cache.segments())
 
     def failed(self, reason: str, now_ms: int) -> None:
         """A round was put off."""

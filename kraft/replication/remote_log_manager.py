@@ -6,7 +6,8 @@ Each tiered partition has a task. A round begins with reading its metadata to th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
     from kraft.replication.partition import Partition
     from kraft.replication.replica_manager import ReplicaManager
+    from kraft.storage.log_segment import LogSegment
     from kraft.storage.unified_log import UnifiedLog
 
 WORK: Final = "remote log"
@@ -264,13 +266,35 @@ class RemoteLogManager(ReplicaListener):
         if partition.is_leader and self._topic.partition_count:
             metadata = await self.metadata_of(partition)
             remote = self._remote_partition(partition, metadata)
-            for segment in metadata.cache.segments():
-                if segment.last_epoch <= leader_epoch and await remote.delete(segment):
-                    self._tell("segment deleted from the remote tier", partition, segment, reason="tiering is off")
+            try:
+                await self._delete_all(remote, partition, metadata.cache, leader_epoch)
+            finally:
+                tier_of(partition).measure_emptied(metadata.cache)
             await self._delete_strays(remote, partition)
             if metadata.cache.segment_count:
                 return  # A later leader's, or one whose copy was finished just now.
         self._emptied[key] = leader_epoch
+
+    async def _delete_all(
+        self, remote: RemotePartition, partition: Partition, cache: RemoteLogMetadataCache, leader_epoch: int
+    ) -> None:
+        """All but what a later leader copies."""
+        with self._counting_deletes(partition, cache):
+            for segment in cache.segments():
+                if segment.last_epoch <= leader_epoch and await remote.delete(segment):
+                    self._tell("segment deleted from the remote tier", partition, segment, reason="tiering is off")
+
+    @contextmanager
+    def _counting_deletes(self, partition: Partition, cache: RemoteLogMetadataCache) -> Iterator[None]:
+        tier, before = tier_of(partition), cache.segment_count
+        try:
+            yield
+        except Failures:
+            tier.deletes += 1
+            tier.failed_deletes += 1
+            raise
+        finally:
+            tier.deletes += before - cache.segment_count
 
     async def _copy_next(self, task: RemoteLogTask, partition: Partition) -> bool:
         """Whether there was a segment to copy."""
@@ -288,16 +312,9 @@ class RemoteLogManager(ReplicaListener):
         return bool(segments)
 
     async def _expire(self, task: RemoteLogTask, partition: Partition, cache: RemoteLogMetadataCache) -> None:
-        tier, before = tier_of(partition), cache.segment_count
-        try:
+        with self._counting_deletes(partition, cache):
             for segment, reason in await task.expire(retention_of(partition)):
                 self._tell("segment deleted from the remote tier", partition, segment, reason=reason)
-        except Failures:
-            tier.deletes += 1
-            tier.failed_deletes += 1
-            raise
-        finally:
-            tier.deletes += before - cache.segment_count
 
     async def _measure(self, partition: Partition, cache: RemoteLogMetadataCache) -> None:
         if not partition.is_leader:
@@ -312,8 +329,10 @@ class RemoteLogManager(ReplicaListener):
             now_ms=self._world.clock.wall_ms(),
             drive=in_turns,
         )
-        first = first_to_copy(log, copied_end_offset(reading_facts(log), cache))
-        tier_of(partition).measure([segment.size for segment in log.segments[first:-1]], expiry, cache)
+        waiting: Sequence[LogSegment] = ()
+        if not log.config.remote_log_copy_disable:
+            waiting = log.segments[first_to_copy(log, copied_end_offset(reading_facts(log), cache)) : -1]
+        tier_of(partition).measure(waiting, expiry, cache, self._world.clock.now())
 
     async def _delete_strays(self, remote: RemotePartition, partition: Partition) -> None:
         strays = await remote.delete_stray_objects(topic_id_partition(partition))

@@ -69,7 +69,9 @@ class NodeMetrics:
             gathered += [
                 *request_durations(self._node.broker.dispatcher.counters),
                 await follower_lags(self._node.broker.replicas),
-                *await partition_families(self._node.broker.replicas, by, self._late_ms()),
+                *await partition_families(
+                    self._node.broker.replicas, by, self._late_ms(), self._node.world.clock.now()
+                ),
                 *await transaction_families(
                     self._node.broker.transactions.coordinator.runtime.read_loaded(lambda state: state),
                     self._node.world.clock.wall_ms(),

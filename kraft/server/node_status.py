@@ -317,7 +317,7 @@ def _tiering_put_off(node: Node, replicas: Iterable[Partition]) -> dict[str, Any
     errors: list[str] = []
     topics: dict[str, None] = {}
     for partition in replicas:
-        if partition.tier is not None and partition.is_leader and partition.tier.last_error:
+        if partition.tier is not None and partition.is_leader and partition.tier.put_off:
             errors.append(partition.tier.last_error)
             topics[partition.topic] = None
     rates = (0.0 if node.history is None else node.history.latest_of_topic(topic)["bytes_in"] for topic in topics)

@@ -34,6 +34,7 @@ class TierSums:
         "copies",
         "copy_lag_bytes",
         "copy_lag_segments",
+        "copy_wait",
         "delete_lag_bytes",
         "delete_lag_segments",
         "deletes",
@@ -44,15 +45,19 @@ class TierSums:
         "fetched_bytes",
         "fetches",
         "metadata_count",
+        "put_off",
         "remote_bytes",
     )
 
     def __init__(self) -> None:
+        self.copy_wait = 0.0
         for name in self.__slots__:
             setattr(self, name, 0)
 
-    def add(self, tier: PartitionTier, *, is_leader: bool) -> None:
-        """What was measured counts where the replica leads."""
+    def add(self, tier: PartitionTier, now: float, *, is_leader: bool) -> None:
+        """What was measured counts where the replica leads. The copy's wait is the longest of all partitions."""
+        if is_leader:
+            self.copy_wait = max(self.copy_wait, tier.copy_wait(now))
         for _, kind, _, name in TIERED:
             if is_leader or kind == "counter":
                 setattr(self, name, getattr(self, name) + getattr(tier, name))
@@ -259,8 +264,19 @@ TIERED: Final[tuple[tuple[str, str, str, str], ...]] = (
         f"Segments that __remote_log_metadata knows, {_LED}.",
         "metadata_count",
     ),
+    (
+        "kraft_remote_put_off_partitions",
+        "gauge",
+        f"Partitions whose last round with the remote tier was put off, {_LED}.",
+        "put_off",
+    ),
 )
 """Likewise, of tiered topics: what `PartitionTier` has. Gauges are as of the last round of each partition."""
+
+COPY_WAIT: Final = (
+    "kraft_remote_copy_wait_seconds",
+    "How long the segment that is to be copied next has been that, in the partition led here where it is longest.",
+)
 
 OF_NODE: Final[tuple[tuple[str, str, str, str], ...]] = (
     (f"{_TRAFFIC}replicationbytesin_total", "counter", "Bytes of batches copied from leaders.", "replication_bytes_in"),
@@ -358,9 +374,10 @@ EACH: Final[tuple[tuple[str, str, bool, Callable[[Partition], float], str], ...]
 only topics are shown (none: it is left out there)."""
 
 
-async def partition_families(hosted: Iterable[Partition], by: str | None, late_ms: int) -> list[Family]:
+async def partition_families(hosted: Iterable[Partition], by: str | None, late_ms: int, now: float) -> list[Family]:
     """Of the partitions that are hosted here. `by` says whether each is shown, or each topic; None: whichever their
-    number allows. A transaction whose producer wrote last before `late_ms` is late. Pauses after every slice."""
+    number allows. A transaction whose producer wrote last before `late_ms` is late; `now` is of the monotonic clock.
+    Pauses after every slice."""
     partitions, late = list(hosted), 0
     topics: dict[str, TopicSums] = {}
     tiers: dict[str, TierSums] = {}
@@ -370,7 +387,7 @@ async def partition_families(hosted: Iterable[Partition], by: str | None, late_m
             sums = topics[partition.topic] = TopicSums()
         sums.add(partition)
         if partition.tier is not None:
-            tiers.setdefault(partition.topic, TierSums()).add(partition.tier, is_leader=partition.is_leader)
+            tiers.setdefault(partition.topic, TierSums()).add(partition.tier, now, is_leader=partition.is_leader)
         log = partition.log
         oldest_ms = log.producers.oldest_transaction_ms if log.has_producers else None
         late += partition.is_leader and oldest_ms is not None and oldest_ms < late_ms
@@ -401,9 +418,13 @@ async def partition_families(hosted: Iterable[Partition], by: str | None, late_m
 async def _tier_families(tiers: list[tuple[str, TierSums]]) -> list[Family]:
     """None where nothing is tiered."""
     families: list[Family] = []
-    for name, kind, text, sum_ in TIERED if tiers else ():
+    if not tiers:
+        return families
+    for name, kind, text, sum_ in TIERED:
         families.append(_family(name, kind, text, (TOPIC,), [((topic,), getattr(sums, sum_)) for topic, sums in tiers]))
         await trio.lowlevel.checkpoint()
+    name, text = COPY_WAIT
+    families.append(_family(name, "gauge", text, (TOPIC,), [((topic,), sums.copy_wait) for topic, sums in tiers]))
     return families
 
 

@@ -25,6 +25,7 @@ FOLDER: Final = Path(__file__).parents[2] / "config" / "monitoring"
 PAGE: Final = FOLDER.parents[1] / "docs" / "operations" / "monitoring.md"
 WAIT_SECONDS_MAX: Final = 60
 NODE: Final = 'instance="a:9644", job="kraft"'
+TRAFFIC: Final = "kafka_server_brokertopicmetrics_"
 GROUP: Final = 'consumergroup="g", topic="t"'
 
 SLOW: Final = {"1": "0x40", "5": "0+9x40", "+Inf": "0+9x40"}
@@ -70,6 +71,30 @@ ALERTS: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
     "KraftSyncSlow": (
         {f'kraft_fsync_seconds_bucket{{le="{le}"}}': values for le, values in SLOW.items()},
         {f'kraft_fsync_seconds_bucket{{le="{le}"}}': "0+9x40" for le in SLOW},
+    ),
+    "KraftTieringPutOff": (
+        {'kraft_remote_put_off_partitions{topic="t"}': "1x40"},
+        {'kraft_remote_put_off_partitions{topic="t"}': "1x30 0x2 1x8"},
+    ),
+    "KraftRemoteCopyFails": (
+        {f'{TRAFFIC}remotecopyerrors_total{{topic="t"}}': "0+1x40"},
+        {f'{TRAFFIC}remotecopyerrors_total{{topic="t"}}': "0x10 3x30"},
+    ),
+    "KraftRemoteCopyStandsStill": (
+        {'kraft_remote_copy_wait_seconds{topic="t"}': "0+60x40"},
+        {'kraft_remote_copy_wait_seconds{topic="t"}': "0+45x40"},
+    ),
+    "KraftRemoteCopyLagGrows": (
+        {f'{TRAFFIC}remotecopylagbytes{{topic="t"}}': "2000000000+1000000x80"},
+        {f'{TRAFFIC}remotecopylagbytes{{topic="t"}}': "2000000000-1000000x80"},
+    ),
+    "KraftRemoteDeleteFails": (
+        {f'{TRAFFIC}remotedeleteerrors_total{{topic="t"}}': "0+1x40"},
+        {f'{TRAFFIC}remotedeleteerrors_total{{topic="t"}}': "0x10 3x30"},
+    ),
+    "KraftRemoteFetchFails": (
+        {f'{TRAFFIC}remotefetcherrors_total{{topic="t"}}': "0+1x40"},
+        {f'{TRAFFIC}remotefetcherrors_total{{topic="t"}}': "7x40"},
     ),
     "KraftNodeDown": ({"up": "0x40"}, {"up": "1x40"}),
     "KraftNoActiveController": (
@@ -227,7 +252,9 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of one that scrapes three nodes, with a client at work, every second."""
     require_capability("prometheus")
     folder = tmp_path_factory.mktemp("prometheus")
-    with start("--json", "-n", "3") as process, contextlib.ExitStack() as stack:
+    settings = ("remote.log.storage.system.enable=true", f"kraft.remote.storage.uri=file://{folder / 'store'}")
+    sets = [part for setting in settings for part in ("--set", setting)]
+    with start("--json", "-n", "3", *sets) as process, contextlib.ExitStack() as stack:
         stack.callback(process.kill)
         assert process.stdout is not None
         document: dict[str, Any] = json.loads(process.stdout.readline())
@@ -261,9 +288,10 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextlib.contextmanager
 def traffic(bootstrap: str) -> Iterator[None]:
-    """A topic of which a consumer group has read a part."""
+    """A tiered topic of which a consumer group has read a part."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("watched", 3, 3)])["watched"].result(30)
+    topic = NewTopic("watched", 3, 3, config={"remote.storage.enable": "true"})
+    admin.create_topics([topic])["watched"].result(30)
     producer = Producer({"bootstrap.servers": bootstrap})
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "watchers", "auto.offset.reset": "earliest"})
     consumer.subscribe(["watched"])

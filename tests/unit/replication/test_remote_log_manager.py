@@ -315,6 +315,9 @@ def test_copying_can_be_stopped_and_the_log_is_like_any_other_in_the_end() -> No
         tiered.roll()
         tiered.append(b"new")
         await tiered.rounds(2)
+        tier = tiered.made.partition("t").tier
+        assert tier is not None
+        assert (tier.copy_lag_segments, tier.copy_lag_bytes) == (0, 0), "nothing is to be copied"
         await tiered.made.server.log_tasks.apply_retention()
         await tiered.rounds(2)
         await tiered.made.server.log_tasks.apply_retention()
@@ -399,11 +402,16 @@ def test_what_was_copied_read_and_is_left_to_do_is_counted() -> None:
         assert tier.copy_lag_segments == len(waiting) > 0
         assert tier.copy_lag_bytes == sum(segment.size for segment in waiting)
         assert "refuses" in tier.last_error
+        waited = tier.copy_wait(tiered.made.world.clock.now())
+        assert 0 < waited < 2 * ROUND_SECONDS
+        await tiered.rounds(2)
+        assert tier.copy_wait(tiered.made.world.clock.now()) > waited + ROUND_SECONDS, "of the same segment"
         assert (await tiered.fetch(0)).error_code == 0, "it is kept for a while"
 
         tiered.store.faults.refuses = False
         await tiered.rounds(20)
         assert (tier.copy_lag_segments, tier.last_error) == (0, "")
+        assert tier.copy_wait(tiered.made.world.clock.now()) == 0.0
         assert tier.deletes > 0, "the copies that failed"
 
     play(body)
@@ -473,9 +481,16 @@ def test_tiering_that_is_switched_off_leaves_what_is_on_the_disk_and_nothing_in_
         await tiered.rounds(2)
         assert tiered.log.log_start_offset == tiered.log.segments[0].base_offset == 8, "before anything is deleted"
         assert tiered.store.objects
+        tier = tiered.made.partition("t").tier
+        assert tier is not None
+        assert (tier.put_off, tier.deletes, tier.failed_deletes) == (1, tier.failed_deletes, tier.deletes)
+        assert tier.failed_deletes > 0
+        assert (tier.copy_lag_segments, tier.first_waiting) == (0, None)
+        assert (tier.delete_lag_segments, tier.metadata_count) == (4, 4)
         tiered.store.faults.refuses = False
         await tiered.rounds(20)
         assert tiered.store.objects == {}
+        assert tier.deletes - tier.failed_deletes == 4
         assert (await tiered.fetch(0)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         assert await tiered.values(8) == [b"last"]
         tiered.roll()

@@ -13,6 +13,7 @@ from kraft.replication.partition_traffic import PartitionTraffic
 from kraft.server.partition_metrics import EACH_MAX, PARTITION, TOPIC, partition_families
 
 LATE_MS = 1000
+NOW = 500.0
 
 
 def partition(index: int, *, is_leader: bool = True) -> Any:
@@ -33,7 +34,7 @@ def partition(index: int, *, is_leader: bool = True) -> Any:
 
 
 def families(partitions: list[Any], by: str | None) -> dict[str, tuple[tuple[str, ...], dict[tuple[str, ...], float]]]:
-    found = trio.run(partition_families, partitions, by, LATE_MS)
+    found = trio.run(partition_families, partitions, by, LATE_MS, NOW)
     return {each.name: (each.labels, dict(each.read() if each.read is not None else ())) for each in found}
 
 
@@ -100,3 +101,15 @@ def test_tiered_topics_tell_what_lies_in_the_store_and_what_waits() -> None:
     assert found[f"{traffic}buildremotelogauxstaterequests_total"][1] == {("t0",): 14}
     assert found[f"{traffic}buildremotelogauxstateerrors_total"][1] == {("t0",): 4}
     assert not any("remote" in name for name in families(hosted[2:], None))
+
+
+def test_the_longest_wait_of_a_copy_and_rounds_that_were_put_off_are_told_by_leaders() -> None:
+    hosted = [partition(0), partition(2), partition(4), partition(6, is_leader=False)]
+    for each, since in zip(hosted, (400.0, 470.0, None, 100.0), strict=True):
+        each.tier = PartitionTier()
+        each.tier.first_waiting = None if since is None else (7, since)
+        each.tier.failed("no answer", 1)
+    hosted[2].tier.succeeded()
+    found = families(hosted, None)
+    assert found["kraft_remote_copy_wait_seconds"] == ((TOPIC,), {("t0",): 100.0})
+    assert found["kraft_remote_put_off_partitions"] == ((TOPIC,), {("t0",): 2})
