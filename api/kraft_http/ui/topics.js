@@ -67,13 +67,14 @@ async function partitions(shown, name) {
   told.forEach((answer, at) => { for (const dir of answer.data) for (const each of dir.replicas) if (!each.is_future && known.get(each.partition_id)?.broker_id === leaders[at]) sizes.set(each.partition_id, each.size_bytes); });
   const leader = id => known.has(id) ? known.get(id).broker_id : -1;
   const span = known.size ? [...known.values()].reduce((sum, each) => sum + (each.log_end_offset ?? 0) - (each.log_start_offset ?? 0), 0) : null;
-  patch(shown, el("div", { className: "tiles" }, [[number(listed.data.length), "partitions"], [number(span), "offsets in use"], [size([...sizes.values()].reduce((a, b) => a + b, 0)), "at the leaders"], [number(listed.data.filter(each => each.is_under_replicated).length), "under-replicated"]]
+  patch(shown, el("div", { className: "tiles" }, [[number(listed.data.length), "partitions"], [number(span), "offsets in use"], [size([...sizes.values()].reduce((a, b) => a + b, 0)), "at the leaders"], ...(tiers.length ? [[size(tiers.reduce((sum, each) => sum + each.remote_bytes, 0)), "in the store"]] : []), [number(listed.data.filter(each => each.is_under_replicated).length), "under-replicated"]]
     .map(([value, label]) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)))),
     unanswered(status), section("Partitions", table([["partition", "num"], ["leader", "num"], ["epoch", "num"], ["replicas, those in sync green"], ["first offset", "num"], ["next offset", "num"], ["size", "num"], [""]], listed.data.map(each => {
       const id = each.partition_id, found = known.get(id);
       return [String(id), leader(id) < 0 ? pill("none", "bad") : link("broker", { id: leader(id) }, String(leader(id))), String(each.leader_epoch), replicas(each.replica_ids, each.in_sync_replicas, leader(id)), number(found?.log_start_offset), number(found?.log_end_offset), size(sizes.get(id)), link("messages", { topic: name, partition: id }, "messages")];
-    }))), tiers.length ? section("Tiered storage", table([["partition", "num"], ["on the disk", "num"], ["in the store", "num"], ["to be copied", "num"], ["last error"]], tiers.map(each => [String(each.partition_id), size(each.local_bytes), size(each.remote_bytes), size(each.copy_lag_bytes), each.last_error ?? ""]))) : "");
+    }))), tiers.length ? section("Tiered storage", table([["partition", "num"], ["on the disk", "num"], ["in the store", "num"], ["to be copied", "num"], ["last round", "wide"]], tiers.map(each => [String(each.partition_id), size(each.local_bytes), size(each.remote_bytes), size(each.copy_lag_bytes), lastRound(each)]))) : "");
 }
+const lastRound = tier => el("span", {}, tier.last_error ? [pill("put off", "bad"), el("small", {}, tier.last_error)] : pill("done", "good"));
 async function configuration(shown, name) {
   const listed = await request(v3("topics", name, "configs"));
   shown.replaceChildren(configTable(listed.data, change => request(v3("topics", name) + "/configs:alter", { method: "POST", body: { data: [change] } }), () => configuration(shown, name)));
