@@ -56,7 +56,7 @@ class CleanedLog:
         self.manager = self.machine.manager(lambda: self.config, self.random)
         self.manager.open(None)
         self.manager.load(self.now_ms)
-        map_bytes = self.random.choice([160 * 3, 1 << 20])
+        map_bytes = self.random.choice([24 * 3, 1 << 20])
         self.cleaner = LogCleanerManager(self.manager, lambda: CleanerLimits(map_bytes=map_bytes))
 
     @property

@@ -9,36 +9,70 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-ENTRY_BYTES = 160
-"""What an entry takes in memory: bytes object, int and its share of the table."""
+from kraft.storage.cleaner.offset_slots import SLOT_BYTES, OffsetSlots
+
+QUICK_ENTRY_BYTES = 160
+"""What an entry of a dictionary takes: bytes object, int and its share of the table."""
+QUICK_SHARE = 2
+"""The dictionary takes one of so many parts of the memory at most."""
 HASH_BYTES = 16
 
 
 class OffsetMap:
-    """`latest_offset` is the last offset the map speaks for; -1 while it is empty."""
+    """`latest_offset` is the last offset the map speaks for; -1 while it is empty.
 
-    __slots__ = ("_entries_max", "_offsets", "latest_offset")
+    Few keys are kept in a dictionary, which is quick; more than fit into half of the memory go to slots, a fourth as
+    large and slower. Another pass over the whole log would cost more.
+    """
+
+    __slots__ = ("_entries_max", "_quick", "_quick_max", "_slots", "latest_offset")
 
     def __init__(self, bytes_max: int) -> None:
-        self._entries_max = max(bytes_max // ENTRY_BYTES, 1)
-        self._offsets: dict[bytes, int] = {}
+        """`bytes_max` as if every slot were taken: slots are never full, so that they take a ninth more in the end."""
+        self._entries_max = max(bytes_max // SLOT_BYTES, 1)
+        self._quick_max = bytes_max // (QUICK_ENTRY_BYTES * QUICK_SHARE)
+        self._quick: dict[bytes, int] = {}
+        self._slots: OffsetSlots | None = None
         self.latest_offset = -1
 
     def put(self, key: bytes, offset: int) -> bool:
         """False when there is no room for another key; nothing changes then."""
         if len(key) >= HASH_BYTES:
             key = blake2b(key, digest_size=HASH_BYTES).digest()
-        offsets = self._offsets
-        if key not in offsets and len(offsets) >= self._entries_max:
-            return False
-        offsets[key] = offset
+        if self._slots is not None:
+            return self._slots.put(_padded(key), offset)
+        quick = self._quick
+        if len(quick) >= self._quick_max and key not in quick:
+            self._slots = self._moved()
+            return self._slots.put(_padded(key), offset)
+        quick[key] = offset
         return True
 
     def get(self, key: bytes) -> int:
         """The last offset of `key`; -1 when the map has not seen it."""
         if len(key) >= HASH_BYTES:
             key = blake2b(key, digest_size=HASH_BYTES).digest()
-        return self._offsets.get(key, -1)
+        return self._quick.get(key, -1) if self._slots is None else self._slots.get(_padded(key))
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self._quick) if self._slots is None else self._slots.count
+
+    @property
+    def allocated_bytes(self) -> int:
+        """What it takes in memory, roughly."""
+        return QUICK_ENTRY_BYTES * len(self._quick) if self._slots is None else self._slots.allocated_bytes
+
+    def _moved(self) -> OffsetSlots:
+        """What the dictionary has, which is empty afterwards."""
+        slots, quick = OffsetSlots(self._entries_max, len(self._quick)), self._quick
+        while quick:
+            key, offset = quick.popitem()
+            slots.put(_padded(key), offset)
+        self._quick = {}
+        return slots
+
+
+def _padded(key: bytes) -> bytes:
+    """16 bytes, different for keys of different lengths."""
+    size = len(key)
+    return key if size == HASH_BYTES else key.ljust(HASH_BYTES - 1, b"\0") + bytes((size,))

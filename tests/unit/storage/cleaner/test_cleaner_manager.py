@@ -13,7 +13,7 @@ from kraft.storage.checkpoints import read_offset_checkpoint, write_file
 from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
 from kraft.storage.cleaner.cleaning_order import CleanerLimits
 from kraft.storage.cleaner.log_cleaner import CleaningAborted, Uncleanable
-from kraft.storage.cleaner.offset_map import ENTRY_BYTES
+from kraft.storage.cleaner.offset_slots import SLOT_BYTES
 from kraft.storage.log_files import CLEANER_CHECKPOINT, OFFSET_INDEX_SUFFIX
 from kraft.storage.log_manager import LogManager
 from kraft.storage.steps import run_here
@@ -186,7 +186,7 @@ def test_a_batch_of_more_keys_than_fit_into_the_map_is_cleaned_a_part_at_a_time(
     log.update_high_watermark(log.log_end_offset)
     log.roll(NOW_MS)
     log.flush()
-    cleaner = LogCleanerManager(manager, lambda: CleanerLimits(map_bytes=2 * ENTRY_BYTES))
+    cleaner = LogCleanerManager(manager, lambda: CleanerLimits(map_bytes=2 * SLOT_BYTES))
     left = []
     while (candidate := cleaner.next_log(NOW_MS)) is not None:
         assert len(left) < 9, "no end of it"

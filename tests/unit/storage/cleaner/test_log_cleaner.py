@@ -76,7 +76,7 @@ def test_records_behind_the_map_stay_as_they_are(machine: Machine) -> None:
     log = machine.log(CONFIG)
     for index in range(30):
         put(log, b"k%d" % (index % 15), b"%d" % index)
-    end = clean(log, map_bytes_max=160 * 5)
+    end = clean(log, map_bytes_max=24 * 5)
     assert 0 < end < 30
     kept = content(log)
     assert [offset for offset, _, _ in kept if offset >= end] == list(range(end, 30))

@@ -1,0 +1,105 @@
+"""A compact table from 16 bytes to an offset: three numbers of eight bytes an entry, and nothing else.
+
+Slots are searched by double hashing, in 256 shards that grow one by one, so that growing takes little memory and time.
+"""
+
+from __future__ import annotations
+
+from array import array
+from struct import Struct
+
+SLOT_BYTES = 24
+MOST_FULL = 0.9
+"""As log.cleaner.io.buffer.load.factor is by default."""
+SHARDS = 256
+SLOTS_LEAST = 7
+GROWTH = 1.5
+GROWTH_BEYOND = 1.05
+"""Of a shard that gets more than its part of all there is room for."""
+
+_halves = Struct("<qq").unpack
+_POSITIVE = 0x7FFFFFFFFFFFFFFF
+
+
+class OffsetSlots:
+    """Three numbers a slot: the two halves of the key, and the offset behind the one it stands for; 0: free."""
+
+    __slots__ = ("_counts", "_largest", "_tables", "count", "count_max")
+
+    def __init__(self, count_max: int, expected: int) -> None:
+        """Room for `count_max` entries; for `expected` of them at first."""
+        self.count = 0
+        self.count_max = count_max
+        self._largest = max(SLOTS_LEAST, int(count_max / SHARDS / MOST_FULL * GROWTH_BEYOND))
+        slots = self._largest
+        while slots / GROWTH * SHARDS * MOST_FULL > expected * GROWTH_BEYOND:
+            slots = int(slots / GROWTH)
+        slots = _prime_from(max(slots, SLOTS_LEAST))
+        self._tables = [array("q", bytes(SLOT_BYTES * slots)) for _ in range(SHARDS)]
+        self._counts = [0] * SHARDS
+
+    def get(self, key: bytes) -> int:
+        """The offset of `key`, -1 where there is none."""
+        first, second = _halves(key)
+        mixed: int = (first ^ (second * 31)) & _POSITIVE
+        table = self._tables[mixed % SHARDS]
+        return table[_place(table, first, second, mixed // SHARDS) + 2] - 1
+
+    def put(self, key: bytes, offset: int) -> bool:
+        """False when there is no room for another key; nothing changes then."""
+        first, second = _halves(key)
+        mixed: int = (first ^ (second * 31)) & _POSITIVE
+        shard = mixed % SHARDS
+        table = self._tables[shard]
+        place = _place(table, first, second, mixed // SHARDS)
+        if not table[place + 2]:
+            if self.count >= self.count_max:
+                return False
+            if (self._counts[shard] + 1) * 3 > len(table) * MOST_FULL:
+                table = self._tables[shard] = _grown(table, self._next_size(len(table) // 3))
+                place = _place(table, first, second, mixed // SHARDS)
+            table[place], table[place + 1] = first, second
+            self._counts[shard] += 1
+            self.count += 1
+        table[place + 2] = offset + 1
+        return True
+
+    @property
+    def allocated_bytes(self) -> int:
+        return sum(len(table) for table in self._tables) * SLOT_BYTES // 3
+
+    def _next_size(self, slots: int) -> int:
+        larger = min(int(slots * GROWTH) + 1, self._largest)
+        return _prime_from(max(larger, int(slots * GROWTH_BEYOND) + 2))
+
+
+def _place(table: array[int], first: int, second: int, spread: int) -> int:
+    """Where the key is in the table, or the free slot for it. `spread` comes of the key alone."""
+    slots = len(table) // 3
+    place = spread % slots * 3
+    if not table[place + 2] or (table[place] == first and table[place + 1] == second):
+        return place
+    step, end = (1 + (spread >> 20) % (slots - 1)) * 3, slots * 3
+    while True:
+        place += step
+        if place >= end:
+            place -= end
+        if not table[place + 2] or (table[place] == first and table[place + 1] == second):
+            return place
+
+
+def _grown(table: array[int], slots: int) -> array[int]:
+    larger = array("q", bytes(SLOT_BYTES * slots))
+    for first, second, end in zip(table[0::3], table[1::3], table[2::3], strict=True):
+        if end:
+            place = _place(larger, first, second, ((first ^ (second * 31)) & _POSITIVE) // SHARDS)
+            larger[place], larger[place + 1], larger[place + 2] = first, second, end
+    return larger
+
+
+def _prime_from(number: int) -> int:
+    """The smallest odd prime not below `number` (3 or more): every step comes by all slots then."""
+    number |= 1
+    while any(number % divisor == 0 for divisor in range(3, int(number**0.5) + 1, 2)):
+        number += 2
+    return number

@@ -1,0 +1,49 @@
+"""The map of keys agrees with a dictionary, however full it is, and takes the memory that it is given."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft.storage.cleaner.offset_map import QUICK_ENTRY_BYTES, OffsetMap
+from kraft.storage.cleaner.offset_slots import MOST_FULL, SLOT_BYTES, OffsetSlots
+
+MANY = 200_000
+
+keys = st.binary(max_size=40) | st.binary(min_size=13, max_size=17) | st.sampled_from([b"", b"\0", b"\0\0", bytes(16)])
+offsets = st.integers(0, (1 << 63) - 2)
+
+
+@given(st.integers(1, 2_000), st.lists(st.tuples(keys, offsets), max_size=120))
+def test_it_agrees_with_a_dictionary(room: int, puts: list[tuple[bytes, int]]) -> None:
+    found, model = OffsetMap(room * SLOT_BYTES), dict[bytes, int]()
+    for key, offset in puts:
+        has_room = key in model or len(model) < room
+        assert found.put(key, offset) is has_room
+        if has_room:
+            model[key] = offset
+        assert (found.get(key), len(found)) == (model.get(key, -1), len(model))
+    assert [found.get(key) for key, _ in puts] == [model.get(key, -1) for key, _ in puts]
+
+
+@pytest.mark.parametrize("room", [MANY, MANY * 5])
+def test_an_entry_takes_at_most_forty_bytes_once_there_are_many(room: int) -> None:
+    found = OffsetMap(room * SLOT_BYTES)
+    for number in range(MANY):
+        assert found.put(b"key-%d" % number, number)
+        if number % 997 == 0:
+            assert found.allocated_bytes <= max(room * SLOT_BYTES / 2 + QUICK_ENTRY_BYTES, 41 * number)
+    assert found.put(b"one more", 0) is (room > MANY)
+    assert all(found.get(b"key-%d" % number) == number for number in range(0, MANY, 7))
+    assert found.get(b"none") == -1
+    assert found.allocated_bytes <= room * SLOT_BYTES / MOST_FULL * 1.1
+
+
+def test_keys_that_meet_in_one_shard_take_room_there() -> None:
+    """Hashes do not do that; short keys are kept as they are."""
+    slots = OffsetSlots(5_000, 0)
+    alike = [(number << 8).to_bytes(8, "little") + bytes(8) for number in range(1, 5_001)]
+    assert [slots.put(key, number) for number, key in enumerate(alike)] == [True] * 5_000
+    assert [slots.get(key) for key in alike] == list(range(5_000))
+    assert not slots.put(bytes(16), 0)
