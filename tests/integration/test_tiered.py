@@ -274,3 +274,64 @@ def test_a_new_follower_begins_behind_the_remote_tier(tmp_path: Path) -> None:
         assert read(cluster.bootstrap, topic, RECORDS) == list(range(RECORDS))
         write_confluent(cluster.bootstrap, topic, records_of(1000, RECORDS), "none")
         assert read(cluster.bootstrap, topic, 2000, RECORDS - 1000) == list(range(RECORDS - 1000, RECORDS + 1000))
+
+
+def local_start(cluster: ThreeNodes, node: int, topic: str) -> int:
+    return min(int(path.stem) for path in replica(cluster, node, topic).glob("*.log"))
+
+
+def configure(cluster: ThreeNodes, *settings: str) -> None:
+    assert main(["configs", "set", "topic", "t", *settings, "-b", cluster.bootstrap]) == 0
+
+
+def kill_leader(cluster: ThreeNodes, topic: str) -> None:
+    """And start it again once another one leads."""
+    leader = cluster.leader(topic)
+    cluster.kill([leader])
+    until(lambda: cluster.leader(topic) != leader)
+    cluster.start([leader])
+
+
+def told(cluster: ThreeNodes) -> list[str]:
+    """Lines of the nodes' logs."""
+    return [line for node in cluster.nodes.values() for line in node.log_path.read_text().splitlines()]
+
+
+def test_tiering_is_switched_off_and_on_while_leaders_are_killed(tmp_path: Path) -> None:
+    store, written = tmp_path / "store", RECORDS // 2
+    with ThreeNodes(tmp_path / "nodes", *options(f"file://{store}")) as cluster:
+        topic = cluster.create("t", **TIERED)
+        write_confluent(cluster.bootstrap, topic, records_of(written), "none")
+        until_few_are_local(cluster, topic)
+        configure(cluster, "remote.log.copy.disable=true", "local.retention.bytes=-2")
+        kill_leader(cluster, topic)
+        before = len(objects(store))
+        write_confluent(cluster.bootstrap, topic, records_of(written, written), "none")
+        assert read(cluster.bootstrap, topic, 2 * written) == list(range(2 * written))
+        assert len(objects(store)) == before, "nothing more is copied"
+        starts = [local_start(cluster, node, topic) for node in NODES]
+
+        stuck = sorted(store.rglob("*.log"))[2]
+        stuck.unlink()
+        stuck.mkdir()  # Cannot be deleted as an object is.
+        configure(cluster, "remote.storage.enable=false", "remote.log.delete.on.disable=true")
+        until(lambda: any("remote log put off" in line and stuck.name in line for line in told(cluster)))
+        assert 0 < len(objects(store)) < before - 1, "it is between two segments"
+        kill_leader(cluster, topic)
+        stuck.rmdir()
+        until(lambda: objects(store) == [])
+        cluster.until_in_sync(topic)
+        start = start_of(cluster.bootstrap, topic)
+        assert min(starts) <= start <= max(starts) < written
+        assert read(cluster.bootstrap, topic, 2 * written - start, start) == list(range(start, 2 * written))
+        deleted = [line for line in told(cluster) if "segment deleted from the remote tier" in line]
+        assert deleted
+        assert all("tiering is off" in line for line in deleted)
+
+        settings = ("remote.storage.enable=true", "remote.log.copy.disable=false", f"local.retention.bytes={LOCAL}")
+        configure(cluster, *settings)
+        until(lambda: objects(store) != [])
+        kill_leader(cluster, topic)
+        until_few_are_local(cluster, topic)
+        assert start_of(cluster.bootstrap, topic) == start
+        assert read(cluster.bootstrap, topic, 2 * written - start, start) == list(range(start, 2 * written))
