@@ -39,6 +39,7 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	@echo "setting up $(VENV) (once; a few hundred MB, mostly Spark) ..."
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON3) -m venv --clear $(VENV)
 	@KRAFT_COMPILE=0 $(PY) -m pip install -q --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[dev]"
+	@$(PY) -m pip install -q --disable-pip-version-check --constraint $(CONSTRAINTS) --no-deps axe-playwright-python # axe-core alone: it drives no browser here.
 	@touch $(STAMP)
 
 setup: $(STAMP) # What pulling and patching leave without machine code gets it again, in a few seconds.

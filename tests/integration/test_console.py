@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from tests.capabilities import require_capability
+from tests.integration.axe import serious_faults
 from tests.integration.browser import Browser, browser
 from tests.integration.test_rest_cluster import Started, until
 
@@ -102,6 +103,27 @@ def test_a_page_shows_what_it_is_for_and_text_stays_text(cluster: Started, tab: 
     assert tab.complaints == []
 
 
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_serious_on_any_page(cluster: Started, tab: Browser, dark: bool) -> None:
+    faults = {}
+    tab.look(width=1280, height=900, dark=dark)
+    try:
+        for page, expected in PAGES.items():
+            show(tab, cluster.admins[1], page, expected)
+            faults[page] = serious_faults(tab)
+        show(tab, cluster.admins[1], "topics", "console-topic")
+        click(tab, "Create a topic")
+        tab.until("document.querySelector('dialog[open]')")
+        faults["a dialog"] = serious_faults(tab)
+        tab.open(f"{cluster.admins[1]}/docs")
+        tab.until("document.querySelector('.tag details')")
+        tab.run("[...document.querySelectorAll('.tag')].forEach(tag => tag.querySelector('details').open = true)")
+        faults["docs"] = serious_faults(tab)
+    finally:
+        tab.look(width=1280, height=900, dark=False)
+    assert {page: found for page, found in faults.items() if found} == {}
+
+
 def test_a_topic_is_made_and_deleted_by_its_name(cluster: Started, tab: Browser) -> None:
     show(tab, cluster.admins[1], "topics", "console-topic")
     click(tab, "Create a topic")
@@ -141,7 +163,11 @@ def test_every_page_is_there_while_a_node_is_down(cluster: Started, tab: Browser
     until(lambda: "brokers_down" in cluster.codes(1), "broker 3 is seen down")
     for page, expected in PAGES.items():
         show(tab, cluster.admins[1], page, expected)
-    show(tab, cluster.admins[1], "overview", "attention")
+    for dark in (True, False):
+        tab.look(width=1280, height=900, dark=dark)
+        for page in ("overview", "brokers", "quorum", "topic?name=console-topic"):
+            show(tab, cluster.admins[1], page, "attention" if page == "overview" else PAGES[page])
+            assert serious_faults(tab) == [], (page, dark)
     assert tab.complaints == []
     pictures = os.environ.get("KRAFT_CONSOLE_PICTURES")
     if pictures:

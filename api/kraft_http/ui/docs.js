@@ -35,17 +35,17 @@ function operation(path, verb, op) {
   const parameters = (op.parameters || []).filter(p => p.in !== "header");
   if (parameters.length) inside.append(el("h3", {}, "Parameters"));
   for (const p of parameters) {
-    const input = el("input", { placeholder: p.required ? "required" : "", value: p.name === "cluster_id" ? cluster : "" });
+    const input = el("input", { ariaLabel: p.name, placeholder: p.required ? "required" : "", value: p.name === "cluster_id" ? cluster : "" });
     fields.push([p, input]);
     inside.append(el("div", { className: "row" }, el("label", {}, p.name), input, el("small", {}, p.description || "")));
   }
   const content = op.requestBody && op.requestBody.content["application/json"];
-  const body = content && el("textarea", { rows: 7, value: JSON.stringify(example(content.schema), null, 2) });
-  if (content) inside.append(el("h3", {}, "Body"), body, el("pre", {}, shape(content.schema)));
+  const body = content && el("textarea", { ariaLabel: "Body", rows: 7, value: JSON.stringify(example(content.schema), null, 2) });
+  if (content) inside.append(el("h3", {}, "Body"), body, el("pre", { tabIndex: 0 }, shape(content.schema)));
   const good = Object.entries(op.responses).find(([status]) => status < "300"), answer = good && good[1].content && good[1].content["application/json"];
   inside.append(el("h3", {}, "Answers " + Object.keys(op.responses).sort().join(", ")));
-  if (answer) inside.append(el("pre", {}, shape(answer.schema)));
-  const out = el("pre", { hidden: true }), send = el("button", {}, verb === "get" ? "Try it" : "Send " + verb.toUpperCase());
+  if (answer) inside.append(el("pre", { tabIndex: 0 }, shape(answer.schema)));
+  const out = el("pre", { hidden: true, tabIndex: 0 }), send = el("button", {}, verb === "get" ? "Try it" : "Send " + verb.toUpperCase());
   send.onclick = async () => {
     let url = path; const query = new URLSearchParams();
     for (const [p, input] of fields) if (p.in === "path") url = url.replace("{" + p.name + "}", encodeURIComponent(input.value)); else if (input.value) query.set(p.name, input.value);

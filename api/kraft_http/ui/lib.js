@@ -53,7 +53,7 @@ export function table(heads, rows, none) {
   const kinds = heads.map(head => head[1] || ""), keys = new Map();
   // Rows are known by their first cell. Several with the same one are counted.
   const key = row => { const text = row[0] instanceof Node ? row[0].textContent : String(row[0]), seen = (keys.get(text) || 0) + 1; keys.set(text, seen); return text + "#" + seen; };
-  return el("div", { className: "scroll" }, el("table", {},
+  return el("div", { className: "scroll", tabIndex: 0, role: "region", aria: { label: "Table: " + heads.map(([text]) => text).filter(Boolean).join(", ") } }, el("table", {},
     el("thead", {}, el("tr", {}, heads.map(([text], i) => el("th", { className: kinds[i] === "num" ? "num" : "", scope: "col" }, text)))),
     el("tbody", {}, rows.map(row => el("tr", { data: { key: key(row) } }, row.map((value, i) => el("td", { className: kinds[i], data: { label: heads[i][0] } }, value)))))));
 }
