@@ -41,11 +41,19 @@ class KafkaSystem:
     name = "kafka"
     version = "Apache Kafka 4.3.1"
 
-    def __init__(self, directory: Path, port: int = 0, controller_port: int = 0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        port: int = 0,
+        controller_port: int = 0,
+        *,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.node = ApacheKafka(
             directory,
             port=port or None,
             controller_port=controller_port or None,
+            settings=settings,
             heap="-Xmx1G -Xms1G",
             options=["-XX:+UseG1GC"],
         )
