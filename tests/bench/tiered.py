@@ -2,7 +2,8 @@
 stores are directories on the disk that holds the data.
 
 A round writes a topic, has it tiered, waits until all closed segments are in the store and few on the disk, and reads
-what lies in the store alone. Then it writes another topic that is tiered from the start. Ours reads back whatever it
+what lies in the store alone. Then it writes another topic that is tiered from the start. Three nodes give such a topic
+another replica. Ours reads back whatever it
 copies; LocalTieredStorage does not.
 """
 
@@ -12,7 +13,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ from confluent_kafka.admin import (
 
 from jepsen.java.jars import jars
 from tests.bench import report
+from tests.bench.cluster.measure import first_acknowledged
+from tests.bench.cluster.trios import MEMBERS, NODES, Trio
 from tests.bench.compaction import segments
 from tests.bench.measure import Figures, bootstrap, in_turn, load
 from tests.bench.probe import until_acknowledged
@@ -56,6 +59,7 @@ AIMS: report.Aims = {
     "read_cpu_s_per_gb": ("consume from the store, broker CPU s/GB", 1.0, "ratio", False),
     "beside_mb_s": ("produce to a tiered topic, MB/s", 1.0, "ratio", True),
     "beside_cpu_s_per_gb": ("produce to a tiered topic until all is copied, broker CPU s/GB", 1.0, "ratio", False),
+    "follower_s": ("three nodes: a new replica of that topic is in sync, s", 1.0, "ratio", False),
 }
 
 
@@ -70,15 +74,17 @@ class Measured(NamedTuple):
 
 def make(name: str, directory: Path) -> KafkaSystem | KraftSystem:
     """A system with tiered storage; its store is `<directory>-store`."""
-    store, kind = store_of(directory), KINDS[name]
+    kind = KINDS[name]
+    return kind(directory, settings=settings_of(kind, store_of(directory)))
+
+
+def settings_of(kind: type[KafkaSystem] | type[KraftSystem], store: Path) -> dict[str, str]:
+    """Of a node whose store is this directory, which is made."""
     store.mkdir(parents=True)
     if issubclass(kind, KraftSystem):
-        return kind(directory, settings=SETTINGS | {"kraft.remote.storage.uri": f"file://{store}"})
-    own = {
-        "remote.log.storage.manager.class.path": f"{jars('local_tiered_storage')}/*",
-        "rsm.config.dir": str(store),
-    }
-    return kind(directory, settings=SETTINGS | KAFKA_SETTINGS | own)
+        return SETTINGS | {"kraft.remote.storage.uri": f"file://{store}"}
+    own = {"remote.log.storage.manager.class.path": f"{jars('local_tiered_storage')}/*", "rsm.config.dir": str(store)}
+    return SETTINGS | KAFKA_SETTINGS | own
 
 
 def store_of(directory: Path) -> Path:
@@ -88,19 +94,19 @@ def store_of(directory: Path) -> Path:
 class Tiers:
     """The two tiers of a topic of one partition, as they lie on the disk."""
 
-    def __init__(self, system: System, topic: str, place: Path) -> None:
-        """`place` is the directory of the system."""
+    def __init__(self, bootstrap_servers: str, topic: str, directories: Sequence[Path], store: Path) -> None:
+        """`directories` are those of the replicas."""
         self.topic = topic
-        self._admin = AdminClient({"bootstrap.servers": bootstrap(system)})
-        data = place / "data" if isinstance(system, KafkaSystem) else place
-        self._local, self._store = data / f"{topic}-0", store_of(place)
+        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+        self._local, self._store = [directory / f"{topic}-0" for directory in directories], store
 
-    def create(self, **config: str) -> None:
+    def create(self, replicas: Sequence[int], config: Mapping[str, str]) -> None:
         settings = {"segment.bytes": str(SEGMENT_BYTES), **config}
-        (created,) = self._admin.create_topics([NewTopic(self.topic, 1, 1, config=settings)]).values()
+        wanted = NewTopic(self.topic, 1, replica_assignment=[list(replicas)], config=settings)
+        (created,) = self._admin.create_topics([wanted]).values()
         created.result(60)
 
-    def set(self, **config: str) -> None:
+    def set(self, config: Mapping[str, str]) -> None:
         resource = ConfigResource(
             ResourceType.TOPIC,
             self.topic,
@@ -118,12 +124,17 @@ class Tiers:
         wait(lambda: not self._in_store(), f"{self.topic} stays in the store")
 
     def local_start(self) -> int:
-        return min(int(Path(name).stem) for name in segments(self._local))
+        """Of the first replica."""
+        return min(int(Path(name).stem) for name in segments(self._local[0]))
 
     def closed_bytes(self) -> int:
-        """Of the segments on the disk but for the active one."""
-        found = segments(self._local)
-        return sum(found.values()) - found[max(found)]
+        """Of the segments on the disk but for the active one, of the replica that has most."""
+        found = map(segments, self._local)
+        return max(sum(sizes.values()) - sizes[max(sizes)] for sizes in found)
+
+    def until_few_are_local(self) -> None:
+        self.set({"local.retention.bytes": str(SEGMENT_BYTES)})
+        wait(lambda: self.closed_bytes() <= 2 * SEGMENT_BYTES, f"{self.topic} stays on the disk")
 
     def stored_bytes(self) -> int:
         """Of segments, as far as they are in the store. Only while nothing is deleted from there."""
@@ -147,7 +158,7 @@ def wait(holds: Callable[[], bool], what: str) -> None:
 
 def copied(system: System, tiers: Tiers) -> Measured:
     """From the moment when something of it is in the store: what is there by then does not count."""
-    tiers.set(**{"remote.storage.enable": "true"})
+    tiers.set({"remote.storage.enable": "true"})
     wait(lambda: tiers.stored_bytes() > 0, f"{tiers.topic} is not tiered")
     size, before, begun = tiers.closed_bytes(), cpu_seconds(system.pid), time.perf_counter()
     first = tiers.stored_bytes()
@@ -157,8 +168,7 @@ def copied(system: System, tiers: Tiers) -> Measured:
 
 def read(system: System, tiers: Tiers) -> Measured:
     """What has left the disk."""
-    tiers.set(**{"local.retention.bytes": str(SEGMENT_BYTES)})
-    wait(lambda: tiers.closed_bytes() <= 2 * SEGMENT_BYTES, f"{tiers.topic} stays on the disk")
+    tiers.until_few_are_local()
     count, before = tiers.local_start(), cpu_seconds(system.pid)
     seconds = load("consume", bootstrap(system), tiers.topic, count)["seconds"]
     return Measured("read", count * SIZE, seconds, cpu_seconds(system.pid) - before)
@@ -166,7 +176,7 @@ def read(system: System, tiers: Tiers) -> Measured:
 
 def written(system: System, tiers: Tiers, size: int) -> Measured:
     """While it is copied; the processor time is that until all has been."""
-    tiers.create(**{"remote.storage.enable": "true"})
+    tiers.create([1], {"remote.storage.enable": "true"})
     before = cpu_seconds(system.pid)
     seconds = load("produce", bootstrap(system), tiers.topic, size // SIZE, SIZE)["seconds"]
     tiers.until_copied(tiers.closed_bytes())
@@ -175,8 +185,10 @@ def written(system: System, tiers: Tiers, size: int) -> Measured:
 
 def one_round(system: System, number: int, size: int, place: Path, figures: Figures) -> None:
     """The first round only warms."""
-    old, new = (Tiers(system, f"{label}-{number}", place / system.name) for label in ("old", "new"))
-    old.create(**{"file.delete.delay.ms": "100"})
+    directory = place / system.name
+    data = directory / "data" if isinstance(system, KafkaSystem) else directory
+    old, new = (Tiers(bootstrap(system), f"{label}-{number}", [data], store_of(directory)) for label in ("old", "new"))
+    old.create([1], {"file.delete.delay.ms": "100"})
     recycle_pages(place, 2 * size)
     load("produce", bootstrap(system), old.topic, size // SIZE, SIZE)
     measured = [copied(system, old), read(system, old)]
@@ -189,27 +201,73 @@ def one_round(system: System, number: int, size: int, place: Path, figures: Figu
         figures.add(f"{each.name}_cpu_s_per_gb", system, each.cpu_s / (each.size / 1e9))
 
 
+def topics(names: Sequence[str], rounds: int, size: int, place: Path, figures: Figures) -> None:
+    """One node each; both run."""
+    systems: list[System] = [make(name, place / name) for name in names]
+    try:
+        for system in systems:
+            system.prepare()
+            system.launch()
+            until_acknowledged(system, "first", create=True)
+        in_turn(systems, rounds + 1, lambda system, number: one_round(system, number, size, place, figures))
+    finally:
+        for system in systems:
+            system.kill()
+
+
+def followers(names: Sequence[str], rounds: int, size: int, place: Path, figures: Figures) -> None:
+    """A third replica of a topic that lies in the store but for its newest segments: from the reassignment until it is
+    in sync. Both clusters run."""
+    trios = [Trio(name, place / name, settings_of(MEMBERS[name], store_of(place / name))) for name in names]
+    try:
+        for cluster in trios:
+            cluster.prepare()
+            cluster.launch()
+            first_acknowledged(cluster, "first")
+        for number in range(rounds + 1):
+            for cluster in trios if number % 2 == 0 else reversed(trios):
+                seconds = built(cluster, f"old-{number}", size, place / cluster.name)
+                if number > 0:
+                    figures.add("follower_s", cluster, seconds)
+    finally:
+        for cluster in trios:
+            cluster.kill()
+
+
+def built(cluster: Trio, topic: str, size: int, place: Path) -> float:
+    *old, new = NODES
+    directories = [place / str(node) for node in old]
+    if isinstance(cluster.members[new], KafkaSystem):
+        directories = [directory / "data" for directory in directories]
+    tiers = Tiers(cluster.bootstrap, topic, directories, store_of(place))
+    tiers.create(old, {"remote.storage.enable": "true", "file.delete.delay.ms": "100"})
+    load("produce", cluster.bootstrap, topic, size // SIZE, SIZE)
+    tiers.until_copied(tiers.closed_bytes())
+    tiers.until_few_are_local()
+    begun = time.perf_counter()
+    cluster.reassign(topic, [*old, new])
+    wait(lambda: new in cluster.partitions(topic)[0].isrs, f"{new} does not follow {topic}")
+    seconds = time.perf_counter() - begun
+    tiers.delete()
+    return seconds
+
+
+PARTS = {"topics": topics, "followers": followers}
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.tiered", description=__doc__)
     parser.add_argument("--systems", default="kraft,kafka", help="the first is compared with the second")
     parser.add_argument("--rounds", type=int, default=3, help="one more warms up")
+    parser.add_argument("--only", default="", help=f"some of {','.join(PARTS)}")
     parser.add_argument("--mebibytes", type=int, default=MEBIBYTES, help="of a topic")
     parser.add_argument("--directory", default=None, help="where the data goes (default: the temporary directory)")
     parser.add_argument("--out", default="docs/benchmarks", help="where the page and the JSON go")
     options = parser.parse_args(arguments)
     names, figures, size = options.systems.split(","), Figures(), options.mebibytes << 20
-    with tempfile.TemporaryDirectory(prefix="kraft-bench-", dir=options.directory) as directory:
-        place = Path(directory)
-        systems: list[System] = [make(name, place / name) for name in names]
-        try:
-            for system in systems:
-                system.prepare()
-                system.launch()
-                until_acknowledged(system, "first", create=True)
-            in_turn(systems, options.rounds + 1, lambda system, number: one_round(system, number, size, place, figures))
-        finally:
-            for system in systems:
-                system.kill()
+    for part in options.only.split(",") if options.only else PARTS:
+        with tempfile.TemporaryDirectory(prefix="kraft-bench-", dir=options.directory) as directory:
+            PARTS[part](names, options.rounds, size, Path(directory), figures)
     heading = (
         f"{options.mebibytes} MiB of 1 KB records a topic, segments of {SEGMENT_BYTES >> 20} MiB, one partition, "
         f"acks=all, librdkafka; both systems run, rounds in turn; medians of {options.rounds} rounds.\nBoth stores are "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from jepsen.java.kafka import CLUSTER_ID, ApacheKafka, tool
 from kraft.client.connection import connect
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.testing.ports import free_ports
 from kraft.world.real import RealWorld
@@ -40,8 +45,10 @@ class QuorumKafka(ApacheKafka):
 class KafkaMember(KafkaSystem):
     """One node of three, with the heap that Kafka's start script gives it."""
 
-    def __init__(self, directory: Path, node: int, voters: str, port: int, controller_port: int) -> None:
-        settings = {**REPLICATED, "controller.quorum.voters": voters}
+    def __init__(
+        self, directory: Path, node: int, voters: str, port: int, controller_port: int, more: Mapping[str, str]
+    ) -> None:
+        settings = {**REPLICATED, "controller.quorum.voters": voters, **more}
         self.node = QuorumKafka(
             directory,
             port=port,
@@ -60,13 +67,16 @@ class KafkaMember(KafkaSystem):
 class KraftMember(KraftSystem):
     """One node of three."""
 
-    def __init__(self, directory: Path, node: int, voters: str, port: int, controller_port: int) -> None:
+    def __init__(
+        self, directory: Path, node: int, voters: str, port: int, controller_port: int, more: Mapping[str, str]
+    ) -> None:
         settings = {
             **REPLICATED,
             "node.id": str(node),
             "controller.quorum.voters": voters,
             "kraft.format": "true",
             "kraft.cluster.id": CLUSTER_ID,
+            **more,
         }
         super().__init__(directory, port, controller_port, settings=settings)
 
@@ -83,13 +93,15 @@ MEMBERS: dict[str, type[KafkaMember] | type[KraftMember]] = {"kraft": KraftMembe
 class Trio:
     """A cluster under test."""
 
-    def __init__(self, name: str, directory: Path) -> None:
+    def __init__(self, name: str, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        """`settings` are further ones of every node."""
         self.name = name
         self.version = MEMBERS[name].version
         ports = free_ports(2 * len(NODES))
         voters = ",".join(f"{node}@127.0.0.1:{ports[node + 2]}" for node in NODES)
         self.members = {
-            node: MEMBERS[name](directory / str(node), node, voters, ports[node - 1], ports[node + 2]) for node in NODES
+            node: MEMBERS[name](directory / str(node), node, voters, ports[node - 1], ports[node + 2], settings or {})
+            for node in NODES
         }
 
     @property
@@ -137,6 +149,18 @@ class Trio:
     def partitions(self, topic: str) -> dict[int, Any]:
         """As a client sees them, by index: leader, replicas, isrs."""
         return dict(AdminClient(self.servers()).list_topics(topic, timeout=30).topics[topic].partitions)
+
+    def reassign(self, topic: str, replicas: list[int]) -> None:
+        """Of partition 0. Returns when it is decided. Raises RuntimeError."""
+        wanted = ReassignableTopic(name=topic, partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])
+
+        async def ask() -> int:
+            async with connect(RealWorld(log_sink=lambda event: None), "127.0.0.1", self.members[1].port) as connection:
+                answer = await connection.call(AlterPartitionReassignmentsRequest(topics=[wanted], timeout_ms=60_000))
+                return int(answer.error_code or answer.responses[0].partitions[0].error_code)
+
+        if (code := trio.run(ask)) != 0:
+            raise RuntimeError(f"{self.name} answers the reassignment of {topic} with {code}")
 
     def active_controller(self) -> int:
         """The id of the quorum's leader, as any living broker tells it. Raises RuntimeError when none does."""
