@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.capabilities import require_capability
+from tests.integration.axe import serious_faults
 from tests.integration.browser import Browser, browser
 from tests.integration.plain_clients import write_confluent
 from tests.integration.rest_node import running_node
@@ -72,4 +73,5 @@ def test_a_topic_shows_what_lies_where_and_why_nothing_is_copied(tmp_path: Path)
         for width, dark in ((1280, False), (390, True)):
             opened(tab, page, width=width, dark=dark)
             assert tab.run(OUTSIDE) == 0, "the reason is read without scrolling sideways"
+            assert serious_faults(tab) == []
         assert tab.complaints == []

@@ -167,6 +167,9 @@ def test_what_lies_where_and_why_nothing_is_copied_is_told(tmp_path: Path, capsy
         assert "COPY LAG" in capsys.readouterr().out
         metrics = httpx.get(f"{node.admin_url}/metrics", timeout=SECONDS_MAX).text
         assert 'kafka_server_brokertopicmetrics_remotecopylagsegments{topic="t"}' in metrics
+        assert 'kraft_remote_put_off_partitions{topic="t"} 1\n' in metrics
+        waited = metrics.partition('kraft_remote_copy_wait_seconds{topic="t"} ')[2].partition("\n")[0]
+        assert 0 < float(waited) < SECONDS_MAX
 
 
 def test_tiering_is_switched_off_with_the_deletion_of_what_is_in_the_store_or_not_at_all(
