@@ -7,7 +7,6 @@ Layout per version: KIP-74 (v3 and later: response max bytes), KIP-98 (v4), KIP-
 
 from __future__ import annotations
 
-import errno
 import struct
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -166,10 +165,8 @@ class _Writer:
         self.size = 0
 
     def add_range(self, part: FileRange) -> None:
-        if part.size <= COPY_BYTES_MAX and part.file.resident(part.position, part.size):
-            data = part.file.pread(part.size, part.position)
-            if len(data) != part.size:
-                raise OSError(errno.EIO, f"the file ends {part.size - len(data)} bytes before what was found in it")
+        data = part.file.read_resident(part.size, part.position) if part.size <= COPY_BYTES_MAX else None
+        if data is not None:
             self.out += data
         else:
             self.parts.append(part)

@@ -335,11 +335,15 @@ class Connection:
 
     async def _send_file(self, part: FileRange) -> None:
         """A piece at a time. A slow disk holds up this connection and no other."""
-        server, end = self._server, part.position + part.size
-        for position in range(part.position, end, SENT_AT_ONCE_BYTES):
+        server, position, end = self._server, part.position, part.position + part.size
+        is_resident = True
+        while position < end:
             count = min(SENT_AT_ONCE_BYTES, end - position)
-            await server.cold_reads.until_resident(part.file, position, count)
-            await self._stream.send_file(part.file, position, count)
+            if not is_resident:
+                await server.cold_reads.until_resident(part.file, position, count)
+            sent = await self._stream.send_file(part.file, position, count, only_resident=is_resident)
+            is_resident = sent == count
+            position += sent
             self.last_active = server.clock.now()
 
 

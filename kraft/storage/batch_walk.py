@@ -52,6 +52,18 @@ def find_batch(file: File, position: int, end: int, offset: int) -> BatchSpan | 
     return None
 
 
+def batch_at(file: File, position: int, end: int) -> BatchSpan | None:
+    """The batch that begins at `position`, where its header can be true."""
+    data = file.pread(min(HEADER_SIZE, end - position), position)
+    if len(data) < _SPAN.size:
+        return None
+    base_offset, length, last_offset_delta = _SPAN.unpack_from(data)
+    size = length + LOG_OVERHEAD
+    if size < HEADER_SIZE or position + size > end:
+        return None
+    return BatchSpan(base_offset, base_offset + last_offset_delta, position, size)
+
+
 def walk_headers(file: File, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
     """(position, header view) of each whole batch in [position, end); stops at a torn tail. The views hold the
     header only."""

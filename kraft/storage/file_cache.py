@@ -18,10 +18,13 @@ DEFAULT_OPEN_FILES_MAX = 512
 class OpenFile:
     """A shared handle: the file closes with the last reference."""
 
-    __slots__ = ("file",)
+    __slots__ = ("file", "kept")
 
     def __init__(self, file: File) -> None:
         self.file = file
+        self.kept: tuple[object, int, bytes] | None = None
+        """A piece of the file that was read last, for as long as the file is open: whose it is, where it begins, and
+        its bytes. Its owner says what that means."""
 
     def __del__(self) -> None:
         try:

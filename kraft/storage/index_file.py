@@ -17,6 +17,10 @@ from kraft.storage.storage_failure import PASSING_ERRORS
 from kraft.world.ports import FileSystem
 
 SPILL_BYTES = 4096
+BLOCK_BYTES = 4096
+"""Read at once, and kept: who reads a log from one end to the other comes by the same entries again and again."""
+GUESSES_MAX = 3
+"""Before blocks are halved: offsets and positions grow evenly as a rule."""
 
 
 class IndexFile:
@@ -66,10 +70,8 @@ class IndexFile:
             return self._last
         if index >= self._stored:
             return self.ENTRY.unpack_from(self._pending, (index - self._stored) * size)
-        data = self._cache.get(self.path).file.pread(size, index * size)
-        if len(data) != size:
-            raise CorruptData(f"{self.path}: entry {index} of {self._stored} is missing")
-        found = self.ENTRY.unpack(data)
+        first, data = self._block(index)
+        found = self.ENTRY.unpack_from(data, (index - first) * size)
         if index == self.count - 1:
             self._last = found
         return found
@@ -118,7 +120,9 @@ class IndexFile:
             del self._pending[(count - self._stored) * size :]
             return
         self._pending.clear()
-        self._cache.get(self.path).file.truncate(count * size)
+        opened = self._cache.get(self.path)
+        opened.kept = None
+        opened.file.truncate(count * size)
         self._stored = count
 
     def open_for_sync(self) -> OpenFile:
@@ -126,11 +130,61 @@ class IndexFile:
         self.spill()
         return self._cache.make(self.path)
 
-    def _partition_point(self, low: int, high: int, field: int, bound: int) -> int:
-        """The first entry in [low, high) whose `field` is greater than `bound`; `high` if none is."""
+    def _block(self, index: int) -> tuple[int, bytes]:
+        """Stored entries around `index`, whole ones, and which is the first of them. Raises CorruptData, OSError."""
+        size, opened = self.ENTRY.size, self._cache.get(self.path)
+        if opened.kept is not None:
+            owner, first, data = opened.kept
+            if owner is self and first <= index < first + len(data) // size:
+                return first, data
+        count = BLOCK_BYTES // size
+        first = index // count * count
+        data = opened.file.pread(min(count, self._stored - first) * size, first * size)
+        if len(data) < (index - first + 1) * size:
+            raise CorruptData(f"{self.path}: entry {index} of {self._stored} is missing")
+        opened.kept = self, first, data
+        return first, data
+
+    def _first_beyond(self, field: int, bound: int, least: int | None = None) -> int:
+        """The first entry whose `field` is greater than `bound`; the count of entries if none is. `least` is what the
+        field has at least, where it grows evenly from that on."""
+        stored, size = self._stored, self.ENTRY.size
+        if self._pending and (not stored or self.raw(stored)[field] <= bound):
+            return stored + self._first_in(self._pending, 0, len(self._pending) // size, field, bound)
+        if self._last is not None and not self._pending and self._last[field] <= bound:
+            return stored
+        low, high = 0, stored
+        low_value = least
+        high_value = self.raw(stored)[field] if self._pending else None if self._last is None else self._last[field]
+        kept = self._cache.get(self.path).kept if stored else None
+        index = kept[1] if kept is not None and kept[0] is self else -1
+        guesses = 0
+        while low < high:
+            if not low <= index < high:
+                index = (low + high) // 2
+                if low_value is not None and high_value is not None and guesses < GUESSES_MAX:
+                    index = low + (bound - low_value) * (high - low) // max(1, high_value - low_value)
+                    index = min(max(index, low), high - 1)
+                guesses += 1
+            first, data = self._block(index)
+            start, end = max(low, first), min(high, first + len(data) // size)
+            first_value = self.ENTRY.unpack_from(data, (start - first) * size)[field]
+            last_value = self.ENTRY.unpack_from(data, (end - 1 - first) * size)[field]
+            if first_value > bound:
+                high, high_value = start, first_value
+            elif last_value <= bound:
+                low, low_value = end, last_value
+            else:
+                return first + self._first_in(data, start - first, end - first, field, bound)
+            index = -1
+        return low
+
+    def _first_in(self, data: bytes | bytearray, low: int, high: int, field: int, bound: int) -> int:
+        """As `_first_beyond`, among the entries [low, high) in memory."""
+        unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
         while low < high:
             middle = (low + high) // 2
-            if self.raw(middle)[field] <= bound:
+            if unpack_from(data, middle * size)[field] <= bound:
                 low = middle + 1
             else:
                 high = middle

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from kraft.common.errors import CorruptData, StorageError
 from kraft.protocol.records.record_batch import CorruptBatch, RecordBatch
-from kraft.storage.batch_walk import BatchSpan, find_batch, read_checked, walk_headers, walk_whole
+from kraft.storage.batch_walk import BatchSpan, batch_at, find_batch, read_checked, walk_headers, walk_whole
 from kraft.storage.file_cache import FileCache, OpenFile
 from kraft.storage.log_files import (
     LOG_SUFFIX,
@@ -27,6 +27,8 @@ from kraft.storage.transaction_index import TransactionIndex
 from kraft.world.ports import Buffer
 
 RELATIVE_OFFSET_MAX = 0x7FFFFFFF
+LARGE_BATCH_BYTES = 8192
+"""Twice the default index.interval.bytes."""
 UNKNOWN = -2
 """A timestamp that was not read from disk yet."""
 
@@ -174,7 +176,13 @@ class LogSegment:
 
     def find(self, offset: int) -> BatchSpan | None:
         """The first batch whose last offset is at least `offset`. Raises CorruptData where damage hides it."""
-        return find_batch(self.open_log().file, self.offset_index.lookup(offset)[1], self.size, offset)
+        file, ((known, position), behind) = self.open_log().file, self.offset_index.around(offset)
+        if behind is not None and known < offset and behind[1] - position > LARGE_BATCH_BYTES:
+            # Every batch as large as this has an entry: the next one is likely to be it.
+            found = batch_at(file, behind[1], self.size)
+            if found is not None and found.base_offset <= offset <= found.last_offset:
+                return found
+        return find_batch(file, position, self.size, offset)
 
     def next_offset(self) -> int:
         """One past the last offset in here; the base offset when it is empty."""

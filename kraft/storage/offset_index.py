@@ -36,18 +36,24 @@ class OffsetIndex(IndexFile):
     def lookup(self, offset: int) -> tuple[int, int]:
         """(offset, position) of the last entry whose offset is at most `offset`; the start of the segment when there
         is none."""
-        point = self._partition_point(0, self.count, 0, offset - self.base_offset)
+        point = self._first_beyond(0, offset - self.base_offset, least=0)
         return self.entry(point - 1) if point else (self.base_offset, 0)
+
+    def around(self, offset: int) -> tuple[tuple[int, int], tuple[int, int] | None]:
+        """What `lookup` finds, and the entry behind it; None where there is none."""
+        point = self._first_beyond(0, offset - self.base_offset, least=0)
+        behind = self.entry(point) if point < self.count else None
+        return self.entry(point - 1) if point else (self.base_offset, 0), behind
 
     def offset_behind(self, position: int) -> int | None:
         """The offset of the first entry at or behind `position`, None where there is none: every batch that begins
         before `position` has lower ones."""
-        point = self._partition_point(0, self.count, 1, position - 1)
+        point = self._first_beyond(1, position - 1, least=0)
         return self.entry(point)[0] if point < self.count else None
 
     def truncate_to(self, offset: int) -> None:
         """Drop every entry at or beyond `offset`."""
-        self.truncate_to_entries(self._partition_point(0, self.count, 0, offset - self.base_offset - 1))
+        self.truncate_to_entries(self._first_beyond(0, offset - self.base_offset - 1, least=0))
 
     def check(self, log_size: int) -> None:
         """Raises CorruptData unless the last entry can be true of a log of `log_size` bytes."""

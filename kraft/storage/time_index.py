@@ -40,12 +40,12 @@ class TimeIndex(IndexFile):
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """(timestamp, offset) of the last entry whose timestamp is at most `timestamp`; (-1, base offset) when there
         is none."""
-        point = self._partition_point(0, self.count, 0, timestamp)
+        point = self._first_beyond(0, timestamp)
         return self.entry(point - 1) if point else (NO_TIMESTAMP, self.base_offset)
 
     def truncate_to(self, offset: int) -> None:
         """Drop every entry at or beyond `offset`."""
-        self.truncate_to_entries(self._partition_point(0, self.count, 1, offset - self.base_offset - 1))
+        self.truncate_to_entries(self._first_beyond(1, offset - self.base_offset - 1, least=0))
 
     def check(self) -> None:
         """Raises CorruptData unless the last entry can be true."""

@@ -1,9 +1,8 @@
 """The world as a value: every source of nondeterminism a node may touch enters through these ports.
 
 `kraft.world.real` implements them with trio, os and sockets; `kraft.world.simulated` in memory, from a seed, with
-faults. Product code outside `kraft/world` never imports time, random, uuid, secrets, threading, socket or open();
-`tests/tidy` enforces it. A node is `run_node(config, world)`: ten nodes live in one process, each with a world of
-its own.
+faults. Product code outside `kraft/world` never imports time, random, uuid, secrets, threading, socket or open()
+(`tests/tidy`). A node is `run_node(config, world)`: ten nodes live in one process, each with a world of its own.
 
 Times are seconds as floats unless a name ends in `_ms`. Paths are plain `str`, absolute, with `/`.
 """
@@ -72,11 +71,12 @@ class File(Protocol):
     def pread(self, count: int, offset: int) -> bytes:
         """Up to `count` bytes from `offset`; fewer only at the end of the file."""
 
-    def append(self, buffers: Sequence[Buffer]) -> int:
-        """Write all of `buffers` at the end (one writev); returns the position of the first byte.
+    def read_resident(self, count: int, offset: int) -> Buffer | None:
+        """The `count` bytes from `offset`, None if that would wait for the disk. OSError at the file's end too."""
 
-        On an error nothing is promised about the tail: the caller truncates back.
-        """
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        """Write all of `buffers` at the end (one writev); returns the position of the first byte. On an error nothing
+        is promised about the tail: the caller truncates back."""
 
     def pwrite(self, data: Buffer, offset: int) -> None: ...
     def truncate(self, size: int) -> None: ...
@@ -85,8 +85,7 @@ class File(Protocol):
         have dropped the pages)."""
 
     def resident(self, offset: int, count: int) -> bool:
-        """Whether a read of that range would not wait for the disk, as far as a cheap probe can tell (preadv2
-        RWF_NOWAIT every 128 KB)."""
+        """Whether a read would not wait for the disk, as far as a cheap probe tells (RWF_NOWAIT every 128 KB)."""
 
     def close(self) -> None: ...
 
@@ -229,8 +228,9 @@ class Stream(Protocol):
 
     async def wait_writable(self) -> None: ...
     async def send_all(self, buffers: Sequence[Buffer]) -> None: ...
-    async def send_file(self, file: File, offset: int, count: int) -> None:
-        """Send `count` bytes of `file` from `offset`, in order and whole."""
+    async def send_file(self, file: File, offset: int, count: int, *, only_resident: bool = False) -> int:
+        """Send `count` bytes of `file` from `offset`, in order, and return how many: with `only_resident` those before
+        the first that would wait for the disk, else all."""
 
     def close(self) -> None:
         """Close at once, at most flushing what the kernel holds. Idempotent; wakes whoever waits on the stream with

@@ -103,13 +103,16 @@ class FaultyStream:
             if self._is_closed or not self._is_apart():
                 raise
 
-    async def send_file(self, file: File, offset: int, count: int) -> None:
-        end = offset + count
+    async def send_file(self, file: File, offset: int, count: int, *, only_resident: bool = False) -> int:
+        start, end = offset, offset + count
         while offset < end:
             await self._board.until(self._may_send)
             piece = min(FILE_PIECE_BYTES, end - offset)
-            await self._stream.send_file(file, offset, piece)
-            offset += piece
+            sent = await self._stream.send_file(file, offset, piece, only_resident=only_resident)
+            offset += sent
+            if sent < piece:
+                break
+        return offset - start
 
     def close(self) -> None:
         if not self._is_closed:

@@ -58,6 +58,18 @@ class RealFile:
             got += len(more)
         return b"".join(parts)
 
+    def read_resident(self, count: int, offset: int) -> Buffer | None:
+        buffer = memoryview(bytearray(count))
+        got = 0
+        while got < count:
+            more = read_if_resident(self, buffer[got:], offset + got)
+            if more is None:
+                return None
+            if not more:
+                raise OSError(errno.EIO, f"{self.path} ends before byte {offset + count}")
+            got += more
+        return buffer
+
     def append(self, buffers: Sequence[Buffer]) -> int:
         start = self._end
         total = sum(map(len, buffers))
@@ -117,6 +129,19 @@ class RealFile:
         descriptor, self.descriptor = self.descriptor, CLOSED
         if descriptor != CLOSED:
             os.close(descriptor)
+
+
+def read_if_resident(file: RealFile, buffer: memoryview, offset: int) -> int | None:
+    """Read up to as much as `buffer` holds and return how many bytes that was, 0 at the end of the file; None where the
+    first of them is not in memory. Raises OSError."""
+    try:
+        return os.preadv(file.descriptor, [buffer], offset, RWF_NOWAIT)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:  # File systems in memory refuse the flag: nothing there ever waits.
+            raise
+    return os.preadv(file.descriptor, [buffer], offset)
 
 
 def _lock(descriptor: int, path: str) -> None:

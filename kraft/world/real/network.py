@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kraft.world.ports import Buffer, File, Tls
-from kraft.world.real.files import RealFile
+from kraft.world.real.files import RealFile, read_if_resident
 
 if TYPE_CHECKING:
     import ssl
@@ -166,17 +166,19 @@ class RealStream:
             self._turn = 0
             await trio.lowlevel.checkpoint()
 
-    async def send_file(self, file: File, offset: int, count: int) -> None:
+    async def send_file(self, file: File, offset: int, count: int, *, only_resident: bool = False) -> int:
         """Through a buffer that all streams share: on loopback, and wherever the kernel copies anyway, two copies of
         warm memory cost less than sendfile's walk over pages (ADR 6). A read that could not be sent whole is read
-        again, smaller, when the socket takes more."""
+        again, smaller, when the socket takes more. The read itself tells what is in memory (RWF_NOWAIT)."""
         if not isinstance(file, RealFile):
             raise TypeError(f"{type(file).__name__} is a file of another world")
-        end, chunk = offset + count, TURN_BYTES
+        start, end, chunk = offset, offset + count, TURN_BYTES
         while offset < end:
             # Nothing is awaited between filling the buffer and handing it to the kernel: it is ours for that long.
-            piece = read_piece(file, self._file_buffer[: min(end - offset, chunk)], offset)
+            piece = read_piece(file, self._file_buffer[: min(end - offset, chunk)], offset, only_resident)
             size = len(piece)
+            if not size:
+                break
             try:
                 sent = self._socket.send(piece)
             except BlockingIOError:
@@ -192,6 +194,7 @@ class RealStream:
             if self._turn >= TURN_BYTES:
                 self._turn = 0
                 await trio.lowlevel.checkpoint()
+        return offset - start
 
     def close(self) -> None:
         if self._socket.fileno() >= 0:
@@ -202,9 +205,12 @@ class RealStream:
             self._socket.close()
 
 
-def read_piece(file: RealFile, buffer: memoryview, offset: int) -> memoryview:
-    """As much of the file as `buffer` holds, or a part of that. Raises OSError, also where the file has ended."""
-    size = os.preadv(file.descriptor, [buffer], offset)
+def read_piece(file: RealFile, buffer: memoryview, offset: int, only_resident: bool) -> memoryview:
+    """As much of the file as `buffer` holds, or a part of that; with `only_resident` nothing where the first byte is
+    not in memory. Raises OSError, also where the file has ended."""
+    size = read_if_resident(file, buffer, offset) if only_resident else os.preadv(file.descriptor, [buffer], offset)
+    if size is None:
+        return buffer[:0]
     if size == 0:
         raise OSError(errno.EIO, f"{file.path} ends before byte {offset + len(buffer)}")
     return buffer[:size]

@@ -252,13 +252,15 @@ class TlsStream(RealStream):
             await self.wait_writable()
             self._flush()
 
-    async def send_file(self, file: File, offset: int, count: int) -> None:
+    async def send_file(self, file: File, offset: int, count: int, *, only_resident: bool = False) -> int:
         if not isinstance(file, RealFile):
             raise TypeError(f"{type(file).__name__} is a file of another world")
-        end = offset + count
+        start, end = offset, offset + count
         while offset < end:
             # Nothing is awaited before the piece is encrypted: the shared buffer is ours for that long.
-            piece = read_piece(file, self._file_buffer[: min(end - offset, RETRY_BYTES)], offset)
+            piece = read_piece(file, self._file_buffer[: min(end - offset, RETRY_BYTES)], offset, only_resident)
+            if not piece:
+                break
             sent = self.send_nowait((piece,))
             offset += sent
             self._turn += sent
@@ -266,6 +268,7 @@ class TlsStream(RealStream):
             if self._turn >= TURN_BYTES:
                 self._turn = 0
                 await trio.lowlevel.checkpoint()
+        return offset - start
 
     def close(self) -> None:
         if self._socket.fileno() >= 0 and self._unsent is None and isinstance(self._socket, ssl.SSLSocket):

@@ -57,6 +57,14 @@ class SimulatedFile:
         self._node.note("read", *digest_of([data]))
         return data
 
+    def read_resident(self, count: int, offset: int) -> Buffer | None:
+        if not self.resident(offset, count):
+            return None
+        data = self.pread(count, offset)
+        if len(data) < count:
+            raise OSError(errno.EIO, f"{self.path} ends before byte {offset + count}")
+        return data
+
     def append(self, buffers: Sequence[Buffer]) -> int:
         self._enter("append", *digest_of(buffers), writes=True)
         start = len(self.inode.content)

@@ -230,7 +230,9 @@ class SimulatedStream:
         if self._internet.chance.random() < YIELD_RATE:
             await trio.lowlevel.checkpoint()
 
-    async def send_file(self, file: File, offset: int, count: int) -> None:
+    async def send_file(self, file: File, offset: int, count: int, *, only_resident: bool = False) -> int:
+        if only_resident and not file.resident(offset, count):
+            return 0
         end = offset + count
         while offset < end:
             data = file.pread(min(end - offset, WINDOW // 4), offset)
@@ -238,6 +240,7 @@ class SimulatedStream:
                 raise OSError(errno.EIO, f"{file.path} ends before byte {end}")
             await self.send_all([data])
             offset += len(data)
+        return count
 
     def close(self) -> None:
         """A dead node's streams are closed already; what is left for its cleanup to do is nothing."""

@@ -32,8 +32,8 @@ class BytesFile:
     def __init__(self, content: bytes) -> None:
         self.content = content
 
-    def resident(self, offset: int, count: int) -> bool:
-        return True
+    def read_resident(self, count: int, offset: int) -> bytes:
+        return self.content[offset : offset + count]
 
     def pread(self, count: int, offset: int) -> bytes:
         return self.content[offset : offset + count]

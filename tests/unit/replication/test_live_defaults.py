@@ -396,12 +396,12 @@ def test_tombstones_go_after_the_retention() -> None:
 def test_one_cleaning_knows_as_many_keys_as_there_is_memory_for(
     name: str, few: str, many: str, others: dict[str, str]
 ) -> None:
-    """A key takes 160 bytes."""
+    """A key takes 24 bytes."""
 
     async def body(universe: Universe, made: Broker) -> None:
         for key, value in others.items():
             alter(made, key, value)
-        keys = [b"%d" % number for number in range(100)]
+        keys = [b"%d" % number for number in range(667)]
         for value, cleanings in ((few, 3), (many, 1)):
             alter(made, name, value)
             for _ in range(2):

@@ -114,6 +114,12 @@ class FilesContract:
         file = fill(harness.files().open(f"{harness.root}/a", create=True), bytes(300_000))
         assert file.resident(0, 300_000)
         assert file.resident(0, 0)
+        read = file.read_resident(299_000, 1_000)
+        assert read is not None
+        assert bytes(read) == bytes(299_000)
+        with pytest.raises(OSError) as caught:
+            file.read_resident(299_001, 1_000)
+        assert caught.value.errno == errno.EIO
         file.close()
 
     def test_syncing_files_and_directories_succeeds(self, harness: Harness) -> None:

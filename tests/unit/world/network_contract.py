@@ -79,6 +79,8 @@ class NetworkContract:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(near.send_file, file, 100, 2_500_000)
                 assert await receive_exactly(far, 2_500_000) == content[100:2_500_100]
+            assert await near.send_file(file, 7, 10, only_resident=True) == 10
+            assert await receive_exactly(far, 10) == content[7:17]
             with pytest.raises(OSError) as caught:
                 await near.send_file(file, len(content) - 10, 20)
             assert caught.value.errno == errno.EIO

@@ -310,3 +310,26 @@ def test_the_metadata_log_of_an_earlier_release_is_made_private(tmp_path: Path) 
     directory.mkdir(mode=0o755)
     MetadataLog.open(RealFileSystem(), str(directory), segment_bytes=1 << 20)
     assert mode(directory) == 0o700
+
+
+def test_what_the_kernel_has_dropped_is_not_waited_for(tmp_path: Path) -> None:
+    """The file of a disk; where the kernel keeps all (in memory, or it does not want to), all is sent."""
+
+    async def main() -> None:
+        world = RealWorld(log_sink=lambda event: None)
+        path = tmp_path / "cold"
+        path.write_bytes(bytes(range(256)) * 4096)
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        opened = world.files.open(str(path))
+        listener = await world.network.listen("127.0.0.1", 0)
+        near, far = await connected(world, listener)
+        is_there = opened.resident(0, 1 << 20)
+        assert (opened.read_resident(1 << 20, 0) is not None) is is_there
+        assert await near.send_file(opened, 0, 1000, only_resident=True) == (1000 if is_there else 0)
+        assert await near.send_file(opened, 0, 1000) == 1000
+        for closable in (near, far, listener, opened):
+            closable.close()
+
+    trio.run(main)

@@ -127,6 +127,7 @@ def test_a_cold_disk_says_that_reads_would_wait() -> None:
         file = universe.world_for(1).files.open("/f", create=True)
         universe.disk(1).cold_rate = 1.0
         assert not file.resident(0, 1)
+        assert file.read_resident(1, 0) is None
 
     simulate(fate)
 
