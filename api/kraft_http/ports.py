@@ -379,7 +379,7 @@ class AdminPort(Protocol):
         Says nothing about the rest of the cluster, else a rolling restart would block itself.
         """
 
-    async def metrics(self, by: str | None) -> str:
-        """The Prometheus text of this node, gauges of partitions and lags `by` "topic" or "partition" (None: the
-        latter unless they are many). Rendered in slices that leave room for clients. Raises ApiError
-        CLUSTER_AUTHORIZATION_FAILED where kraft.admin.metrics.authorize is set, as facts do."""
+    async def metrics(self, by: str | None) -> Sequence[str]:
+        """The Prometheus text of this node, in parts of some 64 KB, gauges of partitions and lags `by` "topic" or
+        "partition" (None: the latter unless they are many). Rendered in slices that leave room for clients. Raises
+        ApiError CLUSTER_AUTHORIZATION_FAILED where kraft.admin.metrics.authorize is set, as facts do."""

@@ -17,6 +17,7 @@ import trio
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator import offset_requests
+from kraft.coordinator.committed_offsets import CommittedOffsets
 from kraft.coordinator.consumer_group_jobs import ConsumerGroupJobs, GroupJob
 from kraft.coordinator.consumer_group_service import ConsumerGroupService
 from kraft.coordinator.coordinator_log import CoordinatorLog
@@ -69,7 +70,7 @@ from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitReq
 from kraft.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from kraft.storage.verification import NOT_REQUIRED, Verification
 from kraft.world.ports import World
-from kraft.world.turns import TURN_ITEMS, Turn, in_turns, sorted_in_turns
+from kraft.world.turns import TURN_ITEMS, Turn, in_turns
 
 OFFSETS_TOPIC = "__consumer_offsets"
 NULLABLE_PROTOCOL_VERSION = 7
@@ -113,6 +114,7 @@ class GroupCoordinator:
         self._topics = topics
         self._partition_count = partition_count
         self._world = world
+        self._committed = CommittedOffsets()
         self.activity = GroupActivity()
         self._jobs = ConsumerGroupJobs(
             topics, world, lambda *write: self.runtime.write(*write), lambda: self.runtime.set_aside
@@ -441,19 +443,8 @@ class GroupCoordinator:
     # For lag, metrics and the HTTP edge.
 
     async def committed_offsets(self) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-        """Committed offsets of every group coordinated and loaded here as the walk began, by group id, both in order.
-        Others are served meanwhile."""
-        shards = self.snapshots()
-        groups: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
-        turn = Turn()
-        for group_id in await sorted_in_turns(group_id for state in shards for group_id in state.offsets):
-            groups[group_id] = {}
-        for state in shards:
-            for group_id, offsets in state.offsets.items():
-                if turn.is_over(1 + len(offsets)):
-                    await turn.next()
-                groups[group_id] = {key: offsets[key] for key in sorted(offsets)}
-        return groups
+        """Committed offsets of every group coordinated and loaded here as the walk began; see `CommittedOffsets.of`."""
+        return await self._committed.of(self.snapshots())
 
     def offsets_of(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Committed offsets of one group, in order; empty for a group that has none. Raises ApiError where another

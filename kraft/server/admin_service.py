@@ -326,10 +326,10 @@ class AdminService:
             )
         return checks
 
-    async def metrics(self, by: str | None) -> str:
+    async def metrics(self, by: str | None) -> Sequence[str]:
         return await self._run(self._render, by)
 
-    async def _render(self, by: str | None) -> str:
+    async def _render(self, by: str | None) -> Sequence[str]:
         if self._node.config.flag("kraft.admin.metrics.authorize"):
             self._check_describe()
         return await self._metrics.render(by)

@@ -6,10 +6,12 @@ Each look at the ends is a sample. Between two samples records are taken to have
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from itertools import islice
 from typing import Final
 
 from kraft.common.ids import TopicPartition
+from kraft.world.turns import TURN_ITEMS
 
 SAMPLES_MAX: Final = 16
 """A partition's. When there are more every second one goes, so the history reaches back further, less finely."""
@@ -27,13 +29,14 @@ class EndHistory:
     def __init__(self) -> None:
         self._samples: dict[TopicPartition, tuple[list[float], list[int]]] = {}
 
-    def take(self, ends: Mapping[TopicPartition, int], now: float) -> None:
-        """Add what was just seen; partitions that are not among `ends` are forgotten."""
+    def take(self, ends: Mapping[TopicPartition, int], now: float) -> Generator[None, None, None]:
+        """Add what was just seen; partitions that are not among `ends` are forgotten. Yields after every thousand. One
+        at a time: `now` never falls."""
         kept: dict[TopicPartition, tuple[list[float], list[int]]] = {}
-        for place, end in ends.items():
-            if len(kept) == PARTITIONS_MAX:
-                break
+        for count, (place, end) in enumerate(islice(ends.items(), PARTITIONS_MAX), 1):
             kept[place] = self._with(place, end, now)
+            if count % TURN_ITEMS == 0:
+                yield
         self._samples = kept
 
     def _with(self, place: TopicPartition, end: int, now: float) -> tuple[list[float], list[int]]:
@@ -48,8 +51,8 @@ class EndHistory:
         return (times[::2], values[::2]) if len(times) > SAMPLES_MAX else (times, values)
 
     def seconds_behind(self, place: TopicPartition, offset: int, now: float) -> float | None:
-        """Since the partition ended at `offset`: 0 for its end. Where the history does not reach so far back, its
-        length; None where there is none."""
+        """Since the partition ended at `offset`: 0 for its end, or where it has been seen after `now` alone. Where the
+        history does not reach so far back, its length; None where there is none."""
         found = self._samples.get(place)
         if found is None:
             return None
@@ -58,7 +61,7 @@ class EndHistory:
             return 0.0
         after = bisect_right(values, offset)
         if after == 0:
-            return now - times[0]
+            return max(0.0, now - times[0])
         before = after - 1
         share = (offset - values[before]) / (values[after] - values[before])
-        return now - (times[before] + share * (times[after] - times[before]))
+        return max(0.0, now - (times[before] + share * (times[after] - times[before])))

@@ -3,7 +3,9 @@ behind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from kraft.common.ids import TopicPartition
@@ -41,7 +43,7 @@ HELP: Final = {
 }
 
 Commits = Mapping[str, Mapping[TopicPartition, "OffsetAndMetadata"]]
-Series = list[tuple[LabelValues, float]]
+Series = Iterator[tuple[LabelValues, float]]
 K = TypeVar("K", str, tuple[str, str])
 
 
@@ -135,12 +137,33 @@ class GroupEnds:
                 found.seconds = seconds
         return topics
 
+    async def behind(
+        self, places: Mapping[TopicPartition, OffsetAndMetadata], turn: Turn
+    ) -> tuple[int, dict[str, tuple[int, float]]]:
+        """How many topics one group has committed offsets for, and of those in which it is behind the lag in records
+        and in seconds. Most groups are nowhere behind most of the time: this is the fast way to tell. Others are served
+        meanwhile."""
+        count, last = 0, None
+        found: dict[str, tuple[int, float]] = {}
+        ends, history = self.ends, self.history
+        for place, commit in places.items():
+            if turn.is_over():
+                await turn.next()
+            topic = place.topic
+            if topic != last:  # Commits are in order.
+                count, last = count + 1, topic
+            end = ends.get(place, 0)
+            if end > commit.offset:
+                lag, seconds = found.get(topic, (0, 0.0))
+                late = history.seconds_behind(place, commit.offset, self.now) or 0.0
+                found[topic] = lag + end - commit.offset, max(seconds, late)
+        return count, found
+
 
 async def families_by_partition(commits: Commits, known: GroupEnds) -> list[Family]:
-    """Each commit and its lag, and sums by topic. Partitions that are gone have no lag and keep no sum back."""
-    offsets: Series = []
-    lags: Series = []
-    seconds: Series = []
+    """Each commit and its lag, and sums by topic. Partitions that are gone have no lag and keep no sum back. Series are
+    made as they are written: all of them in memory would be a long step for the garbage collector."""
+    late: list[float | None] = []
     topics: dict[tuple[str, str], TopicLag] = {}
     turn = Turn(SLICE_PARTITIONS)
     for group_id, places in commits.items():
@@ -149,20 +172,36 @@ async def families_by_partition(commits: Commits, known: GroupEnds) -> list[Fami
         for place, commit in places.items():
             if turn.is_over():
                 await turn.next()
-            labels = (group_id, place.topic, str(place.partition))
-            offsets.append((labels, commit.offset))
-            if (end := known.ends.get(place)) is None:
-                continue
-            lags.append((labels, max(0, end - commit.offset)))
-            behind = known.history.seconds_behind(place, commit.offset, known.now)
-            if behind is not None:
-                seconds.append((labels, round(behind, 3)))
+            is_known = place in known.ends
+            late.append(known.history.seconds_behind(place, commit.offset, known.now) if is_known else None)
     each = (*GROUP_LABELS, "partition")
     return [
-        *[_family(name, each, series) for name, series in ((LAG, lags), (OFFSET, offsets), (LAG_SECONDS, seconds))],
-        *[_family(name, GROUP_LABELS, await _series(name, topics, turn)) for name in (LAG_SUM, LAG_MAX)],
+        _family(LAG, each, partial(_lags, commits, known.ends)),
+        _family(OFFSET, each, partial(_offsets, commits)),
+        _family(LAG_SECONDS, each, partial(_seconds, commits, late)),
+        *[_family(name, GROUP_LABELS, partial(_numbers, name, topics)) for name in (LAG_SUM, LAG_MAX)],
         *_left_out(0, 0),
     ]
+
+
+def _offsets(commits: Commits) -> Series:
+    for group_id, places in commits.items():
+        for place, commit in places.items():
+            yield (group_id, place.topic, str(place.partition)), commit.offset
+
+
+def _lags(commits: Commits, ends: Mapping[TopicPartition, int]) -> Series:
+    for group_id, places in commits.items():
+        for place, commit in places.items():
+            if (end := ends.get(place)) is not None:
+                yield (group_id, place.topic, str(place.partition)), max(0, end - commit.offset)
+
+
+def _seconds(commits: Commits, late: Sequence[float | None]) -> Series:
+    """`late` are those of the commits, in order."""
+    for (labels, _), seconds in zip(_offsets(commits), late, strict=True):
+        if seconds is not None:
+            yield labels, round(seconds, 3)
 
 
 async def families_by_topic(commits: Commits, known: GroupEnds) -> tuple[list[Family], list[str]]:
@@ -173,38 +212,50 @@ async def families_by_topic(commits: Commits, known: GroupEnds) -> tuple[list[Fa
     pairs = records = 0
     turn = Turn(COMMITS_A_TURN)
     for group_id, places in commits.items():
-        for topic, found in (await known.topic_lags(places, turn)).items():
-            pairs += 1
-            records += found.lag
-            behind.offer((group_id, topic), found.lag)
-            if found.seconds:
-                late.offer((group_id, topic), found.seconds)
-    chosen = sorted(list(dict.fromkeys([*late.keys(), *behind.keys()]))[:TOPICS_MAX])
+        count, found = await known.behind(places, turn)
+        pairs += count
+        for topic, (lag, seconds) in found.items():
+            records += lag
+            behind.offer((group_id, topic), lag)
+            if seconds:
+                late.offer((group_id, topic), seconds)
+    furthest = dict.fromkeys([*late.keys(), *behind.keys()])
+    chosen = await _shown(commits, furthest, turn)
     groups = list(dict.fromkeys(group_id for group_id, _ in chosen))
     lags = {group_id: await known.topic_lags(commits[group_id], turn) for group_id in groups}
     topics = {(group_id, topic): lags[group_id][topic] for group_id, topic in chosen}
-    families = [_family(name, GROUP_LABELS, await _series(name, topics, turn)) for name in BY_TOPIC]
+    families = [_family(name, GROUP_LABELS, partial(_numbers, name, topics)) for name in BY_TOPIC]
     shown = sum(found.lag for found in topics.values())  # unordered: summed
     return [*families, *_left_out(pairs - len(topics), records - shown)], groups
 
 
-async def _series(name: str, topics: Mapping[tuple[str, str], TopicLag], turn: Turn) -> Series:
+async def _shown(commits: Commits, furthest: Iterable[tuple[str, str]], turn: Turn) -> list[tuple[str, str]]:
+    """The first TOPICS_MAX of those that are furthest behind, in order, with others that are not behind where they are
+    fewer."""
+    shown = dict.fromkeys(islice(furthest, TOPICS_MAX))
+    for group_id, places in commits.items():
+        for place in places:
+            if len(shown) == TOPICS_MAX:
+                return sorted(shown)
+            if turn.is_over():
+                await turn.next()
+            shown[group_id, place.topic] = None
+    return sorted(shown)
+
+
+def _numbers(name: str, topics: Mapping[tuple[str, str], TopicLag]) -> Series:
     """In the order of the topics."""
-    series: Series = []
     for labels, found in topics.items():
-        if turn.is_over():
-            await turn.next()
         number = found.number(name)
         if number is not None:
-            series.append((labels, number))
-    return series
+            yield labels, number
 
 
 def _left_out(pairs: int, records: int) -> list[Family]:
-    return [_family(LEFT_OUT, (), [((), pairs)]), _family(LEFT_OUT_LAG, (), [((), records)])]
+    return [_family(LEFT_OUT, (), [((), pairs)].__iter__), _family(LEFT_OUT_LAG, (), [((), records)].__iter__)]
 
 
-def _family(name: str, labels: tuple[str, ...], series: Series) -> Family:
+def _family(name: str, labels: tuple[str, ...], read: Callable[[], Iterable[tuple[LabelValues, float]]]) -> Family:
     family = Family(name, "gauge", HELP[name], labels)
-    family.read = series.__iter__
+    family.read = read
     return family

@@ -25,9 +25,10 @@ from kraft.server.group_lag_families import (
     families_by_topic,
 )
 from kraft.server.history import NO_LAG, TopicLag
+from kraft.server.latest import Latest
 from kraft.server.partition_metrics import PARTITION
 from kraft.server.remote_requests import RemoteRequests
-from kraft.world.turns import Turn
+from kraft.world.turns import Turn, in_turns
 
 if TYPE_CHECKING:
     from kraft.server.node import Node
@@ -43,21 +44,23 @@ EACH_MAX: Final = 1000
 
 
 class GroupLags:
-    """Gathers the series anew for each scrape."""
+    """Gathers the series anew for each scrape, but what there are many of at most once a second."""
 
     def __init__(self, node: Node, remote: RemoteRequests) -> None:
         self._node = node
         self._remote = remote
         self._history = EndHistory()
+        self._latest: Latest[tuple[Commits, GroupEnds]] = Latest(
+            node.world.clock.now, lambda found: count_of(found[0]) > EACH_MAX
+        )
 
     async def families(self, by: str | None = None) -> tuple[list[Family], list[str] | None]:
         """Nothing on a node without a broker role. `by` says whether lags are shown by partition, or summed by topic;
         None: whichever the number of commits allows. Then the groups whose lags are shown; None: those of all."""
         if self._node.broker is None:
             return [], None
-        commits, known = await self._gather()
-        count = sum(len(places) for places in commits.values())  # unordered: summed
-        if by == PARTITION or (by is None and count <= EACH_MAX):
+        commits, known = await self._latest.get(self._gather)
+        if by == PARTITION or (by is None and count_of(commits) <= EACH_MAX):
             return await families_by_partition(commits, known), None
         return await families_by_topic(commits, known)
 
@@ -65,7 +68,7 @@ class GroupLags:
         """Records that each group is behind, over the partitions whose ends are known, and the same by topic."""
         if self._node.broker is None:
             return {}, {}
-        commits, known = await self._gather()
+        commits, known = await self._latest.get(self._gather)
         turn = Turn(COMMITS_A_TURN)
         groups: dict[str, int] = {}
         topics: dict[str, TopicLag] = {}
@@ -83,7 +86,7 @@ class GroupLags:
         return groups, topics
 
     async def _gather(self) -> tuple[Commits, GroupEnds]:
-        """What groups have committed, and where those partitions end."""
+        """What groups have committed, and where those partitions end. The history of ends has no other writer."""
         assert self._node.broker is not None
         commits = await self._node.broker.groups.committed_offsets()
         known = GroupEnds(self._history)
@@ -93,14 +96,14 @@ class GroupLags:
             for place in places:
                 if turn.is_over():
                     await turn.next()
-                if place not in known.ends and place not in known.gone:
+                if place not in known.ends:
                     self._place_end(place, known, by_leader)
         with self._node.world.clock.move_on_after(ASKING_SECONDS_MAX):
             async with trio.open_nursery() as nursery:
                 for leader, asked in by_leader.items():
                     nursery.start_soon(self._ask, leader, dict.fromkeys(asked), known.ends)
         known.now = self._node.world.clock.now()
-        self._history.take(known.ends, known.now)
+        await in_turns(self._history.take(known.ends, known.now))
         return commits, known
 
     def _place_end(self, place: TopicPartition, known: GroupEnds, by_leader: dict[int, list[TopicPartition]]) -> None:
@@ -109,6 +112,8 @@ class GroupLags:
         partition = self._node.broker.replicas.find(place.topic, place.partition)
         if partition is not None:
             known.ends[place] = partition.log.high_watermark
+            return
+        if place in known.gone:
             return
         topic = self._node.shared.loader.image.topics.by_name(place.topic)
         registration = None if topic is None else topic.partitions.get(place.partition)
@@ -134,3 +139,7 @@ class GroupLags:
             for found in topic.partitions:
                 if found.error_code == ErrorCode.NONE:
                     ends[TopicPartition(topic.name, found.partition_index)] = found.offset
+
+
+def count_of(commits: Commits) -> int:
+    return sum(map(len, commits.values()))  # unordered: summed

@@ -11,7 +11,7 @@ from kraft.common.ids import METADATA_TOPIC
 from kraft.common.metrics import SECONDS_BOUNDS, Family, Histogram, LabelValues
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
-from kraft.server.cluster_facts import SLICE_PARTITIONS
+from kraft.world.turns import TURN_PARTITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,7 +58,7 @@ async def follower_lags(partitions: Iterable[Partition]) -> Family:
     """The largest lag of each follower over the partitions that this broker leads."""
     lags: dict[int, int] = {}
     for count, partition in enumerate(list(partitions), 1):
-        if count % SLICE_PARTITIONS == 0:
+        if count % TURN_PARTITIONS == 0:
             await trio.lowlevel.checkpoint()
         if partition.is_leader and partition.followers:
             end = partition.log.log_end_offset

@@ -21,9 +21,10 @@ from kraft.server.cluster_facts import offline_log_dirs
 from kraft.server.event_journal import EventKind
 from kraft.server.group_families import group_families, register_group_activity
 from kraft.server.group_lags import GroupLags
+from kraft.server.latest import Latest
 from kraft.server.node_families import follower_lags, quorum_families, request_durations
 from kraft.server.node_status import failed_work
-from kraft.server.partition_metrics import partition_families
+from kraft.server.partition_metrics import PartitionSums, partition_families, sum_partitions
 from kraft.server.process_families import register_process
 from kraft.server.raft_families import register_raft
 from kraft.server.transaction_families import register_transaction_activity, transaction_families
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from kraft.server.node import Node
 
 Number = Callable[[], float]
+PART_CHARS: Final = 65_536
+"""A text of everything is as large as a hundred megabytes: joined at once it would hold up the loop."""
+SERIES_A_TURN: Final = 500
+"""Less than a millisecond."""
 LATE_TRANSACTION_MS: Final = 300_000
 """How much longer than a transaction may take it has to be open to be called late, as in Kafka."""
 
@@ -45,6 +50,7 @@ class NodeMetrics:
     def __init__(self, node: Node, lags: GroupLags) -> None:
         self._node = node
         self._group_lags = lags
+        self._partition_sums: Latest[PartitionSums] = Latest(node.world.clock.now, lambda found: found.is_large)
         self._registry = MetricsRegistry()
         self._register_node()
         register_process(self._registry, node.world)
@@ -56,31 +62,37 @@ class NodeMetrics:
         if node.broker is not None:
             self._register_broker()
 
-    async def render(self, by: str | None = None) -> str:
-        """The Prometheus text. `by` as in `partition_families` and `GroupLags.families`. Pauses after every slice."""
-        pieces = []
-        for piece in render_prometheus(self._registry.families()):
-            pieces.append(piece)
-            await trio.lowlevel.checkpoint()
+    async def render(self, by: str | None = None) -> list[str]:
+        """The Prometheus text, in parts of about PART_CHARS. `by` as in `partition_families` and `GroupLags.families`.
+        Pauses after every slice."""
         lags, shown = await self._group_lags.families(by)
-        gathered = [*lags, *await quorum_families(self._node)]
+        gathered = [*self._registry.families(), *lags, *await quorum_families(self._node)]
         if self._node.broker is not None:
             gathered += await group_families(self._node.broker.groups.snapshots(), shown)
             gathered += [
                 *request_durations(self._node.broker.dispatcher.counters),
                 await follower_lags(self._node.broker.replicas),
-                *await partition_families(
-                    self._node.broker.replicas, by, self._late_ms(), self._node.world.clock.now()
-                ),
+                *await partition_families(await self._partition_sums.get(self._sum_partitions), by),
                 *await transaction_families(
                     self._node.broker.transactions.coordinator.runtime.read_loaded(lambda state: state),
                     self._node.world.clock.wall_ms(),
                 ),
             ]
-        for piece in render_prometheus(gathered):
+        parts: list[str] = []
+        pieces: list[str] = []
+        chars = 0
+        for piece in render_prometheus(gathered, SERIES_A_TURN):
             pieces.append(piece)
+            chars += len(piece)
+            if chars >= PART_CHARS:
+                parts.append("".join(pieces))
+                pieces, chars = [], 0
             await trio.lowlevel.checkpoint()
-        return "".join(pieces)
+        return [*parts, "".join(pieces)]
+
+    async def _sum_partitions(self) -> PartitionSums:
+        assert self._node.broker is not None
+        return await sum_partitions(self._node.broker.replicas, self._late_ms(), self._node.world.clock.now())
 
     def _late_ms(self) -> int:
         """A transaction whose producer wrote last before then has been forgotten by its coordinator."""

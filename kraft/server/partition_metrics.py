@@ -3,7 +3,9 @@ where there are not too many for a scrape, or somebody asks for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
@@ -12,8 +14,8 @@ import trio
 from kraft.common.metrics import Family, LabelValues
 from kraft.replication.partition import Partition
 from kraft.replication.partition_tier import PartitionTier
-from kraft.replication.partition_traffic import CONSUMERS, FOLLOWERS
-from kraft.server.cluster_facts import SLICE_PARTITIONS
+from kraft.server.topic_sums import TopicSums
+from kraft.world.turns import TURN_PARTITIONS
 
 EACH_MAX: Final = 1000
 """A broker of no more partitions shows each by itself, unless it is asked for sums."""
@@ -61,99 +63,6 @@ class TierSums:
         for _, kind, _, name in TIERED:
             if is_leader or kind == "counter":
                 setattr(self, name, getattr(self, name) + getattr(tier, name))
-
-
-class TopicSums:
-    """Sums over the partitions of one topic that are hosted here, or over those of all topics."""
-
-    __slots__ = (
-        "at_min_isr",
-        "bytes_in",
-        "bytes_out",
-        "bytes_rejected",
-        "current_offset",
-        "failed_fetches",
-        "failed_produces",
-        "fetches",
-        "in_sync",
-        "isr_expands",
-        "isr_shrinks",
-        "led",
-        "log_end",
-        "oldest_offset",
-        "partitions",
-        "preferred",
-        "produces",
-        "replicas",
-        "replication_bytes_in",
-        "replication_bytes_out",
-        "segments",
-        "size",
-        "under_min_isr",
-        "under_replicated",
-    )
-
-    def __init__(self) -> None:
-        for name in self.__slots__:
-            setattr(self, name, 0)
-
-    at_min_isr: int
-    bytes_in: int
-    bytes_out: int
-    bytes_rejected: int
-    current_offset: int
-    failed_fetches: int
-    failed_produces: int
-    fetches: int
-    in_sync: int
-    isr_expands: int
-    isr_shrinks: int
-    led: int
-    log_end: int
-    oldest_offset: int
-    partitions: int
-    preferred: int
-    produces: int
-    replicas: int
-    replication_bytes_in: int
-    replication_bytes_out: int
-    segments: int
-    size: int
-    under_min_isr: int
-    under_replicated: int
-
-    def add(self, partition: Partition) -> None:
-        log, traffic = partition.log, partition.traffic
-        self.partitions += 1
-        self.size += log.size
-        self.segments += len(log.segments)
-        self.bytes_in += traffic.bytes_in
-        self.bytes_out += traffic.bytes_out[CONSUMERS]
-        self.replication_bytes_in += traffic.replication_bytes_in
-        self.replication_bytes_out += traffic.bytes_out[FOLLOWERS]
-        self.bytes_rejected += traffic.bytes_rejected
-        self.produces += traffic.produces
-        self.failed_produces += traffic.failed_produces
-        self.fetches += traffic.fetches
-        self.failed_fetches += traffic.failed_fetches
-        self.isr_shrinks += traffic.isr_shrinks
-        self.isr_expands += traffic.isr_expands
-        if partition.is_leader:
-            replicas, in_sync = len(partition.replicas), len(partition.isr)
-            self.led += 1
-            self.replicas += replicas
-            self.in_sync += in_sync
-            self.under_replicated += in_sync < replicas
-            self.under_min_isr += in_sync < partition.min_isr
-            self.at_min_isr += in_sync == partition.min_isr
-            self.preferred += partition.replicas[:1] == (partition.leader_id,)
-            self.current_offset += log.high_watermark
-            self.oldest_offset += log.log_start_offset
-            self.log_end += log.log_end_offset
-
-    def take(self, other: TopicSums) -> None:
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 _TRAFFIC: Final = "kafka_server_brokertopicmetrics_"
@@ -374,40 +283,64 @@ EACH: Final[tuple[tuple[str, str, bool, Callable[[Partition], float], str], ...]
 only topics are shown (none: it is left out there)."""
 
 
-async def partition_families(hosted: Iterable[Partition], by: str | None, late_ms: int, now: float) -> list[Family]:
-    """Of the partitions that are hosted here. `by` says whether each is shown, or each topic; None: whichever their
-    number allows. A transaction whose producer wrote last before `late_ms` is late; `now` is of the monotonic clock.
-    Pauses after every slice."""
-    partitions, late = list(hosted), 0
-    topics: dict[str, TopicSums] = {}
-    tiers: dict[str, TierSums] = {}
-    for count, partition in enumerate(partitions, 1):
-        sums = topics.get(partition.topic)
-        if sums is None:
-            sums = topics[partition.topic] = TopicSums()
-        sums.add(partition)
-        if partition.tier is not None:
-            tiers.setdefault(partition.topic, TierSums()).add(partition.tier, now, is_leader=partition.is_leader)
-        log = partition.log
-        oldest_ms = log.producers.oldest_transaction_ms if log.has_producers else None
-        late += partition.is_leader and oldest_ms is not None and oldest_ms < late_ms
-        if count % SLICE_PARTITIONS == 0:
-            await trio.lowlevel.checkpoint()
-    node, named = TopicSums(), sorted(topics.items())
+class PartitionSums:
+    """What one walk over the partitions that are hosted here found."""
+
+    __slots__ = ("late", "partitions", "tiers", "topics")
+
+    def __init__(self, partitions: list[Partition]) -> None:
+        self.partitions = partitions
+        self.topics: dict[str, TopicSums] = {}
+        self.tiers: dict[str, TierSums] = {}
+        self.late = 0
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the partitions are too many for each to be shown."""
+        return len(self.partitions) > EACH_MAX
+
+
+async def sum_partitions(hosted: Iterable[Partition], late_ms: int, now: float) -> PartitionSums:
+    """A transaction whose producer wrote last before `late_ms` is late; `now` is of the monotonic clock. Pauses after
+    every slice."""
+    found = PartitionSums(list(hosted))
+    for start in range(0, len(found.partitions), TURN_PARTITIONS):
+        for topic, each in groupby(found.partitions[start : start + TURN_PARTITIONS], key=attrgetter("topic")):
+            partitions = list(each)
+            sums = found.topics.get(topic)
+            if sums is None:
+                sums = found.topics[topic] = TopicSums()
+            sums.add(partitions)
+            for partition in partitions:
+                log, tier = partition.log, partition.tier
+                if tier is not None:
+                    found.tiers.setdefault(topic, TierSums()).add(tier, now, is_leader=partition.is_leader)
+                if log.has_producers and partition.is_leader:
+                    oldest_ms = log.producers.oldest_transaction_ms
+                    found.late += oldest_ms is not None and oldest_ms < late_ms
+        await trio.lowlevel.checkpoint()
+    return found
+
+
+async def partition_families(found: PartitionSums, by: str | None) -> list[Family]:
+    """`by` says whether each partition is shown, or each topic; None: whichever their number allows. Pauses after
+    every slice."""
+    node, named = TopicSums(), sorted(found.topics.items())
     for _, sums in named:
         node.take(sums)
     families = [_family(name, kind, text, (), [((), getattr(node, sum_))]) for name, kind, text, sum_ in OF_NODE]
-    families.append(_family(f"{_REPLICAS}partitionswithlatetransactionscount", "gauge", LATE, (), [((), late)]))
+    families.append(_family(f"{_REPLICAS}partitionswithlatetransactionscount", "gauge", LATE, (), [((), found.late)]))
     for name, kind, text, sum_ in BY_TOPIC:
         families.append(_family(name, kind, text, (TOPIC,), [((topic,), getattr(s, sum_)) for topic, s in named]))
         await trio.lowlevel.checkpoint()
-    families += await _tier_families(sorted(tiers.items()))
-    shows_each = by == PARTITION or (by is None and len(partitions) <= EACH_MAX)
+    families += await _tier_families(sorted(found.tiers.items()))
+    shows_each = by == PARTITION or (by is None and not found.is_large)
     for name, text, is_of_leader, read, sum_ in EACH:
         help_text = text if text.endswith(".") else f"{text}, {_LED}."
         if shows_each:
-            series = await _each(partitions, is_of_leader=is_of_leader, read=read)
-            families.append(_family(name, "gauge", help_text, (TOPIC, PARTITION), series))
+            family = Family(name, "gauge", help_text, (TOPIC, PARTITION))
+            family.read = partial(_each, found.partitions, is_of_leader=is_of_leader, read=read)
+            families.append(family)
         elif sum_:
             series = [((topic,), getattr(sums, sum_)) for topic, sums in named]
             families.append(_family(name, "gauge", f"{help_text} Summed by topic.", (TOPIC,), series))
@@ -428,22 +361,17 @@ async def _tier_families(tiers: list[tuple[str, TierSums]]) -> list[Family]:
     return families
 
 
-async def _each(
+def _each(
     partitions: list[Partition], *, is_of_leader: bool, read: Callable[[Partition], float]
-) -> list[tuple[LabelValues, float]]:
-    series: list[tuple[LabelValues, float]] = []
-    for start in range(0, len(partitions), SLICE_PARTITIONS):
-        series += [
-            ((partition.topic, str(partition.index)), int(read(partition)))
-            for partition in partitions[start : start + SLICE_PARTITIONS]
-            if partition.is_leader or not is_of_leader
-        ]
-        await trio.lowlevel.checkpoint()
-    return series
+) -> Iterator[tuple[LabelValues, float]]:
+    """Read as they are written: a million pairs in memory would be a long step for the garbage collector."""
+    for partition in partitions:
+        if partition.is_leader or not is_of_leader:
+            yield (partition.topic, str(partition.index)), int(read(partition))
 
 
 def _family(
-    name: str, kind: str, help_text: str, labels: tuple[str, ...], series: list[tuple[LabelValues, float]]
+    name: str, kind: str, help_text: str, labels: tuple[str, ...], series: Sequence[tuple[LabelValues, float]]
 ) -> Family:
     family = Family(name, kind, help_text, labels)
     family.read = series.__iter__

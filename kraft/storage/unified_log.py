@@ -201,7 +201,7 @@ class UnifiedLog:
     @property
     def size(self) -> int:
         """Bytes of records."""
-        return sum(segment.size for segment in self.local.segments)
+        return sum([segment.size for segment in self.local.segments])
 
     @property
     def local_log_start_offset(self) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from pydantic import BaseModel
 
 from kraft_http.deps import Port
@@ -18,6 +18,8 @@ router = APIRouter(tags=["Operations"])
 
 PROBE_SECONDS_MAX: Final = 5.0
 """Whoever probes a node waits for less or not much more."""
+PARTS_AT_ONCE: Final = 64
+"""About 4 MB: more is sent part by part, so that no other answer waits for it."""
 PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -120,4 +122,12 @@ async def metrics(
         ),
     ] = None,
 ) -> Response:
-    return Response(await port.metrics(by), media_type=PROMETHEUS_TEXT)
+    parts = await port.metrics(by)
+    if len(parts) > PARTS_AT_ONCE:
+        return StreamingResponse(_streamed(parts), media_type=PROMETHEUS_TEXT)
+    return Response("".join(parts), media_type=PROMETHEUS_TEXT)
+
+
+async def _streamed(parts: Sequence[str]) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part.encode()

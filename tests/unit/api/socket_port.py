@@ -173,5 +173,5 @@ class SocketPort:
     async def readiness(self) -> Sequence[Check]:
         return [Check(name="unfenced", ok=True)]
 
-    async def metrics(self, by: str | None) -> str:
-        return "# HELP up Up.\n# TYPE up gauge\nup 1\n"
+    async def metrics(self, by: str | None) -> Sequence[str]:
+        return ["# HELP up Up.\n# TYPE up gauge\nup 1\n"]

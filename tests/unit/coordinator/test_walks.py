@@ -207,6 +207,23 @@ def test_what_all_groups_have_committed_is_gathered_in_turns():
     run(scenario)
 
 
+def test_commits_that_have_not_changed_are_not_put_in_order_again():
+    async def scenario():
+        async with serving() as service:
+            await filled(service)
+            before = await service.coordinator.committed_offsets()
+            other = OffsetAndMetadata(1, -1, "", 0)
+            await service.coordinator.runtime.write(
+                service.partition("large").partition,
+                lambda draft: draft.write_offsets("large", [(TopicPartition("a", 0), other)]),
+            )
+            after = await service.coordinator.committed_offsets()
+            assert [group_id for group_id in after if after[group_id] is not before[group_id]] == ["large"]
+            assert next(iter(after["large"])) == TopicPartition("a", 0)
+
+    run(scenario)
+
+
 def test_groups_of_a_topic_are_looked_for_in_turns():
     async def scenario():
         async with serving() as service:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kraft.common.ids import TopicPartition
 from kraft.server import end_history
 from kraft.server.end_history import SAMPLES_MAX, SECONDS_BETWEEN, EndHistory
+from kraft.world.turns import TURN_ITEMS, at_once
 
 PLACE = TopicPartition("t", 0)
 
@@ -18,7 +19,7 @@ PLACE = TopicPartition("t", 0)
 def history(*samples: tuple[float, int]) -> EndHistory:
     made = EndHistory()
     for now, end in samples:
-        made.take({PLACE: end}, now)
+        at_once(made.take({PLACE: end}, now))
     return made
 
 
@@ -52,15 +53,28 @@ def test_a_new_partition_of_the_name_begins_anew() -> None:
 
 def test_what_nobody_commits_any_more_is_forgotten() -> None:
     made = history((0, 100))
-    made.take({}, 10)
+    at_once(made.take({}, 10))
     assert made.seconds_behind(PLACE, 1, 10) is None
 
 
 def test_no_more_partitions_are_kept_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(end_history, "PARTITIONS_MAX", 2)
     made = EndHistory()
-    made.take({TopicPartition("t", index): 5 for index in range(3)}, 0)
+    at_once(made.take({TopicPartition("t", index): 5 for index in range(3)}, 0))
     assert [made.seconds_behind(TopicPartition("t", index), 5, 0) for index in range(3)] == [0, 0, None]
+
+
+def test_samples_are_taken_in_turns_and_seen_when_they_are_whole() -> None:
+    made, many = EndHistory(), {TopicPartition("t", index): 5 for index in range(3 * TURN_ITEMS)}
+    taking = made.take(many, 0)
+    assert [made.seconds_behind(PLACE, 5, 0) for _ in taking] == [None] * 3
+    assert made.seconds_behind(PLACE, 5, 0) == 0
+
+
+def test_an_answer_as_of_a_moment_before_the_last_look_is_not_negative() -> None:
+    made = history((100, 10), (110, 20))
+    assert made.seconds_behind(PLACE, 5, 90) == 0
+    assert made.seconds_behind(PLACE, 19, 105) == 0
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 100), st.integers(0, 50)), min_size=1, max_size=100), st.data())
@@ -70,7 +84,7 @@ def test_the_answer_lies_between_the_looks_that_enclose_it(steps: list[tuple[flo
     looks = []
     for seconds, records in steps:
         now, end = now + seconds, end + records
-        made.take({PLACE: end}, now)
+        at_once(made.take({PLACE: end}, now))
         looks.append((now, end))
     offset = data.draw(st.integers(0, end))
     behind = made.seconds_behind(PLACE, offset, now)

@@ -213,6 +213,47 @@ def test_lags_of_many_groups_are_gathered_in_turns(monkeypatch: pytest.MonkeyPat
     assert turns >= 2 * 20_000 // COMMITS_A_TURN
 
 
+@pytest.mark.parametrize(("count", "walks"), [(EACH_MAX, 3), (EACH_MAX + 1, 1)])
+def test_ends_of_many_commits_are_looked_up_once_for_scrapes_and_the_sampler(count: int, walks: int) -> None:
+    """Together: they would mix their samples into one history, too."""
+    looked_up = 0
+
+    def end_of(name: str, index: int) -> int:
+        nonlocal looked_up
+        looked_up += 1
+        return 1000
+
+    nothing: Any = None
+    commits = {"g": {TopicPartition("t", index): SimpleNamespace(offset=1000) for index in range(count)}}
+    lags = GroupLags(node(commits, end_of, nothing), nothing)
+
+    async def ask_together() -> None:
+        async with trio.open_nursery() as asking_nursery:
+            for ask in (lags.families, lags.totals, lags.families):
+                asking_nursery.start_soon(ask)
+
+    trio.run(ask_together, clock=MockClock(autojump_threshold=0))
+    assert looked_up == walks * count
+
+
+def test_pairs_that_are_not_behind_are_shown_where_few_are() -> None:
+    """The first in order. With the end of a partition unknown there is no lag, but an offset."""
+    commits = {
+        f"g{number:05d}": {TopicPartition(f"t{number}", index): SimpleNamespace(offset=1000) for index in range(2)}
+        for number in range(TOPICS_MAX + 10)
+    }
+    topics = SimpleNamespace(by_name=lambda name: SimpleNamespace(partitions={0: SimpleNamespace(leader=-1)}))
+    nothing: Any = None
+    last = f"t{TOPICS_MAX + 9}"
+    found = node(commits, lambda name, index: None if name == "t0" else 1001 if name == last else 1000, topics)
+    series, shown = series_of(GroupLags(found, nothing))
+    assert shown == [*[f"g{number:05d}" for number in range(TOPICS_MAX - 1)], f"g{TOPICS_MAX + 9:05d}"]
+    assert ("g00000", "t0") not in series["kafka_consumergroup_lag"]
+    assert series["kafka_consumergroup_current_offset"]["g00000", "t0"] == 2000
+    assert series["kafka_consumergroup_lag"][shown[-1], last] == 2
+    assert (series[LEFT_OUT], series[LEFT_OUT_LAG]) == ({(): 10}, {(): 0})
+
+
 def test_the_largest_are_kept_in_memory_for_twice_as_many() -> None:
     largest: Largest[str] = Largest(10)
     for number in range(1000):

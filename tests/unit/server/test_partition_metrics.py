@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import trio
 
+from kraft.common.metrics import Family
 from kraft.replication.partition_tier import PartitionTier
 from kraft.replication.partition_traffic import PartitionTraffic
-from kraft.server.partition_metrics import EACH_MAX, PARTITION, TOPIC, partition_families
+from kraft.server.partition_metrics import EACH_MAX, PARTITION, TOPIC, partition_families, sum_partitions
 
 LATE_MS = 1000
 NOW = 500.0
@@ -34,7 +35,11 @@ def partition(index: int, *, is_leader: bool = True) -> Any:
 
 
 def families(partitions: list[Any], by: str | None) -> dict[str, tuple[tuple[str, ...], dict[tuple[str, ...], float]]]:
-    found = trio.run(partition_families, partitions, by, LATE_MS, NOW)
+
+    async def scrape() -> list[Family]:
+        return await partition_families(await sum_partitions(partitions, LATE_MS, NOW), by)
+
+    found = trio.run(scrape)
     return {each.name: (each.labels, dict(each.read() if each.read is not None else ())) for each in found}
 
 

@@ -1,0 +1,43 @@
+"""What all groups of a coordinator have committed, in order, for those who ask again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kraft.world.turns import Turn, sorted_in_turns
+
+if TYPE_CHECKING:
+    from kraft.common.ids import TopicPartition
+    from kraft.coordinator.group.shard_state import GroupOffsets, GroupShardState, OffsetAndMetadata
+
+
+class CommittedOffsets:
+    """Offsets are values that change as a whole: those of a group that are the same object as before are not put in
+    order again. Keeps what it told last."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[GroupOffsets, dict[TopicPartition, OffsetAndMetadata]]] = {}
+
+    async def of(self, shards: Sequence[GroupShardState]) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+        """By group id, both in order. Others are served meanwhile. Whoever asks does not change what it is told."""
+        kept: dict[str, tuple[GroupOffsets, dict[TopicPartition, OffsetAndMetadata]]] = {}
+        turn = Turn()
+        for state in shards:
+            for group_id, offsets in state.offsets.items():
+                found = self._kept.get(group_id)
+                is_new = found is None or found[0] is not offsets
+                if turn.is_over(1 + len(offsets) if is_new else 1):
+                    await turn.next()
+                if found is None or is_new:
+                    found = offsets, {key: offsets[key] for key in sorted(offsets)}
+                kept[group_id] = found
+        self._kept = kept
+        in_order: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
+        for group_id in await sorted_in_turns(kept):
+            if turn.is_over():
+                await turn.next()
+            in_order[group_id] = kept[group_id][1]
+        return in_order
