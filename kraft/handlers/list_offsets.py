@@ -35,6 +35,7 @@ API = Handler(ApiKey.LIST_OFFSETS, between(1, 11), permission=on_topics(Operatio
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 _FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+NOWHERE: Found = (-1, -1, -1)
 LEADER_EPOCH_VERSION = 4
 NOT_AVAILABLE_VERSION = 5
 
@@ -131,31 +132,40 @@ async def _look_up(
         answer.offset = log.log_start_offset if timestamp == EARLIEST else log.local_log_start_offset
         answer.leader_epoch = log.leader_epoch_cache.epoch_for_offset(answer.offset)
     elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        await _look_up_tiered(partition, timestamp, answer, broker)
+        tiered = await _find_tiered(partition, timestamp, broker)
+        _tell_if_fetchable(tiered, end, answer, partition, request, context)
     else:
         found = await _find_by_time(partition, timestamp, broker)
         if request.replica_id != DEBUGGING_REPLICA:
             partition.check_leader(wanted.current_leader_epoch)  # Others were served meanwhile.
-        if found is not None and found[1] < end:
-            answer.timestamp, answer.offset, answer.leader_epoch = found
-        else:
-            _check_available(partition, request, context)
+        _tell_if_fetchable(found, end, answer, partition, request, context)
 
 
-async def _look_up_tiered(
-    partition: Partition, timestamp: int, answer: ListOffsetsPartitionResponse, broker: BrokerServices
+def _tell_if_fetchable(
+    found: Found | None,
+    end: int,
+    answer: ListOffsetsPartitionResponse,
+    partition: Partition,
+    request: ListOffsetsRequest,
+    context: RequestContext,
 ) -> None:
-    """No offset, no epoch, no error where nothing is tiered."""
+    """No offset, no epoch, no error where nothing was found that a client may fetch. Raises ApiError."""
+    if found is not None and found[1] < end:
+        answer.timestamp, answer.offset, answer.leader_epoch = found
+    else:
+        _check_available(partition, request, context)
+
+
+async def _find_tiered(partition: Partition, timestamp: int, broker: BrokerServices) -> Found:
+    """The last offset in the remote tier, or the first that is not there yet; -1 where nothing is tiered."""
     remote, log = broker.replicas.remote, partition.log
     if remote is None or not log.config.remote_storage_enable:
-        return
+        return NOWHERE
     latest = await remote.latest_tiered(partition)
-    if timestamp == LATEST_TIERED:
-        answer.offset = latest
-    else:
-        answer.offset = log.log_start_offset if latest < 0 else latest + 1
-    if answer.offset >= 0:
-        answer.leader_epoch = log.leader_epoch_cache.epoch_for_offset(answer.offset)
+    if timestamp == LATEST_TIERED and latest < 0:
+        return NOWHERE
+    offset = latest if timestamp == LATEST_TIERED else max(latest + 1, log.log_start_offset)
+    return -1, offset, log.leader_epoch_cache.epoch_for_offset(offset)
 
 
 async def _find_by_time(partition: Partition, timestamp: int, broker: BrokerServices) -> Found | None:

@@ -30,7 +30,7 @@ from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kraft.storage.retention import DeletedSegments
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import upkeep_failure
-from kraft.storage.tiered_log import RemoteStart, begin_behind_remote, delete_local_segments
+from kraft.storage.tiered_log import RemoteStart, begin_behind_remote, close_to_expire, delete_local_segments
 from kraft.storage.truncation import truncate_fully_and_start_at, truncate_to
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FileSystem
@@ -315,8 +315,10 @@ class LogManager:
     # Housekeeping
 
     def delete_old_segments(self, log: UnifiedLog, *, now_ms: int) -> DeletedSegments:
-        """Apply retention to one log; files go after file.delete.delay.ms. Raises StorageError."""
+        """Apply retention to one log; files go after file.delete.delay.ms. The active segment of a tiered one is closed
+        where it is to leave the disk. Raises StorageError."""
         try:
+            close_to_expire(log, now_ms)
             deleted = log.delete_old_segments(now_ms)
         except OSError as problem:
             raise upkeep_failure(problem, log.directory) from problem

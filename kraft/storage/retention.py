@@ -52,11 +52,23 @@ def deletable_segments(
     ):
         return _before_log_start(replicated, segments, log_start_offset), "log start offset breach"
     reasons = [
-        (_too_old(replicated, config, now_ms), "retention time breach"),
-        (_too_much(replicated, segments, config), "retention size breach"),
+        (_too_old(replicated, config.retention_ms, now_ms), "retention time breach"),
+        (_too_much(replicated, segments, config.retention_bytes), "retention size breach"),
         (_before_log_start(replicated, segments, log_start_offset), "log start offset breach"),
     ]
     return max(reasons, key=lambda reason: reason[0])
+
+
+def must_close_to_expire(
+    segments: Sequence[LogSegment], config: LogConfig, *, high_watermark: int, log_end_offset: int, now_ms: int
+) -> bool:
+    """Whether a tiered log has nothing on the disk but its active segment, and that one is to leave the disk: only a
+    closed one is copied, and may go."""
+    if not config.remote_storage_enable or len(segments) > 1:
+        return False
+    retention_ms, retention_bytes = config.local_retention
+    replicated = _replicated(segments, high_watermark, log_end_offset)
+    return _too_old(replicated, retention_ms, now_ms) + _too_much(replicated, segments, retention_bytes) > 0
 
 
 def _replicated(segments: Sequence[LogSegment], high_watermark: int, log_end_offset: int) -> Sequence[LogSegment]:
@@ -71,21 +83,21 @@ def _replicated(segments: Sequence[LogSegment], high_watermark: int, log_end_off
     return segments[:count]
 
 
-def _too_old(segments: Sequence[LogSegment], config: LogConfig, now_ms: int) -> int:
+def _too_old(segments: Sequence[LogSegment], retention_ms: int, now_ms: int) -> int:
     count = 0
-    if config.retention_ms >= 0:
+    if retention_ms >= 0:
         for segment in segments:
             timestamp = segment.largest_timestamp
-            if now_ms - (timestamp if timestamp >= 0 else segment.modified_ms()) <= config.retention_ms:
+            if now_ms - (timestamp if timestamp >= 0 else segment.modified_ms()) <= retention_ms:
                 break
             count += 1
     return count
 
 
-def _too_much(candidates: Sequence[LogSegment], segments: Sequence[LogSegment], config: LogConfig) -> int:
+def _too_much(candidates: Sequence[LogSegment], segments: Sequence[LogSegment], retention_bytes: int) -> int:
     count = 0
-    if config.retention_bytes >= 0:
-        excess = sum(segment.size for segment in segments) - config.retention_bytes
+    if retention_bytes >= 0:
+        excess = sum(segment.size for segment in segments) - retention_bytes
         for segment in candidates:
             if excess - segment.size < 0:
                 break

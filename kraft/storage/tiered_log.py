@@ -18,7 +18,7 @@ from kraft.storage.leader_epoch_cache import LeaderEpochCache
 from kraft.storage.log_directory import LogDirectory
 from kraft.storage.producer_rebuild import rebuild_producers
 from kraft.storage.producer_state_manager import ProducerStateManager
-from kraft.storage.retention import NOTHING_DELETED, DeletedSegments
+from kraft.storage.retention import NOTHING_DELETED, DeletedSegments, must_close_to_expire
 from kraft.storage.steps import Steps
 from kraft.storage.truncation import checkpoint_before_truncation
 from kraft.storage.unified_log import UnifiedLog
@@ -81,6 +81,18 @@ def sync_snapshot(log: UnifiedLog, offset: int) -> None:
         file.sync()
     finally:
         file.close()
+
+
+def close_to_expire(log: UnifiedLog, now_ms: int) -> None:
+    """Begin a new segment where the active one is all that is on the disk, and is to leave it. Raises OSError."""
+    if not log.is_appending and must_close_to_expire(
+        log.segments,
+        log.config,
+        high_watermark=log.high_watermark,
+        log_end_offset=log.log_end_offset,
+        now_ms=now_ms,
+    ):
+        log.roll(now_ms)
 
 
 def delete_local_segments(log: UnifiedLog, count: int) -> DeletedSegments:

@@ -160,7 +160,7 @@ def test_offsets_are_told_of_both_tiers() -> None:
             (0, 0, -1),
             (0, 0, -1),
             (0, -1, -1),
-            (0, 0, -1),
+            (0, -1, -1),
         ]
         await fill(tiered)
         assert [await tiered.offset(each) for each in (-1, -2, -4, -5, -6)] == [
@@ -170,6 +170,21 @@ def test_offsets_are_told_of_both_tiers() -> None:
             (0, 7, -1),
             (0, 8, -1),
         ]
+
+    play(body)
+
+
+def test_nothing_waits_for_its_copy_where_all_is_in_the_remote_tier() -> None:
+    async def body(tiered: Tiered) -> None:
+        assert await tiered.offset(-6) == (0, -1, -1), "the log is empty"
+        tiered.append(b"a")
+        assert await tiered.offset(-6) == (0, 0, -1)
+        tiered.roll()
+        await tiered.rounds()
+        assert await tiered.offset(-5) == (0, 0, -1)
+        assert await tiered.offset(-6) == (0, -1, -1)
+        tiered.append(b"b")
+        assert await tiered.offset(-6) == (0, 1, -1)
 
     play(body)
 

@@ -110,6 +110,40 @@ def test_retention_is_not_for_the_disk_of_a_tiered_log() -> None:
     assert facts(log)[:2] == (4, 4)
 
 
+@pytest.mark.parametrize(
+    ("retention", "is_closed"),
+    [
+        ({"retention_ms": 10}, True),
+        ({"local_retention_ms": 10}, True),
+        ({"local_retention_bytes": 0}, True),
+        ({"local_retention_bytes": 1, "local_retention_ms": 1_000_000}, False),
+        ({"retention_ms": 10, "local_retention_ms": -1}, False),
+    ],
+)
+def test_the_active_segment_is_closed_when_it_is_all_that_is_left_and_is_to_leave_the_disk(
+    retention: dict[str, int], is_closed: bool
+) -> None:
+    config = LogConfig(**{"remote_storage_enable": True, "retention_ms": -1} | retention)
+    logs = manager(Machine(), config)
+    log = logs.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    log.append_as_leader(batch_of(b"a", b"b"), 0, now_ms=NOW_MS)
+    later = log.active_segment.largest_timestamp + 11
+    assert logs.delete_old_segments(log, now_ms=later).count == 0
+    assert len(log.segments) == 1, "its records are not committed"
+    log.update_high_watermark(log.log_end_offset)
+    for _ in range(2):
+        assert logs.delete_old_segments(log, now_ms=later).count == 0
+        assert [each.base_offset for each in log.segments] == ([0, 2] if is_closed else [0])
+        assert log.log_start_offset == 0
+
+
+def test_the_active_segment_stays_open_while_there_are_others_on_the_disk() -> None:
+    logs = manager(Machine(), LogConfig(remote_storage_enable=True, retention_ms=1))
+    log = fill(logs)
+    logs.delete_old_segments(log, now_ms=log.active_segment.largest_timestamp + 1000)
+    assert [each.base_offset for each in log.segments] == [0, 2, 4, 6]
+
+
 def test_a_truncation_into_the_remote_tier_leaves_what_is_there() -> None:
     machine = Machine()
     logs = manager(machine)
