@@ -14,6 +14,7 @@ ROUNDS ?= 20
 KIND ?= cluster
 MINUTES ?= 5
 TARGET ?= kraft
+WORKLOAD ?= queue
 .DEFAULT_GOAL := help
 .PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift pythons clean
 
@@ -87,8 +88,8 @@ bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs
 simulate: check-machine setup ## Run whole clusters in the simulated world: make simulate SEEDS=20
 	@$(PY) -m jepsen.simulate --kind $(KIND) --seeds $(SEEDS)$(if $(VISITS), --visits $(VISITS))
 
-jepsen: check-machine setup ## Tear five real nodes apart for MINUTES=n and judge what their clients saw, as root (TARGET=kafka: Apache Kafka instead; SECURED=1: SASL_SSL between all)
-	@$(PY) -m jepsen run --target $(TARGET) --plan swarm --seconds 60 --minutes $(MINUTES)$(if $(SECURED), --secured)
+jepsen: check-machine setup ## Tear five real nodes apart for MINUTES=n and judge what their clients saw, as root (TARGET=kafka: Apache Kafka instead; SECURED=1: SASL_SSL between all; WORKLOAD=tiered: an object store that fails, too)
+	@$(PY) -m jepsen run --target $(TARGET) --workload $(WORKLOAD) --plan swarm --seconds 60 --minutes $(MINUTES)$(if $(SECURED), --secured)
 
 mutants: check-machine setup ## Prove that the simulation bites: each defect of tests/mutants is reached and caught (ONLY="name ...": those)
 	@$(PY) -m tests.mutants.hunt$(if $(ONLY), --only $(ONLY))

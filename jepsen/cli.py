@@ -83,13 +83,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def misnamed(options: argparse.Namespace) -> str | None:
     """What is wrong with the names of workloads and plans."""
     from jepsen.nemesis.plans import FAULTS, NAMED
-    from jepsen.workloads.workload import UNCLEAN, WORKLOADS
+    from jepsen.workloads.workload import TIERED, UNCLEAN, WORKLOADS
 
     workloads, plans = options.workload.split(","), options.plan.split(",")
     for what, names, known in (("workload", workloads, [*WORKLOADS]), ("plan", plans, ["swarm", *NAMED, *FAULTS])):
         for name in names:
             if name not in known:
                 return f"there is no {what} {name!r} (`python -m jepsen plans` lists them)"
+    if options.target == "kafka" and any(name in TIERED for name in workloads):
+        return "workload tiered is of kraft alone: Apache Kafka comes without a plugin for object stores"
     ours = [name for name in workloads if name in UNCLEAN and "unclean.leader.election.enable" not in UNCLEAN[name]]
     return (
         f"workload {ours[0]} is of kraft alone: Apache Kafka knows unclean"

@@ -6,6 +6,7 @@ import base64
 import random
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from jepsen.loopback import Directory, LoopbackNetwork
 from jepsen.network import Network
 from jepsen.node import CLIENT_PORT, CONTROLLER_PORT, Node
 from jepsen.preload.page import build
+from jepsen.s3_server import BUCKET, Fault, S3Server, running_s3
 from jepsen.servers import Access, Servers
 from jepsen.targets import Target
 from kraft.client.connection import connect
@@ -47,6 +49,14 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
 }
 
+TIERED_SETTINGS = {
+    "remote.log.storage.system.enable": "true",
+    "kraft.remote.storage.uri": f"s3://{BUCKET}/log",
+    "remote.log.manager.task.interval.ms": "300",
+    "remote.log.manager.task.retry.backoff.max.ms": "1000",
+    "log.retention.check.interval.ms": "1000",
+}
+
 
 class Cluster:
     """Every node is broker, controller and voter (dynamic, KIP-853) in the beginning."""
@@ -64,12 +74,16 @@ class Cluster:
         preload: bool = False,
         admin: bool = False,
         secured: bool = False,
+        tiered: bool = False,
     ) -> None:
         """`preload`: nodes run under the library that changes their clocks and syncs, where it can be built.
-        `admin`: they serve HTTP on ADMIN_PORT. `secured`: they let in nobody without a password, over TLS."""
+        `admin`: they serve HTTP on ADMIN_PORT. `secured`: they let in nobody without a password, over TLS. `tiered`:
+        there is an object store, where clients are, that fails when it is told to."""
         self.target = target
         self._admin = admin
         self.network = LoopbackNetwork(nodes) if disk == "directory" else Network(nodes)
+        self._services = ExitStack()
+        self.store: S3Server | None = self._services.enter_context(running_s3(self.network.clients)) if tiered else None
         self._scratch, self._logs, self._disk = scratch, logs, disk
         scratch.mkdir(parents=True, exist_ok=True)
         self._library = build(scratch) if preload else None
@@ -79,13 +93,20 @@ class Cluster:
         }
         self.nodes = {node: self._make(node) for node in nodes}
         self._access = Access(logs.absolute() / "keys", secured=secured)
-        self.settings = {**SETTINGS, **self._access.settings(), **target.settings, **settings}
+        self.settings = {
+            **SETTINGS,
+            **self._access.settings(),
+            **target.settings,
+            **(TIERED_SETTINGS if tiered else {}),
+            **settings,
+        }
         self._servers = self._access.servers(",".join(node.bootstrap for node in self.nodes.values()))
 
     def _make(self, number: int) -> Node:
         folder = self._scratch / f"n{number}"
         disk = Directory(folder) if self._disk == "directory" else Disk(folder, self._disk)
-        return Node(number, self.target, self.network, disk, self._logs, self._library)
+        environment = {} if self.store is None else self.store.environment
+        return Node(number, self.target, self.network, disk, self._logs, self._library, environment)
 
     @property
     def servers(self) -> Servers:
@@ -152,6 +173,8 @@ class Cluster:
     def heal(self) -> list[int]:
         """Whatever was done to it is taken back, and every node runs; returns those that had to be started."""
         self.network.heal_all()
+        if self.store is not None:
+            self.store.fault = Fault.NONE
         started = []
         for node in self.nodes.values():
             node.disk.empty()
@@ -166,6 +189,7 @@ class Cluster:
     def kill(self) -> None:
         for node in self.nodes.values():
             node.kill()
+        self._services.close()
         self.network.close()
 
     def ask(self, node: int, request: Any, timeout: float = 5.0) -> Any:

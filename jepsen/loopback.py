@@ -30,6 +30,11 @@ class LoopbackNetwork:
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
 
+    @property
+    def clients(self) -> str:
+        """Where the harness is to be reached."""
+        return "127.0.0.1"
+
     def listens(self, node: int) -> str:
         return f"127.77.0.{node}"
 

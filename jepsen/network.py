@@ -79,6 +79,11 @@ class Network:
         # The kernel may not have got to it yet.
         subprocess.run(["ip", "-n", SWITCH, "link", "delete", f"v{node}"], capture_output=True, check=False)
 
+    @property
+    def clients(self) -> str:
+        """Where the harness is to be reached."""
+        return address(CLIENTS)
+
     def listens(self, node: int) -> str:
         return address(node)
 

@@ -38,8 +38,10 @@ class Node:
         disk: Disk | Directory,
         logs: Path,
         library: Path | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`library` is loaded into the process (`jepsen/preload`); its page is this node's."""
+        """`library` is loaded into the process (`jepsen/preload`); its page is this node's. `environment` is of its
+        process alone."""
         self.number = number
         self.target = target
         self.network = network
@@ -49,9 +51,10 @@ class Node:
         self.process: subprocess.Popen[bytes] | None = None
         self.paused = False
         self.page = None if library is None else Page(disk.mount_point.parent / "page")
-        self._preload: Mapping[str, str] = (
-            {} if library is None or self.page is None else self.page.environment(library)
-        )
+        self._environment = {
+            **(environment or {}),
+            **({} if library is None or self.page is None else self.page.environment(library)),
+        }
 
     @property
     def host(self) -> str:
@@ -99,7 +102,7 @@ class Node:
         """Start the process, and do not wait for it."""
         assert not self.alive, f"node {self.number} runs already"
         command = [*self.network.enter(self.number), *self.target.serve(self.properties_path)]
-        environment = {**os.environ, **self.target.environment(), **self._preload}
+        environment = {**os.environ, **self.target.environment(), **self._environment}
         with open(self.log_path, "ab") as log:
             log.write(f"--- start at {time.strftime('%H:%M:%S')}\n".encode())
             log.flush()

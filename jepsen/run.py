@@ -24,7 +24,7 @@ from jepsen.observer import Observer
 from jepsen.targets import Target
 from jepsen.workloads.client import Client
 from jepsen.workloads.final import compare_replicas, read_all, read_committed, stuck
-from jepsen.workloads.workload import GROUP, PARTITIONS, SOLO, TOPIC, UNCLEAN, WORKLOADS, Clients, Setting
+from jepsen.workloads.workload import GROUP, PARTITIONS, SOLO, TIERED, TOPIC, UNCLEAN, WORKLOADS, Clients, Setting
 from kraft.testing.foreign.librdkafka import AdminClient
 from kraft.testing.foreign.process import PROCESSES
 
@@ -75,6 +75,7 @@ class Run:
             preload=options.disk != "directory" and needs_preload(options.plan),
             admin=options.workload in UNCLEAN,
             secured=options.secured,
+            tiered=options.workload in TIERED,
         )
         facts = RunFacts(
             target=target.name,
@@ -116,7 +117,7 @@ class Run:
         admin = AdminClient(dict(self.cluster.servers.librdkafka))
         self._await_brokers(admin)
         config = {"min.insync.replicas": str(self._facts.min_in_sync), "segment.bytes": str(1 << 20)}
-        config.update(UNCLEAN.get(self._facts.workload, {}))
+        config.update(UNCLEAN.get(self._facts.workload, {}) | TIERED.get(self._facts.workload, {}))
         replicas = 1 if self._facts.workload in SOLO else 3
         for attempt in range(CREATE_ATTEMPTS_MAX):
             try:

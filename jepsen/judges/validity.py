@@ -27,12 +27,14 @@ ACKNOWLEDGED_PER_SECOND_LEAST = 5.0
 LEADER_CHANGES_LEAST = 2
 CALM = "calm"
 OVERTAKEN = "overtaken-leader"
+TIERED = frozenset({"tiered"})
 NEEDS: dict[str, tuple[type[Operation], ...]] = {
     "queue": (Commit, Committed, ListOffset, TopicChange),
     "groups": (Commit, Committed),
     "consumers": (Commit, Committed),
     "topics": (TopicChange,),
     "offsets": (ListOffset,),
+    "tiered": (Commit, Committed, ListOffset),
 }
 """What a workload is there for: of each kind something has to have succeeded."""
 
@@ -103,6 +105,8 @@ def _unlooked(run: RunHistory) -> Iterator[str]:
         )
         if len(compared.get(place, ())) < max(1, len(replicas)):
             yield f"{len(compared.get(place, ()))} replicas of {name} were compared, and there are {len(replicas)}"
+    if run.facts.workload in TIERED:
+        yield from _untiered(run)
     topics = {change.topic for change in history.of(TopicChange) if change.outcome == OK} - {
         each.topic for each in history.of(TopicSeen)
     }
@@ -111,6 +115,15 @@ def _unlooked(run: RunHistory) -> Iterator[str]:
     for kind in NEEDS.get(run.facts.workload, ()):
         if not any(each.outcome == OK and not _is_unjudged(each) for each in history.of(kind)):
             yield f"the workload {run.facts.workload} had no {kind.OP} that succeeded"
+
+
+def _untiered(run: RunHistory) -> Iterator[str]:
+    """Partitions that were read in the end from disks alone: that proves nothing of the store."""
+    history = run.operations
+    on_disk = {content.place: content.start for content in history.of(ReplicaContent)}
+    for read in history.of(FinalRead):
+        if on_disk.get(read.place, read.start) <= read.start:
+            yield f"{read.topic}-{read.partition} has no records that are in the object store alone"
 
 
 def _is_unjudged(operation: Operation) -> bool:

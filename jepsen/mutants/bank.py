@@ -86,6 +86,11 @@ BANK = (
         "reports of unclean elections leave out what was known to be acknowledged",
         _run("unclean", "overtaken-leader", 40),
     ),
+    Mutant(
+        "left-before-copied",
+        "segments of a tiered log leave the disk before they are in the object store",
+        _run("tiered", "store", 30),
+    ),
 )
 
 

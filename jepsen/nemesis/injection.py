@@ -12,8 +12,10 @@ from jepsen.history import Recorder
 from jepsen.network import Network
 from jepsen.observer import Observer
 from jepsen.preload.page import Page
+from jepsen.s3_server import S3Server
 
 NETWORK = 0  # Stands for the network among the busy.
+STORE = -1  # Likewise for the object store.
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,6 +96,15 @@ class Context:
         self.switch()
         if NETWORK in self.busy:
             raise NotNow("the network has a fault already")
+
+    def store(self) -> S3Server:
+        """The object store. Raises NotNow while it has a fault, NotHere where there is none."""
+        store = self.cluster.store
+        if store is None:
+            raise NotHere("nothing is tiered")
+        if STORE in self.busy:
+            raise NotNow("the store has a fault already")
+        return store
 
     def disk(self, number: int) -> Disk:
         """Of one node. Raises NotNow in the reduced form."""

@@ -7,11 +7,30 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jepsen.nemesis import clock, disk, joining, membership, network, overtaken, process
+from jepsen.nemesis import clock, disk, joining, membership, network, overtaken, process, store
 from jepsen.nemesis.injection import Context, Injection
+from jepsen.s3_server import Fault
 from jepsen.wire import Quality
 
 Begin = Callable[[Context], Injection]
+
+STORE_FAULTS: dict[str, Begin] = {
+    "store-out": store.fails("store-out", Fault.OUTAGE),
+    "store-errors": store.fails("store-errors", Fault.ERROR),
+    "store-slow": store.fails("store-slow", Fault.SLOW),
+    "store-cut-answers": store.fails("store-cut-answers", Fault.TRUNCATED),
+    "store-lost-answers": store.fails("store-lost-answers", Fault.LOST_ANSWER),
+}
+STORE_FAULTS |= {
+    "store-out-kill-leader": store.both(STORE_FAULTS["store-out"], process.kill("leader")),
+    "store-out-kill-all": store.both(STORE_FAULTS["store-out"], process.kill_many(lambda count: count)),
+    "store-out-power-one": store.both(STORE_FAULTS["store-out"], disk.power(lambda count: 1, "leader")),
+    "store-slow-kill-leader": store.both(STORE_FAULTS["store-slow"], process.kill("leader")),
+    "store-lost-answers-kill-leader": store.both(STORE_FAULTS["store-lost-answers"], process.kill("leader")),
+    "store-lost-answers-isolate-leader": store.both(STORE_FAULTS["store-lost-answers"], network.isolate("leader")),
+    "store-errors-halves": store.both(STORE_FAULTS["store-errors"], network.halves),
+}
+"""Only where a topic is tiered."""
 
 FAULTS: dict[str, Begin] = {
     "isolate-leader": network.isolate("leader"),
@@ -72,6 +91,7 @@ FAULTS: dict[str, Begin] = {
     "node-joins": joining.join,
     "node-leaves": joining.leave_for_good,
     "node-replaced": joining.replace,
+    **STORE_FAULTS,
 }
 NEED_FLUSH = frozenset(
     {
@@ -202,6 +222,19 @@ NAMED: dict[str, tuple[Step, ...]] = {
         Step(fault="mute-leader", hold=6.0, rest=2.0),
         Step(fault="power-one", hold=1.0, rest=10.0),
     ),
+    "store": tuple(
+        Step(fault=name, hold=hold, rest=2.0)
+        for name, hold in (
+            ("store-out-kill-leader", 3.0),
+            ("store-lost-answers-isolate-leader", 4.0),
+            ("store-slow-kill-leader", 3.0),
+            ("store-cut-answers", 2.0),
+            ("store-out-power-one", 2.0),
+            ("store-lost-answers-kill-leader", 3.0),
+            ("store-errors-halves", 4.0),
+            ("store-out-kill-all", 2.0),
+        )
+    ),
     "kills": tuple(
         Step(fault=name, hold=1.0, rest=2.0)
         for name in ("kill-leader", "kill-controller", "kill-coordinator", "kill-majority", "kill-follower", "kill-all")
@@ -219,6 +252,15 @@ REDUCED = frozenset(
         "voter-leaves",
         "unreachable-leader",
         "unreachable-controller",
+        "store-out",
+        "store-errors",
+        "store-slow",
+        "store-cut-answers",
+        "store-lost-answers",
+        "store-out-kill-leader",
+        "store-slow-kill-leader",
+        "store-lost-answers-kill-leader",
+        "store-out-kill-all",
     }
 )
 """What can be done without root."""
@@ -227,10 +269,11 @@ AIMED = frozenset({"overtaken-leader"})
 """It waits for what it aims at, half a minute perhaps, in which a swarm would stand still."""
 
 
-def swarm(chance: random.Random, flush: bool, reduced: bool) -> Iterator[Step]:
+def swarm(chance: random.Random, flush: bool, reduced: bool, tiered: bool) -> Iterator[Step]:
     """A random subset of the faults, again and again, in any order, with calm in between; at times none at all for a
     while."""
-    names = sorted(REDUCED if reduced else set(FAULTS) - ONLY_REDUCED - AIMED - (frozenset() if flush else NEED_FLUSH))
+    possible = REDUCED if reduced else set(FAULTS) - ONLY_REDUCED - AIMED - (frozenset() if flush else NEED_FLUSH)
+    names = sorted(possible if tiered else possible - set(STORE_FAULTS))
     chosen = chance.sample(names, chance.randint(3, 8))
     while True:
         yield Step(fault=chance.choice(chosen), hold=chance.uniform(0.3, 6.0), rest=chance.choice((0.0, 0.3, 1.0, 3.0)))
@@ -241,11 +284,11 @@ def needs_preload(plan: str) -> bool:
     return plan == "swarm" or plan in PRELOADED or any(step.fault in PRELOADED for step in NAMED.get(plan, ()))
 
 
-def steps(plan: str, chance: random.Random, flush: bool, reduced: bool = False) -> Iterator[Step]:
+def steps(plan: str, chance: random.Random, flush: bool, reduced: bool = False, tiered: bool = False) -> Iterator[Step]:
     """The steps of a plan, over and over. Raises KeyError for a name that nobody knows; a fault's own name is a plan
     too."""
     if plan == "swarm":
-        yield from swarm(chance, flush, reduced)
+        yield from swarm(chance, flush, reduced, tiered)
     if plan not in NAMED and plan not in FAULTS:
         raise KeyError(f"no plan and no fault is called {plan}")
     fixed = NAMED[plan] if plan in NAMED else (Step(fault=plan, hold=4.0, rest=2.0),)

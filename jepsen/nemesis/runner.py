@@ -19,7 +19,8 @@ class Nemesis:
 
     def __init__(self, context: Context, plan: str, flush: bool) -> None:
         self._context = context
-        self._steps = steps(plan, context.chance, flush, isinstance(context.cluster.network, LoopbackNetwork))
+        is_reduced, is_tiered = isinstance(context.cluster.network, LoopbackNetwork), context.cluster.store is not None
+        self._steps = steps(plan, context.chance, flush, is_reduced, is_tiered)
         self._overlap = plan == "swarm"
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="nemesis")

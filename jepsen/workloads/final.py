@@ -98,24 +98,33 @@ def read_committed(recorder: Recorder, servers: Servers, group: str, places: Seq
 def batches(directory: Path) -> Iterator[tuple[int, int, bytes]]:
     """(base offset, offset after the last, bytes) of each batch in a replica's segments."""
     for path in sorted(directory.glob("*.log")):
-        content, at = path.read_bytes(), 0
-        while at + 61 <= len(content):
-            base, length = struct.unpack_from(">qi", content, at)
-            end = at + 12 + length
-            if length < 49 or end > len(content):
-                break
-            yield base, base + struct.unpack_from(">i", content, at + 23)[0] + 1, content[at:end]
-            at = end
+        try:
+            yield from batches_of(path.read_bytes())
+        except FileNotFoundError:
+            pass  # It has left the disk since it was listed, as the first of a tiered log may.
+
+
+def batches_of(segment: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """The same of one segment."""
+    at = 0
+    while at + 61 <= len(segment):
+        base, length = struct.unpack_from(">qi", segment, at)
+        end = at + 12 + length
+        if length < 49 or end > len(segment):
+            break
+        yield base, base + struct.unpack_from(">i", segment, at + 23)[0] + 1, segment[at:end]
+        at = end
 
 
 def contents(cluster: Cluster, place: Partition, nodes: Sequence[int]) -> list[tuple[int, int, int, str]]:
     """(node, start, end, digest) of each replica. Only the metadata log, whose head and tail are each node's own
-    affair, is compared where all have it."""
+    affair, is compared where all have it; and so is a tiered log, whose head is."""
     held = {node: list(batches(replica_directory(cluster, place, node))) for node in nodes}
     if not all(held.values()):
         return [(node, 0, len(found), "nothing" if not found else "something") for node, found in held.items()]
     is_metadata = place == METADATA
-    start = max(found[0][0] for found in held.values()) if is_metadata else 0
+    has_own_head = is_metadata or cluster.store is not None
+    start = max(found[0][0] for found in held.values()) if has_own_head else 0
     end = (min if is_metadata else max)(found[-1][1] for found in held.values())
     result = []
     for node, found in held.items():
@@ -124,7 +133,12 @@ def contents(cluster: Cluster, place: Partition, nodes: Sequence[int]) -> list[t
             if base >= start and after <= end:
                 digest.update(content)
         result.append(
-            (node, start if is_metadata else found[0][0], end if is_metadata else found[-1][1], digest.hexdigest()[:16])
+            (
+                node,
+                start if has_own_head else found[0][0],
+                end if is_metadata else found[-1][1],
+                digest.hexdigest()[:16],
+            )
         )
     return result
 
@@ -156,11 +170,22 @@ def compare_replicas(cluster: Cluster, recorder: Recorder, replicas: dict[Partit
 def tell_writers(cluster: Cluster, recorder: Recorder, place: Partition, node: int) -> None:
     """Who wrote each batch of a partition whose replicas are alike."""
     told = Writers(process=str(node), began=recorder.now(), topic=place[0], partition=place[1])
-    for base, after, content in batches(replica_directory(cluster, place, node)):
+    on_disk = batches(replica_directory(cluster, place, node))
+    known = {base: (after, content) for base, after, content in (*stored_batches(cluster, place), *on_disk)}
+    for base, (after, content) in sorted(known.items()):
         batch = RecordBatch(content)
         told.batches.append((base, after, batch.producer_id, batch.producer_epoch))
     told.ok(recorder.now())
     recorder.done(told)
+
+
+def stored_batches(cluster: Cluster, place: Partition) -> Iterator[tuple[int, int, bytes]]:
+    """Those that are in the object store, as `batches` tells them; some come twice."""
+    store = cluster.store
+    for name in [] if store is None else store.names():
+        _, topic, partition, file = name.split("/")
+        if topic.startswith(f"{place[0]}-") and int(partition) == place[1] and file.endswith(".log"):
+            yield from batches_of(store.content(name))
 
 
 def replica_directory(cluster: Cluster, place: Partition, node: int) -> Path:

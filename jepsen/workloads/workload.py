@@ -143,6 +143,25 @@ def unclean(setting: Setting) -> Clients:
     return clients
 
 
+def tiered(setting: Setting) -> Clients:
+    """A topic whose older part is in an object store alone, and who reads it from the beginning again and again."""
+    common = (setting.recorder, setting.cluster.servers, setting.seed)
+    return Clients(
+        producers=[
+            RdProducer("rd-a", *common, setting.places, setting.rate),
+            RdProducer("rd-b", *common, setting.places, setting.rate),
+            AioProducer("aio-a", *common, setting.places, setting.rate / 4),
+        ],
+        readers=[
+            RdReader("reader-rd", *common, setting.places),
+            RdReader("reader-again", *common, setting.places, again=0.02),
+            AioReader("reader-aio", *common, setting.places),
+            *(RdMember(f"member-{name}", *common, [TOPIC], GROUP) for name in ("a", "b")),
+            Watermarks("ends", setting.recorder, setting.cluster, setting.observer, setting.seed, setting.places),
+        ],
+    )
+
+
 WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
     "queue": queue,
     "producers": producers,
@@ -154,6 +173,7 @@ WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
     "unclean": unclean,
     "balanced": unclean,
     "aggressive": unclean,
+    "tiered": tiered,
 }
 UNCLEAN: dict[str, dict[str, str]] = {
     "unclean": {"unclean.leader.election.enable": "true"},
@@ -163,3 +183,12 @@ UNCLEAN: dict[str, dict[str, str]] = {
 """Workloads whose topic allows unclean elections, and with them loss: how. Apache Kafka has only the first."""
 SOLO = frozenset({"solo"})
 """Workloads whose topic has one replica: nobody makes good what its disk forgot."""
+TIERED: dict[str, dict[str, str]] = {
+    "tiered": {
+        "remote.storage.enable": "true",
+        "internal.segment.bytes": str(32 << 10),
+        "local.retention.bytes": str(40 << 10),
+        "file.delete.delay.ms": "100",
+    }
+}
+"""Workloads whose topic is tiered, and how. Of Apache Kafka there is no store for objects that could fail."""

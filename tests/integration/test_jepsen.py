@@ -56,6 +56,21 @@ def test_cut_off_killed_and_without_power_all_at_once_nothing_acknowledged_is_lo
     assert "<svg" in (tmp_path / "000" / "report.html").read_text()
 
 
+def test_while_the_object_store_fails_and_nodes_die_nothing_that_has_left_the_disks_is_lost(tmp_path: Path) -> None:
+    """The run counts only if each fault met the store, and if each partition was read from there in the end."""
+    done = jepsen(tmp_path, "--workload", "tiered", "--plan", "store", "--seconds", "40", "--seed", "1")
+    verdict = last_line(done)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (verdict.group(4), verdict.group(5)) == ("0", "0")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [121, 122])
+def test_swarms_of_faults_over_a_tiered_topic(tmp_path: Path, seed: int) -> None:
+    done = jepsen(tmp_path, "--workload", "tiered", "--plan", "swarm", "--seconds", "60", "--seed", str(seed))
+    assert last_line(done).group(1) == "ok", done.stdout + done.stderr
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize(("seed", "disk"), [(101, "ext4"), (102, "xfs"), (103, "ext4")])
 def test_swarms_of_faults(tmp_path: Path, seed: int, disk: str) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
+from jepsen.s3_server import BUCKET, Fault, S3Server, running_s3
 from kraft.cli.admin.app import main
 from kraft.testing.foreign.librdkafka import AdminClient, Consumer
 from kraft.testing.node_process import NodeProcess
 from tests.integration.plain_clients import Record, write_confluent
-from tests.integration.s3_server import BUCKET, Fault, S3Server, running_s3
 from tests.integration.test_tiered import SECONDS_MAX, SEGMENT, create, log_bytes, options, records_of, until
 
 URI = f"s3://{BUCKET}/prefix"

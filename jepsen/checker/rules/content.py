@@ -44,8 +44,8 @@ def _has_new_producer_id(analysis: Analysis, partition: PartitionHistory, value:
     send = partition.sender.get(value)
     if first is None or second is None or first == second or send is None:
         return False
-    clients = partition.clients_of[first] | partition.clients_of[second]
-    return clients == {send.process} and analysis.is_disturbed(send.began, send.ended)
+    clients = [partition.clients_of.get(each) for each in (first, second)]  # None: not read in the end.
+    return clients == [{send.process}] * 2 and analysis.is_disturbed(send.began, send.ended)
 
 
 def told_elsewhere(analysis: Analysis) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -28,7 +28,9 @@ def of_producer(base: int, producer_id: int, epoch: int) -> bytes:
     return bytes(head)
 
 
-def held(tmp_path: Path, *logs: list[bytes], place: Partition = EVENTS) -> list[tuple[int, int, str]]:
+def held(
+    tmp_path: Path, *logs: list[bytes], place: Partition = EVENTS, store: Any = None
+) -> list[tuple[int, int, str]]:
     """(start, end, digest) of each replica."""
     nodes: dict[int, Any] = {}
     for number, batches in enumerate(logs):
@@ -36,7 +38,7 @@ def held(tmp_path: Path, *logs: list[bytes], place: Partition = EVENTS) -> list[
         directory.mkdir(parents=True)
         (directory / f"{0:020}.log").write_bytes(b"".join(batches))
         nodes[number] = SimpleNamespace(data=tmp_path / str(number))
-    cluster: Any = SimpleNamespace(nodes=nodes)
+    cluster: Any = SimpleNamespace(nodes=nodes, store=store)
     return [each[1:] for each in contents(cluster, place, sorted(nodes))]
 
 
@@ -80,10 +82,49 @@ def test_who_wrote_each_batch_is_told(tmp_path: Path) -> None:
     directory = tmp_path / "events-0"
     directory.mkdir()
     (directory / f"{0:020}.log").write_bytes(of_producer(0, 7, 0) + of_producer(1, 1 << 40, 3))
-    cluster: Any = SimpleNamespace(nodes={1: SimpleNamespace(data=tmp_path)})
+    cluster: Any = SimpleNamespace(nodes={1: SimpleNamespace(data=tmp_path)}, store=None)
     recorder = FakeRecorder()
     tell_writers(cluster, recorder, EVENTS, 1)  # type: ignore[arg-type]
     assert [told.batches for told in recorder.told] == [[(0, 1, 7, 0), (1, 2, 1 << 40, 3)]]
+
+
+def test_replicas_of_a_tiered_log_are_compared_where_all_have_it_on_the_disk(tmp_path: Path) -> None:
+    first, second = held(tmp_path, [batch(0), batch(1)], [batch(1)], store=Store())
+    assert first == second
+    assert first[:2] == (1, 2)
+
+
+def test_a_replica_of_a_tiered_log_without_the_tail_differs(tmp_path: Path) -> None:
+    whole, short = held(tmp_path, [batch(1), batch(2)], [batch(1)], store=Store())
+    assert (whole[1], short[1]) == (3, 2)
+
+
+def test_who_wrote_what_is_in_the_object_store_is_told(tmp_path: Path) -> None:
+    directory = tmp_path / "events-0"
+    directory.mkdir()
+    (directory / f"{1:020}.log").write_bytes(of_producer(1, 8, 0))
+    cluster: Any = SimpleNamespace(nodes={1: SimpleNamespace(data=tmp_path)}, store=Store())
+    recorder = FakeRecorder()
+    tell_writers(cluster, recorder, EVENTS, 1)  # type: ignore[arg-type]
+    assert [told.batches for told in recorder.told] == [[(0, 1, 7, 0), (1, 2, 8, 0)]]
+
+
+class Store:
+    """It has the first two batches, a copy of the first, and what is not of the partition."""
+
+    CONTENTS: ClassVar = {
+        "log/events-id/0/0-a.log": of_producer(0, 7, 0) + of_producer(1, 8, 0),
+        "log/events-id/0/0-a.index": b"no batches",
+        "log/events-id/0/0-b.log": of_producer(0, 7, 0),
+        "log/events-id/1/0-a.log": of_producer(0, 9, 0),
+        "log/more-id/0/0-a.log": of_producer(0, 9, 0),
+    }
+
+    def names(self) -> list[str]:
+        return list(self.CONTENTS)
+
+    def content(self, name: str) -> bytes:
+        return self.CONTENTS[name]
 
 
 class FakeRecorder:

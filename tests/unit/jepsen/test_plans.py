@@ -8,11 +8,11 @@ from itertools import islice
 import pytest
 
 from jepsen.nemesis.network import between
-from jepsen.nemesis.plans import AIMED, FAULTS, NAMED, NEED_FLUSH, ONLY_REDUCED, REDUCED, steps
+from jepsen.nemesis.plans import AIMED, FAULTS, NAMED, NEED_FLUSH, ONLY_REDUCED, REDUCED, STORE_FAULTS, steps
 
 
-def drawn(seed: int, flush: bool = True) -> list[object]:
-    return list(islice(steps("swarm", random.Random(seed), flush), 200))
+def drawn(seed: int, flush: bool = True, tiered: bool = False) -> list[object]:
+    return list(islice(steps("swarm", random.Random(seed), flush, tiered=tiered), 200))
 
 
 def test_a_swarm_is_its_seed() -> None:
@@ -21,14 +21,16 @@ def test_a_swarm_is_its_seed() -> None:
 
 
 def test_every_fault_turns_up_in_some_swarm() -> None:
-    assert {step.fault for seed in range(60) for step in drawn(seed)} == set(FAULTS) - ONLY_REDUCED - AIMED  # type: ignore[attr-defined]
+    everything = set(FAULTS) - ONLY_REDUCED - AIMED
+    assert {step.fault for seed in range(60) for step in drawn(seed, tiered=True)} == everything  # type: ignore[attr-defined]
+    assert {step.fault for seed in range(60) for step in drawn(seed)} == everything - set(STORE_FAULTS)  # type: ignore[attr-defined]
 
 
 def test_without_root_a_swarm_kills_pauses_and_cuts_by_proxy() -> None:
     seen = {
         step.fault
         for seed in range(60)
-        for step in islice(steps("swarm", random.Random(seed), True, reduced=True), 200)
+        for step in islice(steps("swarm", random.Random(seed), True, reduced=True, tiered=True), 200)
     }
     assert seen == REDUCED <= set(FAULTS)
 

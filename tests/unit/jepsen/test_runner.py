@@ -24,7 +24,10 @@ class Recovering:
             cast(
                 "Context",
                 SimpleNamespace(
-                    cluster=SimpleNamespace(network=None), observer=self, recorder=self, chance=random.Random(1)
+                    cluster=SimpleNamespace(network=None, store=None),
+                    observer=self,
+                    recorder=self,
+                    chance=random.Random(1),
                 ),
             ),
             "calm",

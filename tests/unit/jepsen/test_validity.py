@@ -56,6 +56,16 @@ def test_replicas_that_nobody_compared_make_a_run_invalid() -> None:
     ]
 
 
+@pytest.mark.parametrize("start", [0, 2])
+def test_a_tiered_topic_all_of_which_is_on_disks_makes_a_run_invalid(start: int) -> None:
+    operations = load()
+    for content in operations:
+        if isinstance(content, ReplicaContent) and content.topic == PLACE["topic"]:
+            content.start = start
+    told = "events-0 has no records that are in the object store alone"
+    assert (told in reasons(operations, "tiered")) == (start == 0)
+
+
 def test_a_replica_that_was_left_out_makes_a_run_invalid() -> None:
     two = [
         each
@@ -164,7 +174,7 @@ def test_a_fault_that_a_plan_names_and_that_is_never_done_is_told(
     monkeypatch.setitem(FAULTS, "power-all", nobody)
     notes = Notes()
     context: Any = SimpleNamespace(
-        cluster=SimpleNamespace(network=None), recorder=notes, chance=random.Random(1), busy=set()
+        cluster=SimpleNamespace(network=None, store=None), recorder=notes, chance=random.Random(1), busy=set()
     )
     nemesis = Nemesis(context, plan, flush=True)
     nemesis._stopped.set()

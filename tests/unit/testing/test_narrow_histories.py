@@ -68,6 +68,14 @@ def resent(other: int, *faults: FaultInjected) -> list[Operation]:
     return [*sends, final("a:0", "b:0", "a:0"), writers, *faults]
 
 
+def behind(start: int, operations: list[Operation]) -> list[Operation]:
+    """The final read begins at `start`."""
+    for each in operations:
+        if isinstance(each, FinalRead):
+            each.start, each.records = start, each.records[start:]
+    return operations
+
+
 def made_again(*faults: FaultInjected) -> list[Operation]:
     """A topic that was made in half a second, and deleted 20 s later, and is there."""
     return [made(1, 20), made(0, 40), seen(1), *faults]
@@ -87,6 +95,10 @@ PLANTED: dict[str, tuple[str, Callable[[], list[Operation]]]] = {
         lambda: [lost_answer("a", 0, 1, 1), FinalRead(process="f", end=3, records=records(0, "a:0"), **at(9))],
     ),
     "a value that one producer has in two batches": ("2 ", lambda: resent(7)),
+    "a value in two batches of which the first was not read in the end": (
+        "2 ",
+        lambda: behind(1, [poll(25, 0, "a:0", "b:0"), *resent(9, fault(0, 30))]),
+    ),
     "an acknowledgement without an offset": ("21b", lambda: [send("a", 0, 1, -1, 1)]),
     "a reader that passes by what is deleted later": (
         "3 ",

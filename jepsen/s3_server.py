@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from jepsen.sandbox import tell_watchdog
 
 BUCKET = "bucket"
 START_SECONDS_MAX = 30
@@ -57,16 +61,35 @@ class S3Server:
         }
 
     def names(self) -> list[str]:
-        """The names in the bucket, the first thousand."""
-        with urllib.request.urlopen(f"{self.direct}/{BUCKET}?list-type=2", timeout=ANSWER_SECONDS_MAX) as answer:
-            return re.findall("<Key>([^<]*)</Key>", answer.read().decode())
+        """Of all objects in the bucket."""
+        found: list[str] = []
+        more = {"list-type": "2"}
+        while True:
+            page = self._get(f"?{urllib.parse.urlencode(more)}").decode()
+            found += re.findall("<Key>([^<]*)</Key>", page)
+            token = re.search("<NextContinuationToken>([^<]*)<", page)
+            if token is None:
+                return found
+            more["continuation-token"] = token[1]
+
+    def content(self, name: str) -> bytes:
+        """Of one object."""
+        return self._get(f"/{urllib.parse.quote(name)}")
+
+    def _get(self, what: str) -> bytes:
+        # Whatever it says: without it the server shows no object.
+        request = urllib.request.Request(f"{self.direct}/{BUCKET}{what}", headers={"Authorization": "AWS key:secret"})
+        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS_MAX) as answer:
+            found: bytes = answer.read()
+            return found
 
 
 @contextmanager
-def running_s3() -> Iterator[S3Server]:
-    """A server with an empty bucket; both end with the block."""
+def running_s3(host: str = "127.0.0.1") -> Iterator[S3Server]:
+    """A server with an empty bucket, which nodes reach at `host`; both end with the block."""
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    tell_watchdog(process.pid)
     assert process.stderr is not None
     drain = threading.Thread(target=process.stderr.read, name="S3's messages", daemon=True)
     try:
@@ -78,7 +101,7 @@ def running_s3() -> Iterator[S3Server]:
         drain.start()
         direct = f"http://127.0.0.1:{found[1]}"
         _make_bucket(direct)
-        with _proxy(direct) as server:
+        with _proxy(direct, host) as server:
             yield server
     finally:
         process.kill()
@@ -101,14 +124,14 @@ def _make_bucket(direct: str) -> None:
 
 
 @contextmanager
-def _proxy(direct: str) -> Iterator[S3Server]:
+def _proxy(direct: str, host: str) -> Iterator[S3Server]:
     server = S3Server("", direct)
 
     class Handler(FaultyProxy):
         s3 = server
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as proxy:
-        server.endpoint = f"http://127.0.0.1:{proxy.server_port}"
+    with Listener((host, 0), Handler) as proxy:
+        server.endpoint = f"http://{host}:{proxy.server_port}"
         thread = threading.Thread(target=proxy.serve_forever, args=(0.05,), name="faulty S3")
         thread.start()
         try:
@@ -118,6 +141,13 @@ def _proxy(direct: str) -> Iterator[S3Server]:
             thread.join()
 
 
+class Listener(ThreadingHTTPServer):
+    """Those who ask are killed and cut off at times: that is not worth a word."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass
+
+
 class FaultyProxy(BaseHTTPRequestHandler):
     """A connection an answer, so that a fault that begins meets the next request."""
 
@@ -125,7 +155,10 @@ class FaultyProxy(BaseHTTPRequestHandler):
 
     def hand_on(self) -> None:
         fault = self.s3.fault
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        wanted = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(wanted)
+        if len(body) < wanted:
+            return  # Whoever asked is gone: that is no request.
         if fault in (Fault.OUTAGE, Fault.ERROR):
             self.s3.bites[fault] += 1
             if fault == Fault.ERROR:

@@ -1,0 +1,54 @@
+"""What happens to the object store of a tiered topic, alone or together with what happens to nodes. It bit if requests
+met it: the proxy before the store counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jepsen.nemesis.injection import STORE, Context, Injection, NotNow, grown
+from jepsen.s3_server import Fault
+
+Begin = Callable[[Context], Injection]
+
+
+def fails(kind: str, fault: Fault) -> Begin:
+    """All that nodes ask of the store meets the fault."""
+
+    def begin(context: Context) -> Injection:
+        store = context.store()
+        met = grown(lambda: store.bites[fault])
+        store.fault = fault
+
+        def end() -> bool:
+            store.fault = Fault.NONE
+            return met()
+
+        return Injection(kind=kind, role=fault.value, busy=frozenset({STORE}), end=end)
+
+    return begin
+
+
+def both(store_fails: Begin, other: Begin) -> Begin:
+    """The other fault while the store has its own. The store's is over last: what nodes do when they are back, they do
+    without it. It bit if both did."""
+
+    def begin(context: Context) -> Injection:
+        first = store_fails(context)
+        try:
+            second = other(context)
+        except NotNow:
+            first.end()
+            raise
+
+        def end() -> bool:
+            second_bit = second.end()
+            return first.end() and second_bit
+
+        return Injection(
+            kind=f"{first.kind} and {second.kind}",
+            role=f"{first.role}; {second.role}",
+            busy=first.busy | second.busy,
+            end=end,
+        )
+
+    return begin
