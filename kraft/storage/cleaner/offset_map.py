@@ -1,8 +1,8 @@
 """From keys to the last offset that holds them: what a cleaning knows of the dirty part of a log.
 
 Bounded by memory: when it is full, the cleaning stops at the offset it has reached and the rest waits for the next.
-Keys of 16 bytes and more are kept as 128-bit BLAKE2 hashes (Kafka keeps MD5), so that long keys cost no more than
-short ones; two keys of one hash are beyond expectation.
+Keys of 16 bytes and more are kept as BLAKE2 hashes of 120 bits (Kafka keeps MD5), so that long keys cost no more than
+short ones; two keys of one hash are beyond expectation, and no short key looks like a hash.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ QUICK_ENTRY_BYTES = 160
 """What an entry of a dictionary takes: bytes object, int and its share of the table."""
 QUICK_SHARE = 2
 """The dictionary takes one of so many parts of the memory at most."""
-HASH_BYTES = 16
+KEY_BYTES = 16
+"""Of what stands for a key in slots: the last one is the key's length, or says that the others are a hash."""
+HASH_MARK = bytes((KEY_BYTES,))
 
 
 class OffsetMap:
@@ -37,8 +39,8 @@ class OffsetMap:
 
     def put(self, key: bytes, offset: int) -> bool:
         """False when there is no room for another key; nothing changes then."""
-        if len(key) >= HASH_BYTES:
-            key = blake2b(key, digest_size=HASH_BYTES).digest()
+        if len(key) >= KEY_BYTES:
+            key = blake2b(key, digest_size=KEY_BYTES - 1).digest() + HASH_MARK
         if self._slots is not None:
             return self._slots.put(_padded(key), offset)
         quick = self._quick
@@ -50,8 +52,8 @@ class OffsetMap:
 
     def get(self, key: bytes) -> int:
         """The last offset of `key`; -1 when the map has not seen it."""
-        if len(key) >= HASH_BYTES:
-            key = blake2b(key, digest_size=HASH_BYTES).digest()
+        if len(key) >= KEY_BYTES:
+            key = blake2b(key, digest_size=KEY_BYTES - 1).digest() + HASH_MARK
         return self._quick.get(key, -1) if self._slots is None else self._slots.get(_padded(key))
 
     def __len__(self) -> int:
@@ -75,4 +77,4 @@ class OffsetMap:
 def _padded(key: bytes) -> bytes:
     """16 bytes, different for keys of different lengths."""
     size = len(key)
-    return key if size == HASH_BYTES else key.ljust(HASH_BYTES - 1, b"\0") + bytes((size,))
+    return key if size == KEY_BYTES else key.ljust(KEY_BYTES - 1, b"\0") + bytes((size,))

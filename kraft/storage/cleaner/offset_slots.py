@@ -19,6 +19,8 @@ GROWTH_BEYOND = 1.05
 
 _halves = Struct("<qq").unpack
 _POSITIVE = 0x7FFFFFFFFFFFFFFF
+_SPREADING = 0x9E3779B97F4A7C15
+"""2 to the 64th by the golden ratio: the high bits of a product depend on all lower ones of the other factor."""
 
 
 class OffsetSlots:
@@ -41,23 +43,23 @@ class OffsetSlots:
     def get(self, key: bytes) -> int:
         """The offset of `key`, -1 where there is none."""
         first, second = _halves(key)
-        mixed: int = (first ^ (second * 31)) & _POSITIVE
-        table = self._tables[mixed % SHARDS]
-        return table[_place(table, first, second, mixed // SHARDS) + 2] - 1
+        spread = mixed(first, second)
+        table = self._tables[spread % SHARDS]
+        return table[_place(table, first, second, spread // SHARDS) + 2] - 1
 
     def put(self, key: bytes, offset: int) -> bool:
         """False when there is no room for another key; nothing changes then."""
         first, second = _halves(key)
-        mixed: int = (first ^ (second * 31)) & _POSITIVE
-        shard = mixed % SHARDS
+        spread = mixed(first, second)
+        shard, spread = spread % SHARDS, spread // SHARDS
         table = self._tables[shard]
-        place = _place(table, first, second, mixed // SHARDS)
+        place = _place(table, first, second, spread)
         if not table[place + 2]:
             if self.count >= self.count_max:
                 return False
             if (self._counts[shard] + 1) * 3 > len(table) * MOST_FULL:
                 table = self._tables[shard] = _grown(table, self._next_size(len(table) // 3))
-                place = _place(table, first, second, mixed // SHARDS)
+                place = _place(table, first, second, spread)
             table[place], table[place + 1] = first, second
             self._counts[shard] += 1
             self.count += 1
@@ -71,6 +73,13 @@ class OffsetSlots:
     def _next_size(self, slots: int) -> int:
         larger = min(int(slots * GROWTH) + 1, self._largest)
         return _prime_from(max(larger, int(slots * GROWTH_BEYOND) + 2))
+
+
+def mixed(first: int, second: int) -> int:
+    """A positive number that comes of the key alone. Short keys are as people chose them: most have equal bytes at
+    equal places, and must meet in few shards and slots no more than hashes do."""
+    product = (first ^ (second * 31)) * _SPREADING
+    return (product ^ product >> 60) & _POSITIVE
 
 
 def _place(table: array[int], first: int, second: int, spread: int) -> int:
@@ -92,7 +101,7 @@ def _grown(table: array[int], slots: int) -> array[int]:
     larger = array("q", bytes(SLOT_BYTES * slots))
     for first, second, end in zip(table[0::3], table[1::3], table[2::3], strict=True):
         if end:
-            place = _place(larger, first, second, ((first ^ (second * 31)) & _POSITIVE) // SHARDS)
+            place = _place(larger, first, second, mixed(first, second) // SHARDS)
             larger[place], larger[place + 1], larger[place + 2] = first, second, end
     return larger
 
