@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kraft.admin.errors import UNKNOWN_TOPIC, check
+from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
 from kraft.admin.port import AskPort
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -181,8 +181,8 @@ async def alter_configs(
 
 async def alter_each(port: AskPort, changes: Mapping[Resource, Sequence[tuple[str, int, str | None]]]) -> None:
     """Alter many resources, as `alter_configs` one, by any node: brokers may be down. Raises Refused for the first that
-    is refused, after others have changed."""
-    resources = list(changes)
+    is refused, after all others have changed."""
+    resources, refused = list(changes), None
     for first in range(0, len(resources), RESOURCES_A_REQUEST):
         request = IncrementalAlterConfigsRequest(
             resources=[
@@ -202,7 +202,12 @@ async def alter_each(port: AskPort, changes: Mapping[Resource, Sequence[tuple[st
             for each in (await port.ask(request, IncrementalAlterConfigsResponse)).responses:
                 _check(Resource(each.resource_type, each.resource_name), each.error_code, each.error_message)
 
-        await port.retrying(attempt, final=UNKNOWN_TOPIC)
+        try:
+            await port.retrying(attempt, final=UNKNOWN_TOPIC)
+        except Refused as problem:
+            refused = refused or problem
+    if refused is not None:
+        raise refused
 
 
 async def list_resources(port: AskPort, kinds: Sequence[int]) -> list[Resource]:

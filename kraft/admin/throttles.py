@@ -8,7 +8,8 @@ brokers at once (the broker without a name) is no throttle of moves and stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +25,7 @@ from kraft.admin.configs import (
     describe_configs,
     describe_many,
 )
-from kraft.admin.errors import Refused
+from kraft.admin.errors import UNKNOWN_TOPIC, Refused
 from kraft.admin.members import want_state
 from kraft.admin.moves import Outcome, alter_moves, list_moves
 from kraft.admin.port import AskPort
@@ -147,8 +148,11 @@ def throttled_pairs(replicas: Mapping[TopicPartition, ThrottledReplicas]) -> dic
 
 async def throttle_departure(port: AskPort, broker_id: int, bytes_per_second: int) -> None:
     """Hold what a decommissioning of the broker copies to a rate. The controller decides where to when it begins a
-    move, so every broker that may be chosen is a taker. Raises Refused."""
-    await set_throttle(port, bytes_per_second, await _departing(port, [broker_id]))
+    move, so every broker that may be chosen is a taker. Raises Refused; no throttle is left then that was not there
+    before."""
+    replicas = await _departing(port, [broker_id])
+    async with _taken_back_if_refused(port, replicas):
+        await set_throttle(port, bytes_per_second, replicas)
 
 
 async def _departing(port: AskPort, leaving: Iterable[int]) -> dict[TopicPartition, ThrottledReplicas]:
@@ -184,7 +188,7 @@ async def throttle_targets(
 
 async def throttle_moves(port: AskPort, bytes_per_second: int) -> None:
     """Hold everything that moves, and what decommissionings have yet to move, to a rate: another one than before, or
-    the first. Raises Refused."""
+    the first. Raises Refused; no throttle is left then that was not there before."""
     replicas = await _departing(port, (await describe_throttle(port)).leaving)
     for move in await list_moves(port):
         staying = [replica for replica in move.replicas if replica not in move.adding]
@@ -192,18 +196,47 @@ async def throttle_moves(port: AskPort, bytes_per_second: int) -> None:
         replicas[move.partition] = ThrottledReplicas(
             list(dict.fromkeys((*known.senders, *staying))), list(dict.fromkeys((*known.takers, *move.adding)))
         )
-    await set_throttle(port, bytes_per_second, replicas)
+    async with _taken_back_if_refused(port, replicas):
+        await set_throttle(port, bytes_per_second, replicas)
 
 
 async def remove_throttle(port: AskPort, topics: Iterable[str] = ()) -> None:
     """Take the lists away from all topics, then the rates from all brokers, those that are down too. `topics` are some
     that have lists since a moment, which nodes may not tell yet. Raises Refused."""
+    try:
+        await _remove_lists(port, topics)
+    except Refused as problem:
+        if problem.code not in UNKNOWN_TOPIC:  # Deleted meanwhile.
+            raise
+    await _remove_rates(port)
+
+
+async def _remove_lists(port: AskPort, topics: Iterable[str]) -> None:
     lists = [(key, DELETE, None) for key in REPLICAS]
     listing = dict.fromkeys((*await _listing_topics(port), *topics))
     await alter_each(port, {Resource(TOPIC, topic): lists for topic in listing})
+
+
+async def _remove_rates(port: AskPort) -> None:
     rates = [(key, DELETE, None) for key in RATES]
     brokers = (await describe_cluster(port)).brokers
     await alter_each(port, {Resource(BROKER, str(each.node_id)): rates for each in brokers})
+
+
+@asynccontextmanager
+async def _taken_back_if_refused(port: AskPort, places: Iterable[TopicPartition]) -> AsyncIterator[bool]:
+    """Whether a throttle was set before. If not, none is left where what is done within is refused, as far as the
+    caller may take it away: it may be allowed to alter brokers and not topics, or neither to begin moves."""
+    was_set = (await describe_throttle(port)).is_set
+    try:
+        yield was_set
+    except Refused:
+        if not was_set:
+            with suppress(Refused):
+                await _remove_lists(port, (place.topic for place in places))
+            with suppress(Refused):
+                await _remove_rates(port)
+        raise
 
 
 async def begin_moves(
@@ -213,9 +246,9 @@ async def begin_moves(
     was not there before. Raises Refused for the request as a whole."""
     if bytes_per_second is None:
         return await alter_moves(port, targets)
-    was_set = (await describe_throttle(port)).is_set
-    topics = await throttle_targets(port, bytes_per_second, targets)
-    outcomes = await alter_moves(port, targets)
+    async with _taken_back_if_refused(port, targets) as was_set:
+        topics = await throttle_targets(port, bytes_per_second, targets)
+        outcomes = await alter_moves(port, targets)
     if not was_set and all(each.error for each in outcomes):
         await remove_throttle(port, topics)
     return outcomes

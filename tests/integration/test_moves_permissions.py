@@ -6,9 +6,11 @@ import httpx
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
+    ConfigResource,
     ResourcePatternType,
     ResourceType,
 )
@@ -26,17 +28,19 @@ def cluster(module_kraft_cluster: StartCluster) -> ClusterThread:
         2, security="sasl_plaintext", authorizer=True, admin=True, settings={"kraft.admin.principal": "User:mover"}
     )
     started.create_topic(TOPIC, replicas=1)
-    admin = AdminClient(started.client_settings("librdkafka", "admin"))
-    allowed = [
-        AclBinding(kind, name, ResourcePatternType.LITERAL, "User:mover", "*", operation, AclPermissionType.ALLOW)
-        for kind, name, operation in (
-            (ResourceType.BROKER, "kafka-cluster", AclOperation.ALTER),
-            (ResourceType.TOPIC, TOPIC, AclOperation.DESCRIBE),
-        )
-    ]
-    for future in admin.create_acls(allowed).values():
-        future.result(30)
+    allow(started, ResourceType.BROKER, "kafka-cluster", AclOperation.ALTER)
+    allow(started, ResourceType.TOPIC, TOPIC, AclOperation.DESCRIBE)
     return started
+
+
+def binding(kind: ResourceType, name: str, operation: AclOperation) -> AclBinding:
+    return AclBinding(kind, name, ResourcePatternType.LITERAL, "User:mover", "*", operation, AclPermissionType.ALLOW)
+
+
+def allow(cluster: ClusterThread, kind: ResourceType, name: str, operation: AclOperation) -> None:
+    admin = AdminClient(cluster.client_settings("librdkafka", "admin"))
+    for future in admin.create_acls([binding(kind, name, operation)]).values():
+        future.result(30)
 
 
 def test_a_throttle_is_refused_before_anything_moves_and_a_move_without_one_is_not(cluster: ClusterThread) -> None:
@@ -55,3 +59,46 @@ def test_a_throttle_is_refused_before_anything_moves_and_a_move_without_one_is_n
     assert httpx.post(here, json=file, timeout=30).json()["ok"]
     until(lambda: cluster.leader(TOPIC) == target, "the partition does not move")
     assert httpx.post(f"{here}/cancel", json={}, timeout=30).status_code == 200
+
+
+def test_a_throttle_of_what_is_refused_then_does_not_stay(cluster: ClusterThread) -> None:
+    """First its topics may not be altered, then nothing may be moved: rates of brokers are set before either."""
+    here = f"{cluster.admin_url}/v1/reassignments"
+    admin = AdminClient(cluster.client_settings("librdkafka", "admin"))
+    wanted = AclBindingFilter(
+        ResourceType.BROKER,
+        "kafka-cluster",
+        ResourcePatternType.LITERAL,
+        "User:mover",
+        "*",
+        AclOperation.ALTER,
+        AclPermissionType.ALLOW,
+    )
+    for future in admin.delete_acls([wanted]).values():
+        future.result(30)
+    for operation in (AclOperation.ALTER_CONFIGS, AclOperation.DESCRIBE):
+        allow(cluster, ResourceType.BROKER, "kafka-cluster", operation)
+    target = 3 - cluster.leader(TOPIC)
+    file = {"partitions": [{"topic": TOPIC, "partition": 0, "replicas": [target]}]}
+
+    def refusal(answer: httpx.Response) -> str:
+        return str(answer.json()["kafka_error"]["name"]) if answer.status_code == 403 else ""
+
+    def start() -> str:
+        return refusal(httpx.post(f"{here}?bytes_per_second=1000", json=file, timeout=30))
+
+    def stays() -> bool:
+        return bool(httpx.get(here, timeout=30).json()["throttle"])
+
+    until(lambda: start() == "TOPIC_AUTHORIZATION_FAILED", "rates may not be set")
+    until(lambda: not stays(), "rates stay")
+    leave = f"{cluster.admin_url}/v1/brokers/{cluster.leader(TOPIC)}/decommission"
+    refused = httpx.put(leave, json={"bytes_per_second": 1000}, timeout=30)
+    assert refusal(refused) == "TOPIC_AUTHORIZATION_FAILED"
+    until(lambda: not stays(), "rates of a decommissioning stay")
+    allow(cluster, ResourceType.TOPIC, TOPIC, AclOperation.ALTER_CONFIGS)
+    until(lambda: start() == "CLUSTER_AUTHORIZATION_FAILED", "topics may not be altered")
+    until(lambda: not stays(), "the throttle stays")
+    described = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, TOPIC)])
+    [lists] = [future.result(30) for future in described.values()]
+    assert not lists["leader.replication.throttled.replicas"].value
