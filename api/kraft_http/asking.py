@@ -201,6 +201,10 @@ class Kafka:
         """Let other HTTP requests have a turn."""
         await asyncio.sleep(0)
 
+    async def pause(self, seconds: float) -> None:
+        """Before something is tried again."""
+        await asyncio.sleep(seconds)
+
     async def salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:
         """In a thread of the node."""
         return await self.port.salted_password(mechanism, password, iterations)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -18,7 +19,7 @@ from kraft_http.asking import UnencodableRequest
 from kraft_http.deps import ClusterContext
 from kraft_http.errors import ApiProblem, answer_for
 from kraft_http.models.records import ProduceRecord, ProduceReport
-from kraft_http.partition_records import produce
+from kraft_http.partition_records import Appended, produce
 from kraft_http.record_codec import format_timestamp, produced, to_record
 
 ACKNOWLEDGED = 200
@@ -32,6 +33,10 @@ _MOVED = (
 )
 """After which a partition may have another leader. The records are not sent again by us: they may have been appended
 all the same."""
+
+UNHEARD_PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds between tries while a leader has not heard yet of a topic that is in the metadata: it has appended nothing
+for certain."""
 
 
 class Producer:
@@ -91,10 +96,7 @@ class Producer:
         ]
         name = self._topic.name
         try:
-            if self._moved:
-                self._topic, self._moved = await describe_topic(self._cluster.kafka, name), False
-            leader = self._topic.partition(partition).leader
-            appended = await produce(self._cluster.kafka, name, partition, leader, records)
+            appended = await self._produce(partition, records)
         except Refused as problem:
             self._moved |= problem.code in _MOVED
             return [ProduceReport(error_code=answer_for(problem).error_code, message=problem.sentence)] * len(entries)
@@ -115,3 +117,19 @@ class Producer:
             )
             for (_, body, _), record in zip(entries, records, strict=True)
         ]
+
+    async def _produce(self, partition: int, records: Sequence[Record]) -> Appended:
+        """Raises Refused, UnencodableRequest."""
+        name = self._topic.name
+        for pause in (*UNHEARD_PAUSES, None):
+            if self._moved:
+                self._topic, self._moved = await describe_topic(self._cluster.kafka, name), False
+            leader = self._topic.partition(partition).leader
+            try:
+                return await produce(self._cluster.kafka, name, partition, leader, records)
+            except Refused as problem:
+                if problem.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or pause is None:
+                    raise
+            self._moved = True
+            await self._cluster.kafka.pause(pause)
+        raise AssertionError("the last try has returned or raised")

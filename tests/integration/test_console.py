@@ -70,7 +70,8 @@ def fill(cluster: Started) -> None:
         assert http.post(f"{base}/topics", json=topic).status_code == 201
         values = [HOSTILE, *({"n": n, "said": "hello"} for n in range(20))]
         body = "".join(json.dumps({"value": {"type": "JSON", "data": value}}) for value in values)
-        assert http.post(f"{base}/topics/console-topic/records", content=body).status_code == 200
+        told = http.post(f"{base}/topics/console-topic/records", content=body)
+        assert [json.loads(line)["error_code"] for line in told.text.splitlines()] == [200] * len(values), told.text
         first = {"to": "earliest", "topics": [{"topic_name": "console-topic"}], "validate_only": False}
         answers = []
 
