@@ -14,7 +14,7 @@ from kraft.storage.batch_walk import find_batch
 from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
 from kraft.storage.cleaner.log_cleaner import UNCLEANABLE_RETRY_MS, Uncleanable
 from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, PRODUCER_SNAPSHOT_SUFFIX, offset_file_name
-from kraft.storage.log_segment import LogSegment
+from kraft.storage.log_segment import LARGE_BATCH_BYTES, LogSegment
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from tests.unit.storage.cleaner.cleaning import cleaning_of, dirty_manager
@@ -160,3 +160,37 @@ def test_a_damaged_index_puts_a_cleaning_off_and_not_for_good(machine: Machine) 
         run_here(cleaning_of(cleaner)[1])
     assert cleaner.next_log(NOW_MS + UNCLEANABLE_RETRY_MS - 1) is None
     assert cleaner.next_log(NOW_MS + UNCLEANABLE_RETRY_MS) is not None
+
+
+def large_batches(machine: Machine) -> LogSegment:
+    """A segment of four batches of two records, of which all but the first are in the index."""
+    log = machine.log()
+    for _ in range(4):
+        log.append_as_leader(batch_of(bytes(LARGE_BATCH_BYTES), bytes(LARGE_BATCH_BYTES)), 0, now_ms=NOW_MS)
+    [segment] = log.segments
+    assert [segment.offset_index.lookup(offset)[0] for offset in (3, 5, 7)] == [3, 5, 7]
+    return segment
+
+
+def found(segment: LogSegment, offset: int) -> tuple[int, int]:
+    span = segment.find(offset)
+    assert span is not None
+    return span.base_offset, span.last_offset
+
+
+def test_a_large_batch_of_which_the_end_is_lost_is_not_taken_for_whole(machine: Machine) -> None:
+    segment = large_batches(machine)
+    segment.size -= 1
+    assert found(segment, 4) == (4, 5)
+    with pytest.raises(CorruptData):
+        segment.find(6)
+
+
+def test_an_index_that_names_a_batch_before_the_right_one_hides_nothing(machine: Machine) -> None:
+    segment = large_batches(machine)
+    index = segment.offset_index
+    positions = [index.lookup(offset)[1] for offset in (3, 5)]
+    index.truncate_to_entries(0)
+    index.append(3, positions[0])
+    index.append(7, positions[1])
+    assert found(segment, 6) == (6, 7)
