@@ -8,9 +8,10 @@ import trio.testing
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
+from kraft.coordinator.group.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.portions import portions
-from kraft.coordinator.group.shard_state import OffsetAndMetadata
+from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.coordinator.walks import WALKS_MAX
 from kraft.protocol.error_codes import ErrorCode
 from kraft.server.topic_groups import groups_of_topic
@@ -220,6 +221,14 @@ def test_commits_that_have_not_changed_are_not_put_in_order_again():
             after = await service.coordinator.committed_offsets()
             assert [group_id for group_id in after if after[group_id] is not before[group_id]] == ["large"]
             assert next(iter(after["large"])) == TopicPartition("a", 0)
+            moved = OffsetAndMetadata(2, -1, "", 0)
+            await service.coordinator.runtime.write(
+                service.partition("large").partition,
+                lambda draft: draft.write_offsets("large", [(TopicPartition("a", 0), moved)]),
+            )
+            last = await service.coordinator.committed_offsets()
+            assert [group_id for group_id in last if last[group_id] is not after[group_id]] == ["large"]
+            assert last["large"][TopicPartition("a", 0)].offset == 2
 
     run(scenario)
 
@@ -240,6 +249,18 @@ def test_groups_of_a_topic_are_looked_for_in_turns():
             assert found == sorted([*(f"group-{number}" for number in range(MANY)), "large"])
             assert await groups_of_topic(service.coordinator.snapshots(), "u") == ["other"]
             assert await groups_of_topic(service.coordinator.snapshots(), "v") == []
+
+    run(scenario)
+
+
+def test_a_group_whose_subscriptions_cannot_be_read_has_to_do_with_every_topic_while_it_has_members():
+    async def scenario():
+        groups = {}
+        for group_id, members in (("empty", {}), ("unreadable", {"m": None})):
+            group = groups[group_id] = ClassicGroup(group_id)
+            group.protocol_type, group.members = CONSUMER_PROTOCOL_TYPE, members
+        shard = GroupShardState(groups=groups)
+        assert await groups_of_topic([shard], "t") == ["unreadable"]
 
     run(scenario)
 

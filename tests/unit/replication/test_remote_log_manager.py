@@ -30,7 +30,7 @@ from kraft.world.simulated import Universe
 from kraft.world.simulated.objects import ObjectServer
 from kraft.world.turns import TURN_PARTITIONS
 from tests.unit.remote.test_metadata_manager import MemoryTopic
-from tests.unit.server.brokers import Broker, batch, broker, simulate
+from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 from tests.unit.storage.test_aborted_stay_aborted import write
 
 URI = "s3://bucket/kraft"
@@ -520,6 +520,24 @@ def test_tiering_that_is_switched_off_leaves_what_is_on_the_disk_and_nothing_in_
         await tiered.rounds(2)
         assert {int(name.split("/")[-1][:20]) for name in tiered.store.objects} == {8}
         assert await tiered.values(8) == [b"last", b"stays here"]
+
+    play(body)
+
+
+def test_who_leads_next_deletes_what_is_in_the_store_also_if_it_had_nothing_to_do_before() -> None:
+    """As a follower it left the deletion to its leader, which may have died over it."""
+
+    async def body(tiered: Tiered) -> None:
+        await fill(tiered)
+        topic_id = tiered.made.partition("t").topic_id
+        tiered.made.change(topic_id, leader=NODE + 1, isr=[NODE, NODE + 1])
+        tiered.made.publish(*configs(**SWITCHED_OFF))
+        await tiered.rounds(3)
+        assert len(tiered.store.objects) > 0, "that is for the leader to do"
+        tiered.made.change(topic_id, leader=NODE, isr=[NODE])
+        await tiered.rounds(20)
+        assert tiered.store.objects == {}
+        assert await tiered.values(8) == [b"last"]
 
     play(body)
 

@@ -10,6 +10,7 @@ import trio
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.replication import remote_starts
 from kraft.replication.following import Following
 from kraft.replication.remote_log_manager import START_SECONDS_MAX, RemoteLogManager
 from kraft.replication.remote_starts import STARTS_MAX, RemoteStarts
@@ -138,6 +139,32 @@ def test_an_answer_for_a_partition_that_is_followed_otherwise_is_dropped(becomes
             assert (0, 9) in await it.answer(MOVED), "asked for at once"
             await it.tiered.rounds(10)
             assert it.end(0) == 8
+
+    play(body)
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_partition_that_is_followed_otherwise_waits_for_the_store_no_more(
+    is_left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have its place among those that ask."""
+    monkeypatch.setattr(remote_starts, "STARTS_MAX", 1)
+
+    async def body(it: TieredFollower) -> None:
+        it.store_answers(in_time=False)
+        await it.answer(MOVED)
+        await it.answer(PartitionData(partition_index=1, error_code=ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE))
+        await it.tiered.universe.sleep(1)
+        other = it.made.partition("t", 1).tier
+        assert other is not None
+        assert (it.built, other.aux_state_builds) == ((1, 0), 0)
+        if is_left:
+            it.fetcher.leave((it.topic_id, 0))
+        else:
+            it.made.change(it.topic_id, leader=LEADER)
+            it.fetcher.follow(it.partition)
+        await it.tiered.universe.sleep(1)
+        assert (it.built, other.aux_state_builds) == ((1, 0), 1)
 
     play(body)
 

@@ -76,9 +76,15 @@ class NetworkContract:
             file = fill(world.files.open(f"{harness.root}/a", create=True), content)
             listener = await world.network.listen("127.0.0.1", 0)
             near, far = await connected(world, listener)
+            sent: list[int] = []
+
+            async def send() -> None:
+                sent.append(await near.send_file(file, 100, 2_500_000))
+
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(near.send_file, file, 100, 2_500_000)
+                nursery.start_soon(send)
                 assert await receive_exactly(far, 2_500_000) == content[100:2_500_100]
+            assert sent == [2_500_000]
             assert await near.send_file(file, 7, 10, only_resident=True) == 10
             assert await receive_exactly(far, 10) == content[7:17]
             with pytest.raises(OSError) as caught:
