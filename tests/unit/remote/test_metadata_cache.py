@@ -32,6 +32,7 @@ def test_a_state_follows_where_kafka_lets_it(before: RemoteLogSegmentState, afte
     found = cache.get(one.segment_id)
     state = after if (before, after) in VALID else before
     assert (found.state if found else DELETED) == state
+    assert cache.version == {STARTED: 1, FINISHED: 2, DELETING: 3, DELETED: 3}[before] + ((before, after) in VALID)
     if found and (before, after) in VALID:
         assert (found.broker_id, found.event_timestamp_ms) == (2, 5)
 

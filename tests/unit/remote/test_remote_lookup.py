@@ -58,6 +58,14 @@ def test_aborted_transactions_are_looked_for_where_the_log_is() -> None:
     assert [part.end_offset for part in parts_with_aborted(facts, cache, 25)] == [30]
 
 
+def test_a_segment_with_aborted_transactions_is_told_wherever_the_reader_stands_before_it() -> None:
+    cache = cache_of(segment(1, 0, 9), segment(2, 10, 19))
+    told = {
+        offset: [part.end_offset for part in parts_with_aborted(log(20, 30), cache, offset)] for offset in range(20)
+    }
+    assert told == {offset: [10, 20] if offset < 10 else [20] for offset in range(20)}
+
+
 def test_the_log_begins_where_the_first_segment_does_of_which_it_has_something() -> None:
     cache = cache_of(segment(2, 10, 19))
     assert remote_start_offset(log(20, 30), cache) == 10
