@@ -44,6 +44,7 @@ class RemoteLogMetadataCache:
         "_deleted",
         "_epochs",
         "_highest",
+        "_longest_with_aborted",
         "_segments",
         "_with_aborted",
         "delete_state",
@@ -59,6 +60,8 @@ class RemoteLogMetadataCache:
         self._deleted: dict[Uuid, None] = {}
         self._with_aborted: list[tuple[int, Uuid]] = []
         """Finished ones with a transaction index, by start offset."""
+        self._longest_with_aborted = 0
+        """Of those that ever were, in offsets."""
         self.finished_bytes = 0
         """Of all finished segments."""
         self.version = 0
@@ -130,6 +133,8 @@ class RemoteLogMetadataCache:
         entry = metadata.start_offset, metadata.segment_id
         if metadata.is_finished:
             insort(self._with_aborted, entry)
+            length = metadata.last_offset + 1 - metadata.start_offset
+            self._longest_with_aborted = max(length, self._longest_with_aborted)
         else:
             del self._with_aborted[bisect_left(self._with_aborted, entry)]
 
@@ -202,14 +207,16 @@ class RemoteLogMetadataCache:
         for first_offset, last_offset, segment_id in () if found is None else found.ranges(start_offset):
             yield EpochRange(epoch, first_offset, last_offset), self._segments[segment_id]
 
-    def segments_with_aborted(self, after: int) -> Iterator[RemoteLogSegmentMetadata]:
-        """Finished segments that begin after the offset `after` and have a transaction index, by start offset. Records
-        may be replayed meanwhile."""
+    def segments_with_aborted(self, offset: int) -> Iterator[RemoteLogSegmentMetadata]:
+        """Finished segments that have something from `offset` on and a transaction index, by start offset. Records may
+        be replayed meanwhile."""
         entries = self._with_aborted
-        at = bisect_right(entries, after, key=lambda entry: entry[0])
+        at = bisect_right(entries, offset - self._longest_with_aborted, key=lambda entry: entry[0])
         while at < len(entries):  # Each is behind the one before.
             entry = entries[at]
-            yield self._segments[entry[1]]
+            segment = self._segments[entry[1]]
+            if segment.last_offset >= offset:
+                yield segment
             at = bisect_right(entries, entry)
 
     def highest_offset_for_epoch(self, epoch: int) -> int | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kraft.remote.log_facts import LogFacts
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.segment_metadata import EpochRange, RemoteLogSegmentMetadata
+from kraft.storage.transaction_index import AbortedTransaction
 
 
 class RemotePart(NamedTuple):
@@ -54,16 +56,52 @@ def parts_from(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> I
         offset = part.end_offset
 
 
-def parts_with_aborted(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> Iterator[RemotePart]:
-    """Those from `offset` on in which a transaction of the log was aborted, in order. Found as they are asked for, so
-    that nobody looks at more than is read."""
-    own = find_part(facts, cache, offset)
-    if own is not None and not own.segment.txn_index_is_empty:
-        yield own
+def parts_with_aborted(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> Iterator[tuple[int, RemotePart]]:
+    """Those from `offset` on in which a transaction of the log was aborted, with where each begins; in order of where
+    their segments begin. Found as they are asked for, so that nobody looks at more than is read.
+
+    Copies of several leaders overlap, and which of them has an offset is decided by epochs: of one segment it may be
+    the end alone.
+    """
     for segment in cache.segments_with_aborted(offset):
-        part = find_part(facts, cache, segment.start_offset)
-        if part is not None and part.segment.segment_id == segment.segment_id:
-            yield part
+        end_offset = offset
+        for each in segment.epoch_ranges():
+            start_offset = max(each.start_offset, end_offset)
+            if start_offset <= each.last_offset:
+                part = find_part(facts, cache, start_offset)
+                if part is not None and part.segment.segment_id == segment.segment_id:
+                    yield start_offset, part
+                    end_offset = part.end_offset
+
+
+class AbortedSearch:
+    """Collects the aborted transactions that overlap [offset, bound)."""
+
+    def __init__(self, offset: int, bound: int) -> None:
+        self._offset = offset
+        self._bound = bound
+        self._enough = math.inf
+        self.found: dict[tuple[int, int], None] = {}
+        """(producer id, first offset)."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that overlap have their markers before or at one that was seen."""
+        return self._enough != math.inf
+
+    def needs(self, segment: RemoteLogSegmentMetadata) -> bool:
+        """Whether a segment, and those that begin behind it, may have the marker of one that is not found yet."""
+        return segment.start_offset <= self._enough
+
+    def add(self, start_offset: int, end_offset: int, transactions: Iterable[AbortedTransaction]) -> None:
+        """Those whose markers are in [start_offset, end_offset), and others, of which that is not known."""
+        for each in transactions:
+            if not start_offset <= each.last_offset < end_offset:
+                continue
+            if each.last_offset >= self._offset and each.first_offset < self._bound:
+                self.found[each.producer_id, each.first_offset] = None
+            if each.last_stable_offset >= self._bound:
+                self._enough = min(self._enough, each.last_offset)
 
 
 def remote_start_offset(facts: LogFacts, cache: RemoteLogMetadataCache) -> int:

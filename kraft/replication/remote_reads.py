@@ -18,7 +18,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.record_batch import HEADER_SIZE, RecordBatch, batches
 from kraft.remote.local_files import reading_facts
 from kraft.remote.metadata_manager import PartitionMetadata
-from kraft.remote.remote_lookup import RemotePart, find_part, parts_from, parts_with_aborted
+from kraft.remote.remote_lookup import AbortedSearch, RemotePart, find_part, parts_from, parts_with_aborted
 from kraft.remote.segment_reader import RemoteSegmentReader
 from kraft.replication.partition_tier import tier_of
 from kraft.replication.replication_quota import ReplicationQuota
@@ -188,21 +188,21 @@ class RemoteReads:
 
     async def _aborted(self, partition: Partition, offset: int, bound: int) -> list[tuple[int, int]]:
         """The aborted transactions that overlap [offset, bound). Raises ObjectError, KraftError."""
-        found: dict[tuple[int, int], None] = {}
+        search = AbortedSearch(offset, bound)
         metadata, facts = self._known[partition.topic_id, partition.index], reading_facts(partition.log)
         turn = Turn(TURN_PARTS)
-        for part in parts_with_aborted(facts, metadata.cache, offset):
+        for start_offset, part in parts_with_aborted(facts, metadata.cache, offset):
+            if not search.needs(part.segment):
+                break
             if turn.is_over():
                 await turn.next()
-            for each in await self.segments.aborted_transactions(part.segment):
-                if offset <= each.last_offset < part.end_offset and each.first_offset < bound:
-                    found[each.producer_id, each.first_offset] = None
-                if each.last_stable_offset >= bound:
-                    return list(found)
-        log = partition.log
-        for each in log.aborted_transactions(log.local_log_start_offset, bound):
-            found[each.producer_id, each.first_offset] = None
-        return list(found)
+            transactions = await self.segments.aborted_transactions(part.segment)
+            search.add(start_offset, part.end_offset, transactions)
+        if not search.is_complete:
+            log = partition.log
+            for each in log.aborted_transactions(log.local_log_start_offset, bound):
+                search.found[each.producer_id, each.first_offset] = None
+        return list(search.found)
 
     async def find_by_time(self, partition: Partition, timestamp: int) -> Found | None:
         """The first record before the local log's start that is not earlier than `timestamp`; None where there is

@@ -79,7 +79,7 @@ def test_a_lookup_costs_the_same_however_many_there_are(epochs: int) -> None:
     assert calls(lambda: copied_end_offset(whole, cache)) < FEW
     assert copied_end_offset(whole, cache) == end
     assert remote_start_offset(facts, cache) == 0
-    assert [part.end_offset for part in islice(parts_with_aborted(facts, cache, 15), 3)] == [20, 30, 40]
+    assert [part.end_offset for _, part in islice(parts_with_aborted(facts, cache, 15), 3)] == [20, 30, 40]
 
 
 @pytest.mark.parametrize("retention", [ALL, NOTHING])

@@ -53,9 +53,25 @@ def test_aborted_transactions_are_looked_for_where_the_log_is() -> None:
     lost = segment(3, 20, 29, {1: 20})
     cache = cache_of(lost, segment(2, 10, 19, {0: 10, 1: 16}), plain, segment(4, 20, 29, {2: 20}))
     parts = parts_with_aborted(facts, cache, 5)
-    assert [(part.segment.segment_id[-1], part.end_offset) for part in parts] == [(2, 16), (4, 30)]
-    assert [part.end_offset for part in parts_with_aborted(facts, cache, 15)] == [16, 30]
-    assert [part.end_offset for part in parts_with_aborted(facts, cache, 25)] == [30]
+    assert [(part.segment.segment_id[-1], start, part.end_offset) for start, part in parts] == [
+        (2, 10, 16),
+        (4, 20, 30),
+    ]
+    assert [(start, part.end_offset) for start, part in parts_with_aborted(facts, cache, 15)] == [(15, 16), (20, 30)]
+    assert [(start, part.end_offset) for start, part in parts_with_aborted(facts, cache, 25)] == [(25, 30)]
+
+
+def test_a_copy_of_which_an_epochs_end_alone_is_read_has_its_aborted_transactions() -> None:
+    """Of epoch 0 all that the second leader copied is in the first one's segment; of epoch 2 it has one record more."""
+    facts = log(24, 30, epochs={0: 0, 2: 20})
+    cache = cache_of(segment(1, 10, 22, {0: 10, 2: 20}), segment(2, 12, 23, {0: 12, 2: 20}))
+    assert [found(facts, cache, offset) for offset in (12, 19, 20, 23)] == [(1, 23), (1, 23), (2, 24), (2, 24)]
+    for offset in (11, 15):
+        parts = [
+            (part.segment.segment_id[-1], start, part.end_offset)
+            for start, part in parts_with_aborted(facts, cache, offset)
+        ]
+        assert parts == [(1, offset, 23), (2, 20, 24)]
 
 
 def test_a_segment_with_aborted_transactions_is_told_wherever_the_reader_stands_before_it() -> None:
