@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -101,10 +102,15 @@ async def gather_topic_facts(node: Node, topics: Sequence[str]) -> TopicFactsPag
     for name in names:
         documents = [document for _, answer in sorted(told.items()) if (document := answer.get(name)) is not None]
         sums = {key: sum(document.get(key, 0) for document in documents) for key in SUMS}
-        tiers = [TierFacts(**tier) for document in documents for tier in document.get("tiers", ())]
+        tiers = [_known_facts(tier) for document in documents for tier in document.get("tiers", ())]
         facts.append(TopicFacts(name=name, **sums, tiers=tuple(sorted(tiers, key=lambda tier: tier.partition))))
     silent = tuple(broker_id for broker_id in live if names and broker_id not in told)
     return TopicFactsPage(topics=tuple(facts), silent=silent)
+
+
+def _known_facts(tier: dict[str, Any]) -> TierFacts:
+    """Without what a broker of a later release tells besides."""
+    return TierFacts(**{field.name: tier[field.name] for field in fields(TierFacts)})
 
 
 async def _own(node: Node, names: Sequence[str]) -> dict[str, Any]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import trio
 
+from kraft.server import topic_facts
 from kraft.server.topic_facts import gather_topic_facts, list_topics
 from kraft.world.turns import TURN_ITEMS, TURN_PARTITIONS
 
@@ -71,6 +73,35 @@ def test_many_topics_are_listed_in_turns() -> None:
         assert turns >= 4
 
     trio.run(main)
+
+
+def test_brokers_of_other_releases_tell_more_or_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    tier = {"partition": 0, "local_bytes": 1, "remote_bytes": 2, "copy_lag_bytes": 3, "copy_lag_segments": 4}
+    documents = {
+        1: {"records": 5},
+        2: {"records": 6, "a later sum": 7, "tiers": [tier | {"last_error": None, "new": 8}]},
+    }
+
+    async def ask(_: object, broker_id: int, *__: object) -> dict[str, Any]:
+        await trio.lowlevel.checkpoint()
+        return {"t00000": documents[broker_id]}
+
+    monkeypatch.setattr(topic_facts, "ask_statuses", ask)
+    live = SimpleNamespace(fenced=False)
+    image = SimpleNamespace(topics=image_of(1, 1, []), cluster=SimpleNamespace(brokers={1: live, 2: live}))
+    node: Any = SimpleNamespace(
+        shared=SimpleNamespace(loader=SimpleNamespace(image=image)),
+        config=SimpleNamespace(node_id=3),
+        remote=None,
+        world=SimpleNamespace(clock=SimpleNamespace(move_on_after=trio.move_on_after)),
+    )
+
+    async def main() -> Any:
+        return await gather_topic_facts(node, ["t00000"])
+
+    [found] = trio.run(main).topics
+    assert (found.records, found.lag) == (11, 0)
+    assert [(each.partition, each.remote_bytes, each.last_error) for each in found.tiers] == [(0, 2, None)]
 
 
 def test_facts_of_many_partitions_are_summed_in_turns() -> None:
