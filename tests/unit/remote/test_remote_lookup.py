@@ -77,7 +77,7 @@ def test_a_copy_of_which_an_epochs_end_alone_is_read_has_its_aborted_transaction
 def test_a_segment_with_aborted_transactions_is_told_wherever_the_reader_stands_before_it() -> None:
     cache = cache_of(segment(1, 0, 9), segment(2, 10, 19))
     told = {
-        offset: [part.end_offset for part in parts_with_aborted(log(20, 30), cache, offset)] for offset in range(20)
+        offset: [part.end_offset for _, part in parts_with_aborted(log(20, 30), cache, offset)] for offset in range(20)
     }
     assert told == {offset: [10, 20] if offset < 10 else [20] for offset in range(20)}
 
