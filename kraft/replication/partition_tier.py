@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kraft.storage.log_segment import LogSegment
 
 ERROR_CHARS_MAX: Final = 300
+NO_REASON: Final = "no reason was told"
 
 
 class PartitionTier:
@@ -90,8 +91,8 @@ class PartitionTier:
         self.delete_lag_bytes = sum(segment.size for segment in cache.segments())
 
     def failed(self, reason: str, now_ms: int) -> None:
-        """A round was put off."""
-        self.last_error, self.last_error_ms = reason[:ERROR_CHARS_MAX], now_ms
+        """A round was put off. Some exceptions have no text."""
+        self.last_error, self.last_error_ms = reason[:ERROR_CHARS_MAX] or NO_REASON, now_ms
 
     def succeeded(self) -> None:
         """A round was whole."""

@@ -1,4 +1,4 @@
-"""How long a segment has waited for its copy."""
+"""How long a segment has waited for its copy, and whether a round was put off."""
 
 from __future__ import annotations
 
@@ -30,3 +30,11 @@ def test_the_wait_is_that_of_the_segment_that_is_next_however_many_wait_behind_i
     assert tier.copy_wait(50) == 0
     measure(60, 50)
     assert tier.copy_wait(61) == 1, "it is not known to have waited all the time"
+
+
+def test_a_round_that_fails_without_a_word_is_put_off_too() -> None:
+    tier = PartitionTier()
+    tier.failed(str(ConnectionResetError()), 5)
+    assert (tier.put_off, tier.last_error_ms) == (1, 5)
+    tier.succeeded()
+    assert tier.put_off == 0
