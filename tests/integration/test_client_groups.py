@@ -274,15 +274,21 @@ def test_a_group_of_kafka_python(node: NodeProcess) -> None:
     produce(node, topic, 0, 60)
 
     def new() -> KafkaConsumer:
-        return KafkaConsumer(
-            topic,
+        """It knows the topic before it joins: who leads a group without that assigns nothing, and may not join again
+        when it learns of the topic meanwhile."""
+        consumer = KafkaConsumer(
             bootstrap_servers=node.bootstrap,
             group_id="python",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             heartbeat_interval_ms=200,
-            metadata_max_age_ms=1000,  # It may lead the group before it knows the topic, and assigns nothing then.
+            metadata_max_age_ms=1000,
         )
+        deadline = time.monotonic() + SECONDS_MAX
+        while not consumer.partitions_for_topic(topic):
+            assert time.monotonic() < deadline
+        consumer.subscribe([topic])
+        return consumer
 
     members, values = [new()], []
 

@@ -56,6 +56,7 @@ def test_cut_off_killed_and_without_power_all_at_once_nothing_acknowledged_is_lo
     assert "<svg" in (tmp_path / "000" / "report.html").read_text()
 
 
+@pytest.mark.soak
 def test_while_the_object_store_fails_and_nodes_die_nothing_that_has_left_the_disks_is_lost(tmp_path: Path) -> None:
     """The run counts only if each fault met the store, and if each partition was read from there in the end."""
     done = jepsen(tmp_path, "--workload", "tiered", "--plan", "store", "--seconds", "40", "--seed", "1")
