@@ -145,21 +145,12 @@ def unclean(setting: Setting) -> Clients:
 
 def tiered(setting: Setting) -> Clients:
     """A topic whose older part is in an object store alone, and who reads it from the beginning again and again."""
-    common = (setting.recorder, setting.cluster.servers, setting.seed)
-    return Clients(
-        producers=[
-            RdProducer("rd-a", *common, setting.places, setting.rate),
-            RdProducer("rd-b", *common, setting.places, setting.rate),
-            AioProducer("aio-a", *common, setting.places, setting.rate / 4),
-        ],
-        readers=[
-            RdReader("reader-rd", *common, setting.places),
-            RdReader("reader-again", *common, setting.places, again=0.02),
-            AioReader("reader-aio", *common, setting.places),
-            *(RdMember(f"member-{name}", *common, [TOPIC], GROUP) for name in ("a", "b")),
-            Watermarks("ends", setting.recorder, setting.cluster, setting.observer, setting.seed, setting.places),
-        ],
+    clients = queue(setting)
+    clients.readers.append(
+        RdReader("reader-again", setting.recorder, setting.cluster.servers, setting.seed, setting.places, again=0.02)
     )
+    clients.makers = []
+    return clients
 
 
 WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
