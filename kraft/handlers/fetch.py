@@ -26,8 +26,10 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.schema import Turns
-from kraft.replication.consumer_due import ConsumerDue
-from kraft.replication.fetch_session import (
+from kraft.replication.partition import CONSUMER, READ_COMMITTED, READ_UNCOMMITTED
+from kraft.replication.purgatory import FetchWaiter
+from kraft.replication.sessions.consumer_due import ConsumerDue
+from kraft.replication.sessions.fetch_session import (
     INVALID_SESSION_ID,
     TOPIC_ID_VERSION,
     CachedPartition,
@@ -37,8 +39,6 @@ from kraft.replication.fetch_session import (
     partitions_of,
     resolve_session,
 )
-from kraft.replication.partition import CONSUMER, READ_COMMITTED, READ_UNCOMMITTED
-from kraft.replication.purgatory import FetchWaiter
 from kraft.world.turns import PARTITIONS_A_TURN, TURN_ITEMS, Turn, at_once, in_turns
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from kraft.handlers.fetch_encoder import FetchedPartition, encode_fetch_reply, e
 from kraft.handlers.registry import RequestContext
 from kraft.network.reply import Reply
 from kraft.protocol.messages.fetch_response import NodeEndpoint
-from kraft.replication.fetch_session import INVALID_SESSION_ID, FetchSession
+from kraft.replication.sessions.fetch_session import INVALID_SESSION_ID, FetchSession
 
 if TYPE_CHECKING:
     from kraft.handlers.metadata_cache import MetadataCache

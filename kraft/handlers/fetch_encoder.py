@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kraft.network.reply import FileRange, Reply
 from kraft.protocol.messages.fetch_response import NodeEndpoint
 from kraft.protocol.primitives import write_uvarint
-from kraft.replication.fetch_session import PartitionKey
+from kraft.replication.sessions.fetch_session import PartitionKey
 from kraft.world.ports import Buffer
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """Fetch by followers in incremental sessions: looks at the partitions that are due, and at no others
-(`kraft.replication.due_partitions`)."""
+(`kraft.replication.sessions.due_partitions`)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kraft.handlers.fetch_encoder import FetchedPartition
 from kraft.handlers.partition_reader import PartitionReader
 from kraft.network.reply import Reply
 from kraft.protocol.messages.fetch_request import FetchRequest
-from kraft.replication.due_partitions import DuePartitions, FollowerWatch
-from kraft.replication.fetch_session import CachedPartition, PartitionKey, RequestedSession
+from kraft.replication.sessions.due_partitions import DuePartitions, FollowerWatch
+from kraft.replication.sessions.fetch_session import CachedPartition, PartitionKey, RequestedSession
 from kraft.world.turns import PARTITIONS_A_TURN, at_once, in_turns
 
 if TYPE_CHECKING:

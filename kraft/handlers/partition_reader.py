@@ -12,9 +12,9 @@ from kraft.handlers.registry import RequestContext
 from kraft.network.reply import FileRange
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest
-from kraft.replication.fetch_session import TOPIC_ID_VERSION, CachedPartition, PartitionKey
 from kraft.replication.partition import READ_COMMITTED
 from kraft.replication.replica_selector import preferred_replica
+from kraft.replication.sessions.fetch_session import TOPIC_ID_VERSION, CachedPartition, PartitionKey
 from kraft.security.acls import Operation, ResourceKind
 
 if TYPE_CHECKING:

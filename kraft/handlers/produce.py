@@ -50,7 +50,7 @@ from kraft.world.turns import Turn, in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
-    from kraft.replication.log_writer import QueuedAppend
+    from kraft.replication.logs.writer import QueuedAppend
     from kraft.replication.partition import Partition, TransactionalAppend
     from kraft.storage.log_append import LogAppendInfo
 

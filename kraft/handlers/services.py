@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from kraft.handlers.unmade_topics import UnmadeTopics
     from kraft.quota.client_quotas import ClientQuotas, MutationQuotas
     from kraft.raft.driver import RaftDriver
-    from kraft.replication.fetch_session import FetchSessionCache
     from kraft.replication.replica_manager import ReplicaManager
+    from kraft.replication.sessions.fetch_session import FetchSessionCache
     from kraft.replication.topic_configs import ConfigView
     from kraft.security.authorizer import Authorizer
     from kraft.world.ports import World

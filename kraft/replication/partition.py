@@ -16,7 +16,7 @@ from kraft.replication.purgatory import PartitionWaiters
 
 if TYPE_CHECKING:
     from kraft.metadata.image.partition_registration import PartitionRegistration
-    from kraft.replication.partition_tier import PartitionTier
+    from kraft.replication.tiers.partition_tier import PartitionTier
     from kraft.storage.log_append import LogAppendInfo
     from kraft.storage.log_reader import FetchData
     from kraft.storage.unified_log import UnifiedLog

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import trio
 
 if TYPE_CHECKING:
-    from kraft.replication.consumer_due import ConsumerDue
-    from kraft.replication.due_partitions import FollowerWatch
-    from kraft.replication.fetch_session import PartitionKey
     from kraft.replication.isr_policy import FollowerState
+    from kraft.replication.sessions.consumer_due import ConsumerDue
+    from kraft.replication.sessions.due_partitions import FollowerWatch
+    from kraft.replication.sessions.fetch_session import PartitionKey
 
 Followers: TypeAlias = "Mapping[int, FollowerState] | None"
 """What the leader knows of its followers, by replica id; None where this replica has none."""

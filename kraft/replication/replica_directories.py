@@ -9,7 +9,7 @@ from kraft.common.ids import TopicPartition, Uuid
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY, directory_is_reserved
 from kraft.protocol.error_codes import ErrorCode
 from kraft.replication.directory_assignments import DirectoryAssignments, Key
-from kraft.replication.log_dir_mover import LogDirMover
+from kraft.replication.logs.mover import LogDirMover
 from kraft.replication.partition import Partition
 from kraft.storage.log_directory import LogDirectory
 

@@ -13,7 +13,7 @@ import trio
 
 from kraft.common.errors import OutOfResources, StorageError
 from kraft.common.ids import TopicPartition, Uuid
-from kraft.replication.log_ownership import settle_owner
+from kraft.replication.logs.ownership import settle_owner
 from kraft.storage.storage_failure import upkeep_failure
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.replication.damaged_replicas import DamagedReplicas
 from kraft.replication.follower_serving import FollowerServing
 from kraft.replication.isr_policy import IsrRules
-from kraft.replication.log_flusher import LogFlusher
-from kraft.replication.log_writer import LogWriter
+from kraft.replication.logs.flusher import LogFlusher
+from kraft.replication.logs.writer import LogWriter
 from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.purgatory import ProduceWaiter
 from kraft.replication.replica_directories import ReplicaDirectories
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
     from kraft.metadata.image.metadata_changes import MetadataChanges
     from kraft.metadata.image.metadata_image import MetadataImage
-    from kraft.replication.remote_log_manager import RemoteLogManager
+    from kraft.replication.tiers.remote_log_manager import RemoteLogManager
     from kraft.storage.log_append import LogAppendInfo
     from kraft.storage.log_manager import LogManager
     from kraft.storage.unified_log import UnifiedLog

@@ -9,11 +9,11 @@ from kraft.common.config.node_config import NodeConfig
 from kraft.common.logging import Loggers
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.replication.alter_partition_manager import AlterPartitionManager
-from kraft.replication.fetch_session_handler import FetchLimits
-from kraft.replication.following import FetcherSettings, Truncation, TruncationListener
+from kraft.replication.fetchers.following import FetcherSettings, Truncation, TruncationListener
+from kraft.replication.fetchers.replica_fetcher_manager import ReplicaFetcherManager
 from kraft.replication.partition import Partition
-from kraft.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kraft.replication.replica_manager import ReplicaManager
+from kraft.replication.sessions.fetch_session_handler import FetchLimits
 from kraft.replication.unclean.loss_teller import LossTeller
 from kraft.replication.unclean.untold_loss_files import UntoldLossFiles
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager

@@ -32,9 +32,9 @@ from kraft.protocol.messages.broker_registration_request import Listener as Regi
 from kraft.quota.client_quotas import ClientQuotas
 from kraft.quota.quota_publisher import QuotaPublisher
 from kraft.replication.alter_partition_manager import AlterPartitionManager
-from kraft.replication.fetch_session import FetchSessionCache
-from kraft.replication.log_tasks import LogTasks
+from kraft.replication.logs.tasks import LogTasks
 from kraft.replication.replica_manager import ReplicaListener, ReplicaManager
+from kraft.replication.sessions.fetch_session import FetchSessionCache
 from kraft.replication.topic_configs import ConfigView
 from kraft.security.sasl.plain_users import PlainUsers
 from kraft.server.audit import AuditLog, follow_metadata, make_authorizer

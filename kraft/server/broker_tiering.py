@@ -10,8 +10,8 @@ from kraft.common.ids import METADATA_TOPIC
 from kraft.protocol.error_codes import name_of
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.remote.remote_partition import MetadataNotWritten
-from kraft.replication.remote_log_manager import RemoteLogManager
-from kraft.replication.remote_topic_sweep import RemoteTopicSweep
+from kraft.replication.tiers.remote_log_manager import RemoteLogManager
+from kraft.replication.tiers.remote_topic_sweep import RemoteTopicSweep
 from kraft.server.broker_channel import BrokerChannel
 from kraft.server.remote_log_metadata_topic import REMOTE_LOG_METADATA_TOPIC, RemoteLogMetadataTopic
 

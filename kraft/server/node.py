@@ -24,7 +24,7 @@ from kraft.common.logging import Loggers
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from kraft.replication.log_loading import load_logs
+from kraft.replication.logs.loading import load_logs
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer

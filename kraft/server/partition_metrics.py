@@ -13,7 +13,7 @@ import trio
 
 from kraft.common.metrics import Family, LabelValues
 from kraft.replication.partition import Partition
-from kraft.replication.partition_tier import PartitionTier
+from kraft.replication.tiers.partition_tier import PartitionTier
 from kraft.server.topic_sums import TopicSums
 from kraft.world.turns import TURN_PARTITIONS
 

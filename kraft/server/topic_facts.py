@@ -21,7 +21,7 @@ from kraft.world.turns import TURN_PARTITIONS, Turn
 if TYPE_CHECKING:
     from kraft.metadata.image.topics_image import TopicsImage
     from kraft.replication.partition import Partition
-    from kraft.replication.partition_tier import PartitionTier
+    from kraft.replication.tiers.partition_tier import PartitionTier
     from kraft.server.node import Node
 
 SUMS: Final = ("records", "leader_bytes", "replica_bytes", *TOPIC_SERIES, *NO_LAG._fields)

@@ -25,7 +25,7 @@ from kraft.storage.log_directory import LogDirectory
 from kraft.storage.log_files import RECOVERY_POINT_CHECKPOINT, STRAY_DIRECTORY_SUFFIX, is_marked_directory
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import SimulatedWorld, Universe
-from tests.unit.replication.log_dir_moves import FIRST, SECOND, Mover
+from tests.unit.replication.logs.log_dir_moves import FIRST, SECOND, Mover
 from tests.unit.server.brokers import NODE, UNASSIGNED, Broker, batch
 
 SEEDS = 400 if os.environ.get("KRAFT_SOAK") == "1" else 40

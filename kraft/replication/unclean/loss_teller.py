@@ -25,7 +25,7 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraft.replication.alter_partition_manager import Channel
-from kraft.replication.following import Truncation
+from kraft.replication.fetchers.following import Truncation
 from kraft.replication.partition import Partition
 from kraft.replication.unclean.untold_loss_files import UntoldLossFiles
 from kraft.replication.unclean.untold_losses import Entry, UntoldLosses

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from kraft.common.config.loss_reports import Loss, UntoldLoss
 from kraft.common.errors import CorruptData, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition, uuid_from_text, uuid_to_text
+from kraft.replication.logs.step_driver import write_checkpoint
 from kraft.replication.partition import Partition
 from kraft.replication.replica_manager import ReplicaManager
-from kraft.replication.step_driver import write_checkpoint
 from kraft.storage.checkpoints import checkpoint_lines, checkpoint_text, read_text
 from kraft.storage.log_directory import CheckpointJob
 from kraft.world.ports import FileSystem

@@ -5,5 +5,5 @@ clean copies of groups of segments that take their places.
 
 `log_to_clean` decides, `cleaner_manager` remembers, `log_cleaner` begins a cleaning and puts copies in their places,
 `segment_cleaner` computes them, in a process of its own. Deliberately absent: tasks and processes
-(`kraft.replication.log_cleaner_threads`).
+(`kraft.replication.logs.cleaner_threads`).
 """

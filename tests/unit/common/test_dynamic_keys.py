@@ -153,7 +153,7 @@ EFFECTS = {
         "tests/unit/replication/test_live_defaults.py::test_the_cleaner_begins_when_it_may"
     ),
     "log.cleaner.threads": (
-        "tests/unit/replication/test_log_tasks.py"
+        "tests/unit/replication/logs/test_tasks.py"
         "::test_several_logs_are_cleaned_at_once_and_as_many_as_are_configured_by_now"
     ),
     "log.cleanup.policy": (
@@ -218,10 +218,10 @@ EFFECTS = {
         "tests/unit/replication/test_live_defaults.py::test_a_produce_needs_as_many_replicas_in_sync"
     ),
     "producer.id.expiration.ms": (
-        "tests/unit/replication/test_log_tasks.py::test_how_long_producers_are_known_changes_while_the_broker_runs"
+        "tests/unit/replication/logs/test_tasks.py::test_how_long_producers_are_known_changes_while_the_broker_runs"
     ),
     "replica.alter.log.dirs.io.max.bytes.per.second": (
-        "tests/unit/replication/test_log_dir_mover.py::test_a_rate_that_is_set_while_the_node_runs_holds_for_copies"
+        "tests/unit/replication/logs/test_mover.py::test_a_rate_that_is_set_while_the_node_runs_holds_for_copies"
     ),
     "transaction.partition.verification.enable": (
         "tests/unit/replication/test_live_defaults.py"

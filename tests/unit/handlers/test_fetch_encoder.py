@@ -18,7 +18,7 @@ from kraft.protocol.messages.fetch_response import (
     NodeEndpoint,
     PartitionData,
 )
-from kraft.replication.fetch_session import PartitionKey
+from kraft.replication.sessions.fetch_session import PartitionKey
 
 SMALL = st.integers(min_value=0, max_value=2**31 - 1)
 OFFSETS = st.integers(min_value=-1, max_value=2**62)

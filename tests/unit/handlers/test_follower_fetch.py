@@ -11,7 +11,7 @@ import trio
 
 from kraft.network.reply import Reply
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
-from kraft.replication.due_partitions import SWEEP_SECONDS
+from kraft.replication.sessions.due_partitions import SWEEP_SECONDS
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, batch, broker, decoded, simulate
 

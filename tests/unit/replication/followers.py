@@ -21,10 +21,10 @@ from kraft.protocol.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 from kraft.protocol.records.builder import Record, build_batch
-from kraft.replication.fetch_session_handler import FetchLimits
-from kraft.replication.following import FetcherSettings, Truncation
+from kraft.replication.fetchers.following import FetcherSettings, Truncation
+from kraft.replication.fetchers.replica_fetcher import ReplicaFetcher
 from kraft.replication.partition import Partition
-from kraft.replication.replica_fetcher import ReplicaFetcher
+from kraft.replication.sessions.fetch_session_handler import FetchLimits
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, broker
 

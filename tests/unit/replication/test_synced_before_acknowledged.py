@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
-from kraft.replication.replica_fetcher import ReplicaFetcher
+from kraft.replication.fetchers.replica_fetcher import ReplicaFetcher
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.replication.followers import Follower, ScriptedLeader, record

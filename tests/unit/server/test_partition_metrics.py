@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from kraft.common.metrics import Family
-from kraft.replication.partition_tier import PartitionTier
 from kraft.replication.partition_traffic import PartitionTraffic
+from kraft.replication.tiers.partition_tier import PartitionTier
 from kraft.server.partition_metrics import EACH_MAX, PARTITION, TOPIC, partition_families, sum_partitions
 
 LATE_MS = 1000

@@ -15,7 +15,7 @@ from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.partition_record import PartitionRecord
 from kraft.metadata.records.topic_record import TopicRecord
 from kraft.protocol.error_codes import ErrorCode
-from kraft.replication.following import Truncation
+from kraft.replication.fetchers.following import Truncation
 from kraft.replication.unclean.loss_teller import LossTeller
 from kraft.world.simulated import Universe
 

@@ -25,8 +25,8 @@ from kraft.protocol.messages.incremental_alter_configs_response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-from kraft.replication.following import Truncation
-from kraft.replication.replica_fetcher import ReplicaFetcher
+from kraft.replication.fetchers.following import Truncation
+from kraft.replication.fetchers.replica_fetcher import ReplicaFetcher
 from kraft.replication.unclean import untold_losses
 from kraft.replication.unclean.untold_loss_files import UntoldLossCheckpoint, UntoldLossFiles
 from kraft.replication.unclean.untold_losses import UntoldLosses

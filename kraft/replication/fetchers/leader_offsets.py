@@ -1,0 +1,86 @@
+"""What a follower asks its leader besides records: where its log starts and ends, in which tier and which epochs."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from kraft.client.connection import ClientConnection
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import name_of
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from kraft.replication.fetchers.following import Following
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+EARLIEST_LOCAL: Final = -4
+
+
+class LocalStart(NamedTuple):
+    """A leader has what is from `offset` on on its disk, and what is before that, back to `log_start_offset`, in the
+    remote tier."""
+
+    offset: int
+    epoch_before: int
+    """In which the record before `offset` was written."""
+    log_start_offset: int
+
+
+async def leader_offset(
+    connection: ClientConnection, following: Following, timestamp: int, replica_id: int, timeout: float
+) -> int:
+    """Ask the leader for the end (LATEST) or the start (EARLIEST) of its log (ListOffsets as a replica).
+
+    Raises ApiError, Disconnected, TimeoutError."""
+    return (await _leader_position(connection, following, timestamp, replica_id, timeout))[0]
+
+
+async def _leader_position(
+    connection: ClientConnection, following: Following, timestamp: int, replica_id: int, timeout: float
+) -> tuple[int, int]:
+    """(offset, its epoch)."""
+    partition = following.partition
+    wanted = ListOffsetsPartition(
+        partition_index=partition.index, current_leader_epoch=following.leader_epoch, timestamp=timestamp
+    )
+    topics = [ListOffsetsTopic(name=partition.topic, partitions=[wanted])]
+    request = ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=topics)
+    response: Any = await connection.call(request, timeout=timeout)
+    told = response.topics[0].partitions[0]
+    if told.error_code:
+        raise ApiError(told.error_code, f"the leader's offsets: {name_of(told.error_code)}")
+    return int(told.offset), int(told.leader_epoch)
+
+
+async def leader_local_start(
+    connection: ClientConnection, following: Following, replica_id: int, timeout: float
+) -> LocalStart:
+    """Where the leader's disk begins. Raises ApiError, Disconnected, TimeoutError."""
+    offset, epoch = await _leader_position(connection, following, EARLIEST_LOCAL, replica_id, timeout)
+    log_start_offset = await leader_offset(connection, following, EARLIEST, replica_id, timeout)
+    if offset > 0:
+        epoch = await _epoch_before(connection, following, offset, epoch, replica_id, timeout)
+    return LocalStart(offset, epoch, log_start_offset)
+
+
+async def _epoch_before(
+    connection: ClientConnection, following: Following, offset: int, epoch: int, replica_id: int, timeout: float
+) -> int:
+    """The epoch in which the record before `offset` was written, which has `epoch`."""
+    partition = following.partition
+    asked = OffsetForLeaderPartition(
+        partition=partition.index, current_leader_epoch=following.leader_epoch, leader_epoch=epoch - 1
+    )
+    topics = [OffsetForLeaderTopic(topic=partition.topic, partitions=[asked])]
+    response: Any = await connection.call(
+        OffsetForLeaderEpochRequest(replica_id=replica_id, topics=topics), timeout=timeout
+    )
+    told = response.topics[0].partitions[0]
+    if told.error_code:
+        raise ApiError(told.error_code, f"the leader's epochs: {name_of(told.error_code)}")
+    # An epoch before `epoch` that ends at `offset` has the record before it.
+    return int(told.leader_epoch) if told.end_offset >= offset else epoch

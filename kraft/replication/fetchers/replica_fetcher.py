@@ -1,0 +1,475 @@
+"""Following one leader: fetch, append, acknowledge by fetching on (KIP-101, KIP-279, KIP-595's diverging epochs,
+KIP-903).
+
+One task a leader. It asks for every partition that it follows there, in an incremental session, and takes the answers
+over one by one. A request names at most PARTITIONS_PER_REQUEST partitions, and the next one the others: the leader
+closes the connection for a request of more than 65,536 elements (`kraft.protocol.primitives`).
+
+A log that differs from the leader's is cut by leader epochs, never to the high watermark, which may be behind what was
+acknowledged (KIP-101).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
+from kraft.common.errors import ApiError, KraftError, ProtocolError
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.protocol.messages import fetch_response
+from kraft.protocol.messages.fetch_request import ReplicaState
+from kraft.replication.fetchers.following import (
+    FIRST_BACKOFF_SECONDS,
+    FetcherSettings,
+    Following,
+    Truncation,
+    append_fetched,
+    truncation_offset,
+)
+from kraft.replication.fetchers.leader_offsets import EARLIEST, LATEST, LocalStart, leader_local_start, leader_offset
+from kraft.replication.partition import Partition
+from kraft.replication.sessions.fetch_session_handler import FetchSessionHandler, Key, Wanted
+from kraft.replication.tiers.partition_tier import tier_of
+from kraft.world.ports import ObjectError
+from kraft.world.turns import PARTITIONS_A_TURN, Turn
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+    from kraft.replication.replica_manager import ReplicaManager
+    from kraft.replication.tiers.remote_log_manager import RemoteLogManager
+    from kraft.storage.tiered_log import RemoteStart
+
+
+WORK: Final = "replication"
+"""What the health calls it."""
+CONNECT_SECONDS_MAX: Final = 2.0
+UNREACHABLE_SECONDS: Final = 0.1
+PAUSE_SECONDS_MAX: Final = 1.0
+"""How long a fetcher with nothing to ask sleeps before it looks again."""
+REMOTE_BACKOFF_SECONDS_MAX: Final = 10.0
+"""After errors in a row of the remote tier, each of which costs the leader some requests."""
+PARTITIONS_PER_REQUEST: Final = 10_000
+"""Partitions that one request asks for, and that it takes out of the session. Each counts as three elements at most:
+its topic, itself and a tag."""
+FETCH_VERSION_MAX: Final = 17
+"""From version 18 on a leader answers at once when it knows a higher high watermark: for metadata, not for records."""
+
+
+class ReplicaFetcher:
+    """Owned by the broker's loop; `run` is its one task."""
+
+    def __init__(self, leader_id: int, replicas: ReplicaManager, settings: FetcherSettings, log: Logger) -> None:
+        self.leader_id = leader_id
+        self._replicas = replicas
+        self._settings = settings
+        self._log = log
+        self._clock = replicas.world.clock
+        self._following: dict[Key, Following] = {}
+        self._due: dict[Key, None] = {}
+        """What the leader may have to be told of."""
+        self._unasked: dict[Key, None] = {}
+        """What the latest request had no room for. The next one begins with it."""
+        self._put_aside: dict[Key, Following] = {}
+        """What waits for an error to pass, or for the remote tier."""
+        self._left: dict[Key, None] = {}
+        self._session = FetchSessionHandler()
+        self._woken = trio.Event()
+        self._waiting: trio.CancelScope | None = None
+        self._unreachable = False
+        self.cancel_scope = trio.CancelScope()
+
+    def __len__(self) -> int:
+        return len(self._following)
+
+    # Called by the manager.
+
+    def follow(self, partition: Partition) -> None:
+        """From now on, in the partition's leader epoch. A request that is under way is given up: it does not ask for
+        this one."""
+        key = (partition.topic_id, partition.index)
+        known = self._following.get(key)
+        if known is not None and known.partition is partition and known.leader_epoch == partition.leader_epoch:
+            return
+        self._give_up_remote(known)
+        self._following[key] = Following(partition)
+        self._put_aside.pop(key, None)
+        self._left.pop(key, None)
+        self._due[key] = None
+        self._wake()
+
+    def leave(self, key: Key) -> None:
+        known = self._following.pop(key, None)
+        if known is not None:
+            self._give_up_remote(known)
+            self._put_aside.pop(key, None)
+            self._due.pop(key, None)
+            self._left[key] = None
+
+    def _give_up_remote(self, known: Following | None) -> None:
+        if known is not None and self._replicas.remote is not None:
+            self._replicas.remote.starts.give_up(known)
+
+    def put_aside(self) -> int:
+        """Partitions that wait for an error to pass, or for the remote tier."""
+        now = self._clock.now()
+        return sum(1 for following in self._put_aside.values() if following.not_before > now)
+
+    @property
+    def lag_max(self) -> int:
+        """Records that the furthest of its partitions is behind."""
+        return max((following.lag for following in self._following.values()), default=0)
+
+    def _wake(self) -> None:
+        self._woken.set()
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    # The task.
+
+    async def run(self) -> None:
+        """Follow until cancelled through `cancel_scope`."""
+        with self.cancel_scope:
+            while True:
+                try:
+                    await self._follow_over_one_connection()
+                    self._unreachable = False
+                except (KraftError, OSError, TimeoutError) as problem:
+                    if not self._unreachable:
+                        self._log.warning(
+                            "leader not reached",
+                            leader=self.leader_id,
+                            partitions=len(self._following),
+                            reason=str(problem),
+                        )
+                    self._unreachable = True
+                    await self._pause(UNREACHABLE_SECONDS)
+
+    async def _pause(self, seconds: float) -> None:
+        self._woken = trio.Event()
+        with self._clock.move_on_after(seconds):
+            await self._woken.wait()
+
+    async def _follow_over_one_connection(self) -> None:
+        """Fetch until the connection has to be given up. Raises what broke it."""
+        endpoint = self._settings.endpoint(self.leader_id)
+        if endpoint is None:
+            raise Disconnected(f"no endpoint of broker {self.leader_id} is known")
+        client_id = f"broker-{self._replicas.node_id}-fetcher"
+        connection = await open_connection(
+            self._replicas.world, *endpoint, client_id=client_id, timeout=CONNECT_SECONDS_MAX
+        )
+        self._session_broken()
+        try:
+            while True:
+                await self._wait_for_something_to_ask()
+                if not await self._fetch(connection):
+                    return
+        finally:
+            connection.close()
+            self._session_broken()
+
+    def _session_broken(self) -> None:
+        """The leader has to be told of everything."""
+        self._session.broken()
+        self._due = dict.fromkeys(self._following)
+
+    async def _wait_for_something_to_ask(self) -> None:
+        """There may be nothing to follow for now, or only what must wait."""
+        while len(self._following) == len(self._put_aside):
+            now = self._clock.now()
+            pause = min((following.not_before - now for following in self._put_aside.values()), default=math.inf)
+            if pause <= 0:
+                return
+            await self._pause(min(pause, PAUSE_SECONDS_MAX))
+
+    async def _fetch(self, connection: ClientConnection) -> bool:
+        """One request and what comes of it. False when it was given up because there is more to ask for now."""
+        await self._sync_due()
+        asked = await self._ask()
+        version = min(connection.version_of(ApiKey.FETCH), FETCH_VERSION_MAX)
+        replica = ReplicaState(replica_id=self._replicas.node_id, replica_epoch=self._settings.broker_epoch())
+        left = list(islice(self._left, PARTITIONS_PER_REQUEST))
+        request = self._session.build(asked, left, replica, self._settings.limits, self._wait_ms())
+        for key in left:
+            del self._left[key]
+        with trio.CancelScope() as scope:
+            self._waiting = scope
+            try:
+                response, frame = await connection.exchange(
+                    request, version=version, timeout=self._settings.socket_timeout_seconds
+                )
+            finally:
+                self._waiting = None
+        if scope.cancelled_caught:
+            return False
+        self._unreachable = False
+        if response.error_code or not self._session.answered(response.session_id):
+            self._session_broken()
+        turn = Turn(PARTITIONS_A_TURN)
+        for topic in response.responses:
+            for data in topic.partitions:
+                if turn.is_over():
+                    await turn.next()
+                key = (bytes(topic.topic_id), data.partition_index)
+                following = self._following.get(key)
+                if following is not None:
+                    self._due[key] = None
+                    await self._take_guarded(following, data, connection)
+        connection.recycle(frame)  # All of it is in the logs, or given up.
+        return True
+
+    async def _sync_due(self) -> None:
+        """To ask is to acknowledge: what flush.messages wants synced is synced before, however it got into the log;
+        all of it at once."""
+        self._end_waits(self._clock.now())
+        due = [self._following[key] for key in self._due if key not in self._put_aside]
+        unsynced = [(following, following.partition.log) for following in due if following.is_unsynced]
+        if not unsynced:
+            return
+        failures = await self._replicas.flusher.flush_all(log for _, log in unsynced)
+        for following, log in unsynced:
+            # A disk that failed is offline by now, and the partition is left; or the log is not here any more; or it
+            # may pass.
+            if log in failures:
+                self._put_off(following, str(failures[log]))
+
+    def _end_waits(self, now: float) -> None:
+        """What has waited long enough is due. What must wait on is taken out of the session."""
+        for key, following in list(self._put_aside.items()):
+            if following.not_before <= now:
+                del self._put_aside[key]
+                self._due[key] = None
+            elif following.is_asked:
+                following.is_asked = False
+                self._left[key] = None
+
+    async def _ask(self) -> dict[Key, Wanted]:
+        """What to ask for anew: everything that has moved and need not wait, as far as one request has room."""
+        now = self._clock.now()
+        self._end_waits(now)
+        due, self._due, self._unasked = {**self._unasked, **self._due}, {}, {}
+        asked: dict[Key, Wanted] = {}
+        turn = Turn()
+        for key in due:
+            if turn.is_over():
+                await turn.next()
+            following = self._following.get(key)
+            if following is None or key in self._put_aside:
+                continue
+            if len(asked) == PARTITIONS_PER_REQUEST:
+                self._unasked[key] = None
+                continue
+            pause = self._replicas.serving.follower_waits(following.partition)
+            if following.is_unsynced:  # It came, or its log changed, while others were synced.
+                pause = max(pause, FIRST_BACKOFF_SECONDS)
+            if pause:
+                self._throttle(key, following, now + pause)
+            else:
+                following.is_asked = True
+                asked[key] = following.wanted()
+                self._left.pop(key, None)
+        return asked
+
+    def _throttle(self, key: Key, following: Following, until: float) -> None:
+        """Not asked for until then: the rate does not allow it, it has to be synced first, or the remote tier is
+        asked."""
+        following.not_before = until
+        self._put_aside[key] = following
+        if following.is_asked:
+            following.is_asked = False
+            self._left[key] = None
+
+    def _wait_ms(self) -> int:
+        """How long the leader may wait for records: not beyond the time when a partition that was put off is due
+        again, and not at all while there is more to ask for."""
+        if self._unasked or len(self._left) > PARTITIONS_PER_REQUEST:
+            return 0
+        now = self._clock.now()
+        due = min((following.not_before for following in self._put_aside.values()), default=math.inf)
+        return int(min(self._settings.limits.wait_ms_max, max(1, (due - now) * 1000)))
+
+    # Taking over.
+
+    def _is_current(self, following: Following) -> bool:
+        """Whether the partition is still led as it was when it was asked for: all may change while a request is
+        under way."""
+        partition = following.partition
+        key = (partition.topic_id, partition.index)
+        return (
+            self._following.get(key) is following
+            and partition.leader_id == self.leader_id
+            and partition.leader_epoch == following.leader_epoch
+        )
+
+    async def _take_guarded(
+        self, following: Following, data: fetch_response.PartitionData, connection: ClientConnection
+    ) -> None:
+        """As `_take`. What a fault of the program does to one partition does not keep the others from following."""
+        is_taken = False
+        with self._replicas.set_aside.guard(WORK, str(following.partition), (KraftError, TimeoutError)):
+            await self._take(following, data, connection)
+            is_taken = True
+        if not is_taken:
+            self._put_off(following, "an unexpected error, which the log has")
+
+    async def _take(
+        self, following: Following, data: fetch_response.PartitionData, connection: ClientConnection
+    ) -> None:
+        if not following.is_asked or not self._is_current(following):
+            return
+        partition = following.partition
+        try:
+            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                await self._start_where_the_leader_is(following, connection)
+            elif data.error_code == ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
+                await self._start_behind_remote(following, connection)
+            elif data.error_code:
+                # Leader and follower see different moments of the metadata; the one behind will catch up. Whatever it
+                # is, ask again later.
+                self._put_off(following, name_of(data.error_code))
+            elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
+                epoch, end = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
+                await self._replicas.writer.until_free(partition.log)  # We may have led until just now.
+                if self._is_current(following):
+                    self._cut(
+                        partition,
+                        truncation_offset(partition.log, epoch, end),
+                        f"the leader's epoch {epoch} ends at {end}",
+                    )
+            else:
+                following.leader_high_watermark = data.high_watermark
+                self._replicas.serving.follower_took(partition, len(data.records or b""))
+                await append_fetched(self._replicas, partition, data)
+                following.failures = 0
+        except (KraftError, OSError) as problem:
+            # The leader did not answer: that says nothing of our disk.
+            if isinstance(problem, Disconnected | UnsupportedApi | ProtocolError | TimeoutError):
+                raise
+            self._replicas.handle_storage_error(problem, partition.topic, partition.index, "replication")
+            self._put_off(following, str(problem))
+
+    def _put_off(self, following: Following, reason: str, backoff_seconds_max: float = 0.0) -> None:
+        """Ask again later: after replica.fetch.backoff.ms at most, or `backoff_seconds_max`."""
+        if not self._is_current(following):
+            # It was left while something of it went wrong: a directory that failed takes its replicas away first.
+            return
+        is_to_be_told = following.failed(self._clock.now(), backoff_seconds_max or self._settings.backoff_seconds)
+        partition = following.partition
+        self._put_aside[partition.topic_id, partition.index] = following
+        report = self._log.info if is_to_be_told else self._log.debug
+        report(
+            "fetch put off",
+            topic=partition.topic,
+            partition=partition.index,
+            leader=self.leader_id,
+            epoch=following.leader_epoch,
+            reason=reason,
+        )
+
+    def _cut(self, partition: Partition, offset: int, reason: str) -> None:
+        log = partition.log
+        cut = Truncation(
+            offset, log.log_end_offset, log.high_watermark, log.leader_epoch_cache.epoch_for_offset(offset)
+        )
+        if offset < cut.end_offset:
+            self._settings.truncations.truncating(partition, cut)
+        self._replicas.logs.truncate_to(log, offset, now_ms=self._clock.wall_ms())
+        # An epoch that we began as a leader and in which we wrote nothing leaves an entry at the end of the log, which
+        # no truncation of records removes.
+        log.leader_epoch_cache.truncate_from_end(offset)
+        if offset < cut.end_offset:
+            report = self._log.warning if offset < cut.high_watermark else self._log.info
+            report("log truncated", topic=partition.topic, partition=partition.index, **cut._asdict(), reason=reason)
+            self._settings.truncations.truncated(partition, cut)
+
+    async def _start_behind_remote(self, following: Following, connection: ClientConnection) -> None:
+        """What we lack is in the remote tier alone: we begin behind it. The tier is asked beside this task, and the
+        partition waits for that alone. Raises KraftError, TimeoutError, OSError."""
+        partition, remote = following.partition, self._replicas.remote
+        if remote is None:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: this broker has no remote tier")
+        leader = await leader_local_start(
+            connection, following, self._replicas.node_id, self._settings.socket_timeout_seconds
+        )
+        if self._is_current(following):
+            self._throttle((partition.topic_id, partition.index), following, math.inf)
+            remote.starts.begin(following, partial(self._ask_remote_guarded, following, leader, remote))
+
+    async def _ask_remote_guarded(self, following: Following, leader: LocalStart, remote: RemoteLogManager) -> None:
+        """As `_ask_remote`, in a task beside the fetcher's. Afterwards the partition is due, or put off."""
+        tier = tier_of(following.partition)
+        tier.aux_state_builds += 1
+        failure = "an unexpected error, which the log has"
+        try:
+            with self._replicas.set_aside.guard(WORK, str(following.partition), (KraftError, ObjectError)):
+                await self._ask_remote(following, leader, remote)
+                failure = ""
+        except (KraftError, ObjectError, OSError) as problem:
+            failure = str(problem)
+        if failure:
+            tier.failed_aux_state_builds += 1
+            self._put_off(following, failure, REMOTE_BACKOFF_SECONDS_MAX)
+        elif self._is_current(following):
+            following.not_before = self._clock.now()
+        self._woken.set()
+
+    async def _ask_remote(self, following: Following, leader: LocalStart, remote: RemoteLogManager) -> None:
+        """Ask the remote tier, and begin behind it if the partition is still followed as it was. Raises KraftError,
+        ObjectError, OSError."""
+        partition = following.partition
+        start = await remote.remote_start(partition, leader)
+        await self._replicas.writer.until_free(partition.log)
+        if self._is_current(following):
+            try:
+                self._begin_behind_remote(partition, start)
+            except (KraftError, OSError) as problem:
+                self._replicas.handle_storage_error(problem, partition.topic, partition.index, "replication")
+                raise
+
+    def _begin_behind_remote(self, partition: Partition, start: RemoteStart) -> None:
+        log_facts = {"at": start.offset, "log_start": start.log_start_offset, "end": partition.log.log_end_offset}
+        self._log.info(
+            "log begins behind the remote tier", topic=partition.topic, partition=partition.index, **log_facts
+        )
+        self._replicas.logs.begin_behind_remote(partition.log, start, now_ms=self._clock.wall_ms())
+
+    async def _start_where_the_leader_is(self, following: Following, connection: ClientConnection) -> None:
+        """Our end is outside the leader's log: beyond its end (an unclean election), or before its start (retention,
+        or we are new)."""
+        partition = following.partition
+        log = partition.log
+        leader_end = await leader_offset(
+            connection, following, LATEST, self._replicas.node_id, self._settings.socket_timeout_seconds
+        )
+        await self._replicas.writer.until_free(log)
+        if not self._is_current(following):
+            return
+        if leader_end < log.log_end_offset:
+            self._cut(partition, leader_end, "the leader's log ends there")
+            return
+        leader_start = await leader_offset(
+            connection, following, EARLIEST, self._replicas.node_id, self._settings.socket_timeout_seconds
+        )
+        await self._replicas.writer.until_free(log)
+        if not self._is_current(following):
+            return
+        if leader_start > log.log_end_offset:
+            self._log.info(
+                "log started afresh",
+                topic=partition.topic,
+                partition=partition.index,
+                at=leader_start,
+                end=log.log_end_offset,
+            )
+            self._replicas.logs.truncate_fully_and_start_at(log, leader_start, now_ms=self._clock.wall_ms())
+        else:
+            self._put_off(
+                following,
+                f"offset {log.log_end_offset} is out of range, though the leader has {leader_start} to {leader_end}",
+            )

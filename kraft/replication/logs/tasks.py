@@ -1,0 +1,169 @@
+"""What a broker's logs need from time to time: retention, delayed deletion, checkpoints, timed flushes, expiry of
+idle producers.
+
+Each concern is a task with its own period (Kafka's names); the Python part of a pass runs in slices, so that clients
+are served in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.errors import OutOfResources, StorageError
+from kraft.common.ids import TopicPartition
+from kraft.common.set_aside import SetAside
+from kraft.replication.logs.cleaner_threads import LogCleaner
+from kraft.replication.logs.flusher import LogFlusher
+from kraft.replication.logs.step_driver import run_steps, serve_others, write_checkpoint
+from kraft.storage.log_directory import CheckpointJob, LogDirectory
+from kraft.storage.log_manager import LogManager
+from kraft.storage.steps import Steps
+from kraft.storage.unified_log import UnifiedLog
+from kraft.world.ports import World
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+
+LOGS_PER_SLICE = 20
+DELETION_PERIOD_SECONDS = 1.0
+
+
+class LogTasks:
+    """Owned by the broker's loop."""
+
+    def __init__(
+        self,
+        world: World,
+        logs: LogManager,
+        flusher: LogFlusher,
+        config: Callable[[], NodeConfig],
+        directory_failed: Callable[[str, str], None],
+        log_start_moved: Callable[[TopicPartition], None],
+        log: Logger,
+    ) -> None:
+        self._world = world
+        self._logs = logs
+        self._flusher = flusher
+        self._config = config
+        self._directory_failed = directory_failed
+        self._log_start_moved = log_start_moved
+        self._log = log
+        self.set_aside = SetAside(world.clock, world.log_sink)
+        self.cleaner = LogCleaner(world, logs, config, self._failed, log)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with trio.open_nursery() as task_nursery:
+            task_nursery.start_soon(
+                self._every, lambda: self._config().seconds("log.retention.check.interval.ms"), self.apply_retention
+            )
+            task_nursery.start_soon(self._every, lambda: DELETION_PERIOD_SECONDS, self.delete_due)
+            task_nursery.start_soon(
+                self._every,
+                lambda: self._config().seconds("log.flush.offset.checkpoint.interval.ms"),
+                self.checkpoint_recovery_points,
+            )
+            task_nursery.start_soon(
+                self._every,
+                lambda: self._config().seconds("replica.high.watermark.checkpoint.interval.ms"),
+                self.checkpoint_high_watermarks,
+            )
+            task_nursery.start_soon(self._every, self._flush_period, self.flush_due)
+            task_nursery.start_soon(
+                self._every,
+                lambda: self._config().seconds("producer.id.expiration.check.interval.ms"),
+                self.expire_producers,
+            )
+            if self._config().flag("log.cleaner.enable"):
+                task_nursery.start_soon(self.cleaner.run)
+
+    async def _every(self, period: Callable[[], float], task: Callable[[], object]) -> None:
+        while True:
+            await self._world.clock.sleep(period())
+            with self.set_aside.guard("log task", task.__name__):
+                await task()  # type: ignore[misc]  # Every task of this class is a coroutine function.
+
+    def _flush_period(self) -> float:
+        """log.flush.scheduler.interval.ms; where it is left at "never", flush.ms of a topic is still looked at once
+        a second."""
+        return min(self._config().integer("log.flush.scheduler.interval.ms") / 1000, 1.0)
+
+    async def apply_retention(self) -> None:
+        """Delete segments that retention.ms, retention.bytes or the log start offset give up."""
+        for done, log in enumerate(self._logs.logs()):
+            if self._logs.get(log.topic_partition) is log:  # Not deleted while others had their turn.
+                with self.set_aside.guard("retention", str(log.topic_partition)):
+                    self._apply_retention_to(log)
+            if done % LOGS_PER_SLICE == LOGS_PER_SLICE - 1:
+                await trio.lowlevel.checkpoint()
+
+    def _apply_retention_to(self, log: UnifiedLog) -> None:
+        try:
+            deleted = self._logs.delete_old_segments(log, now_ms=self._world.clock.wall_ms())
+        except StorageError as problem:
+            self._failed(self._logs.directory_of(log), problem, "retention")
+            return
+        if deleted.count:
+            self._log_start_moved(log.topic_partition)
+            self._log.info(
+                "segments deleted", partition=str(log.topic_partition), count=deleted.count, reason=deleted.reason
+            )
+
+    def _failed(self, directory: LogDirectory, problem: StorageError, doing: str) -> None:
+        """What is out of resources is put off to the next time; any other failure is the disk's."""
+        if isinstance(problem, OutOfResources):
+            self._log.warning(f"{doing} put off", directory=directory.path, reason=str(problem))
+        else:
+            self._directory_failed(directory.path, str(problem))
+
+    async def delete_due(self) -> None:
+        """Remove files whose file.delete.delay.ms is over."""
+        job = self._logs.due_deletions(self._world.clock.wall_ms())
+        if job is not None:
+            try:
+                await self._world.threads.run(job.run)
+            except StorageError as problem:
+                self._log.error("delayed deletion failed", reason=str(problem))
+
+    async def checkpoint_recovery_points(self) -> None:
+        await self._checkpoint(LogDirectory.gather_recovery_points)
+
+    async def checkpoint_high_watermarks(self) -> None:
+        await self._checkpoint(LogDirectory.gather_high_watermarks)
+
+    async def _checkpoint(self, gather: Callable[[LogDirectory], Steps[CheckpointJob]]) -> None:
+        for directory in self._logs.online():
+            job = await run_steps(gather(directory), self._world.threads.run, serve_others)
+            if not job.contents or not directory.is_online:
+                continue
+            try:
+                await write_checkpoint(job, self._world.threads)
+            except StorageError as problem:
+                directory.checkpoint_missed()
+                self._failed(directory, problem, "checkpoint")
+            except BaseException:  # The node stops: its last checkpoints may not take this one for written.
+                directory.checkpoint_missed()
+                raise
+
+    async def flush_due(self) -> None:
+        """Flush logs whose flush.ms has passed, and closed segments that nobody flushed."""
+        now_ms = self._world.clock.wall_ms()
+        for done, log in enumerate(self._logs.logs()):
+            if log.flush_is_due(now_ms) and self._logs.get(log.topic_partition) is log:
+                self._flusher.flush_later(log)
+            if done % 500 == 499:
+                await trio.lowlevel.checkpoint()
+
+    async def expire_producers(self) -> None:
+        """Forget idempotent producers idle for producer.id.expiration.ms, as it is now."""
+        self._logs.expire_producers_after(self._config().integer("producer.id.expiration.ms"))
+        now_ms = self._world.clock.wall_ms()
+        for done, log in enumerate(self._logs.logs()):
+            with self.set_aside.guard("expiry of producers", str(log.topic_partition)):
+                log.maybe_expire_producers(now_ms)
+            if done % LOGS_PER_SLICE == LOGS_PER_SLICE - 1:
+                await trio.lowlevel.checkpoint()

@@ -1,0 +1,296 @@
+"""Incremental fetch sessions (KIP-227), as the one who is asked keeps them. Pure.
+
+A session remembers the partitions of a fetcher and what it was last told of each. So an unchanged partition costs
+nothing on the wire, in either direction. `fetch_session_handler` is the fetcher's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+
+if TYPE_CHECKING:
+    from kraft.replication.sessions.consumer_due import ConsumerDue
+    from kraft.replication.sessions.due_partitions import DuePartitions
+
+INVALID_SESSION_ID = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+EPOCH_MAX = 2**31 - 1
+
+SESSION_VERSION = 7
+TOPIC_ID_VERSION = 13
+
+
+class PartitionKey(NamedTuple):
+    """Topic by id (v13 and later) or by name; the other one is empty."""
+
+    topic_id: bytes
+    topic: str
+    partition: int
+
+
+class CachedPartition:
+    """What the fetcher wants of a partition, and what it was last told."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "key",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "told_log_start_offset",
+        "turn",
+    )
+
+    def __init__(
+        self,
+        key: PartitionKey,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int,
+        log_start_offset: int,
+        last_fetched_epoch: int,
+    ) -> None:
+        self.key = key
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.log_start_offset = log_start_offset
+        self.last_fetched_epoch = last_fetched_epoch
+        self.high_watermark = -1
+        self.told_log_start_offset = -1
+        self.turn = 0
+        """Its place in the order of its session."""
+
+    def would_differ(self, high_watermark: int, log_start_offset: int) -> bool:
+        """Whether these are other than what was told last."""
+        return high_watermark != self.high_watermark or log_start_offset != self.told_log_start_offset
+
+    def differs(self, high_watermark: int, log_start_offset: int, has_news: bool) -> bool:
+        """Whether an incremental answer must mention this partition; remembers what it will say."""
+        changed = has_news or high_watermark != self.high_watermark or log_start_offset != self.told_log_start_offset
+        self.high_watermark = high_watermark
+        self.told_log_start_offset = log_start_offset
+        return changed
+
+
+class FetchSession:
+    """Partitions in fetch order. `epoch` is the one expected of the next request."""
+
+    __slots__ = (
+        "_turns",
+        "consumer_due",
+        "due",
+        "epoch",
+        "id",
+        "last_used",
+        "partitions",
+        "privileged",
+        "uses_topic_ids",
+    )
+
+    def __init__(self, session_id: int, privileged: bool, uses_topic_ids: bool, now: float) -> None:
+        self.id = session_id
+        self.epoch = INITIAL_EPOCH + 1
+        self.privileged = privileged
+        self.uses_topic_ids = uses_topic_ids
+        self.last_used = now
+        self.partitions: dict[PartitionKey, CachedPartition] = {}
+        self.due: DuePartitions | None = None
+        """Of a follower: which partitions have to be looked at."""
+        self.consumer_due: ConsumerDue | None = None
+        """Of a consumer with many partitions, likewise."""
+        self._turns = 0
+
+    def update(self, wanted: Sequence[CachedPartition], forgotten: Sequence[PartitionKey]) -> None:
+        """Merge what an incremental request says: new and changed partitions, and those to forget."""
+        for partition in wanted:
+            known = self.partitions.get(partition.key)
+            if known is not None:
+                partition.high_watermark = known.high_watermark
+                partition.told_log_start_offset = known.told_log_start_offset
+                partition.turn = known.turn
+            else:
+                partition.turn = self._next_turn()
+            self.partitions[partition.key] = partition
+        for key in forgotten:
+            self.partitions.pop(key, None)
+
+    def moved_to_end(self, key: PartitionKey) -> None:
+        """A partition that returned data goes last, so that none starves the others."""
+        partition = self.partitions.pop(key, None)
+        if partition is not None:
+            partition.turn = self._next_turn()
+            self.partitions[key] = partition
+
+    def _next_turn(self) -> int:
+        self._turns += 1
+        return self._turns
+
+    def close(self) -> None:
+        """The session is over."""
+        if self.consumer_due is not None:
+            self.consumer_due.close()
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def __iter__(self) -> Iterator[CachedPartition]:
+        return iter(list(self.partitions.values()))
+
+
+class FetchSessionCache:
+    """All sessions of a broker, bounded by `max.incremental.fetch.session.cache.slots`.
+
+    A full cache evicts a session idle for `idle_seconds`, or, for a follower, a consumer's; if none qualifies the
+    fetcher goes on without a session (id 0), which every client understands.
+    """
+
+    __slots__ = ("_idle_seconds", "_next_id", "_sessions", "_slots", "evictions")
+
+    def __init__(self, slots: int, first_id: int, idle_seconds: float = 120.0) -> None:
+        self._slots = slots
+        self._idle_seconds = idle_seconds
+        self._sessions: dict[int, FetchSession] = {}
+        self._next_id = max(1, first_id & 0x7FFFFFFF)
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def create(self, privileged: bool, uses_topic_ids: bool, now: float) -> FetchSession | None:
+        if len(self._sessions) >= self._slots and not self._evict(privileged, now):
+            return None
+        while self._next_id in self._sessions:
+            self._next_id = self._next_id % EPOCH_MAX + 1
+        session = FetchSession(self._next_id, privileged, uses_topic_ids, now)
+        self._next_id = self._next_id % EPOCH_MAX + 1
+        self._sessions[session.id] = session
+        return session
+
+    def _evict(self, for_privileged: bool, now: float) -> bool:
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None:
+            return False
+        if now - oldest.last_used <= self._idle_seconds:
+            if not for_privileged:
+                return False
+            oldest = next((session for session in self._sessions.values() if not session.privileged), None)
+            if oldest is None:
+                return False
+        self.close(oldest.id)
+        self.evictions += 1
+        return True
+
+    def use(self, session_id: int, epoch: int, uses_topic_ids: bool, now: float) -> FetchSession:
+        """The session of an incremental request. Raises ApiError FETCH_SESSION_ID_NOT_FOUND,
+        INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR."""
+        session = self._sessions.pop(session_id, None)
+        if session is None:
+            raise ApiError(
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                f"fetch session {session_id} is not known; it may have been evicted",
+            )
+        self._sessions[session_id] = session  # Most recently used last.
+        if session.epoch != epoch:
+            raise ApiError(
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                f"fetch session {session_id} expects epoch {session.epoch}, not {epoch}",
+            )
+        if session.uses_topic_ids != uses_topic_ids:
+            raise ApiError(
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+                f"fetch session {session_id} was made {'with' if session.uses_topic_ids else 'without'} topic ids",
+            )
+        session.epoch = session.epoch % EPOCH_MAX + 1
+        session.last_used = now
+        return session
+
+    def close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
+
+
+class RequestedSession(NamedTuple):
+    """What one Fetch asks for.
+
+    `session` is None where the request stands for itself. `mentioned` are the partitions that the request names,
+    `wanted` those that it asks for: in a session all of that. The answer to an `incremental` request leaves out what
+    has not changed.
+    """
+
+    session: FetchSession | None
+    wanted: list[CachedPartition] | FetchSession
+    mentioned: list[CachedPartition]
+    incremental: bool
+
+
+def resolve_session(
+    request: FetchRequest,
+    mentioned: list[CachedPartition],
+    version: int,
+    sessions: FetchSessionCache,
+    *,
+    is_follower: bool,
+    now: float,
+) -> RequestedSession:
+    """The session that a Fetch means, made or closed as it says. Raises ApiError as `FetchSessionCache.use` does."""
+    by_id = version >= TOPIC_ID_VERSION
+    wanted = mentioned
+    if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if request.session_id != INVALID_SESSION_ID:
+            sessions.close(request.session_id)
+        if request.session_epoch == FINAL_EPOCH or version < SESSION_VERSION or not wanted:
+            return RequestedSession(None, wanted, wanted, False)
+        made = sessions.create(is_follower, by_id, now)
+        if made is None:
+            return RequestedSession(None, wanted, wanted, False)
+        made.update(wanted, ())
+        return RequestedSession(made, made, wanted, False)
+    session = sessions.use(request.session_id, request.session_epoch, by_id, now)
+    forgotten = [
+        PartitionKey(topic.topic_id, topic.topic, index)
+        for topic in request.forgotten_topics_data
+        for index in topic.partitions
+    ]
+    session.update(wanted, forgotten)
+    if not session.partitions:
+        sessions.close(session.id)
+        return RequestedSession(None, wanted, wanted, False)
+    return RequestedSession(session, session, wanted, True)
+
+
+def partitions_of(request: FetchRequest) -> list[CachedPartition]:
+    """The partitions that a Fetch names, each once: the last mention counts."""
+    mentions = [_cached(topic, wanted) for topic in request.topics for wanted in topic.partitions]
+    return mentions if len(mentions) < 2 else list({cached.key: cached for cached in mentions}.values())
+
+
+def partitions_in_turns(request: FetchRequest) -> Generator[None, None, list[CachedPartition]]:
+    """As `partitions_of`; pauses after each mention."""
+    found: dict[PartitionKey, CachedPartition] = {}
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            cached = _cached(topic, wanted)
+            found[cached.key] = cached
+            yield
+    return list(found.values())
+
+
+def _cached(topic: FetchTopic, wanted: FetchPartition) -> CachedPartition:
+    return CachedPartition(
+        PartitionKey(topic.topic_id, topic.topic, wanted.partition),
+        wanted.fetch_offset,
+        wanted.partition_max_bytes,
+        wanted.current_leader_epoch,
+        wanted.log_start_offset,
+        wanted.last_fetched_epoch,
+    )

@@ -1,0 +1,249 @@
+"""Replicas that move from one log directory to another: what is copied, when the copy takes over, and what the
+controller is told."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from kraft.common.config.resource_type import ResourceType
+from kraft.metadata.image.partition_registration import LOST_DIRECTORY
+from kraft.metadata.records.config_record import ConfigRecord
+from kraft.protocol.error_codes import ErrorCode
+from kraft.world.simulated import Universe
+from kraft.world.simulated.disk import Fault
+from tests.unit.replication.logs.log_dir_moves import FIRST, SECOND, mover
+from tests.unit.server.brokers import NODE, Broker, simulate
+
+
+def test_the_controller_hears_where_a_new_replica_is() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t", 4)
+            await universe.sleep(0.1)
+            assert sorted(index for _, index in it.told) == [0, 1, 2, 3]
+            assert {directory for directory, _ in it.told} == set(it.ids.values()), (
+                "the one with fewer replicas comes next"
+            )
+
+    simulate(play)
+
+
+def test_the_copy_takes_over_with_all_that_the_log_is() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            topic_id = it.made.topic("t")
+            it.write(*(b"%d" % number * 1000 for number in range(50)))
+            it.made.change(topic_id, leader=NODE)
+            it.write(b"more")
+            it.made.change(topic_id, leader=NODE)
+            log = it.made.partition("t").log
+            log.delete_records_before(3)
+            before = it.content()
+            bounds = (log.log_start_offset, log.high_watermark, log.log_end_offset, log.leader_epoch_cache.entries)
+            await universe.sleep(0.1)
+            assert it.at == f"{FIRST}/t-0"
+            assert await it.move() == ErrorCode.NONE
+            await universe.sleep(1.0)
+            assert it.at == f"{SECOND}/t-0"
+            log = it.made.partition("t").log
+            assert it.content() == before
+            assert (
+                log.log_start_offset,
+                log.high_watermark,
+                log.log_end_offset,
+                log.leader_epoch_cache.entries,
+            ) == bounds
+            assert it.told[-1] == (it.ids[SECOND], 0)
+            assert await it.described() == [(SECOND, False, 0)]
+            assert it.made.logs.get(log.topic_partition) is log
+            assert [name for name in it.made.world.files.list_directory(FIRST) if name.endswith("-delete")]
+            it.write(b"after")
+            assert it.content() != before
+
+    simulate(play)
+
+
+def test_until_the_controller_knows_the_log_stays_and_the_copy_follows() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            await it.copied(universe, b"a", b"b")
+            assert it.at == f"{FIRST}/t-0"
+            it.write(b"c")
+            assert (SECOND, True, 1) in await it.described()
+            await universe.sleep(0.5)
+            assert (SECOND, True, 0) in await it.described()
+            it.silent = False
+            await universe.sleep(0.5)
+            assert it.at == f"{SECOND}/t-0"
+            assert it.made.partition("t").log.log_end_offset == 3
+
+    simulate(play)
+
+
+def test_a_log_that_is_cut_meanwhile_is_copied_anew() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.publish(it.made.register(2))
+            topic_id = it.made.topic("t", replicas=(NODE, 2))
+            it.write(b"a", b"b", b"c")
+            await universe.sleep(0.1)
+            it.silent = True
+            await it.move()
+            await universe.sleep(0.5)
+            it.made.change(topic_id, leader=2)
+            log = it.made.partition("t").log
+            it.made.logs.truncate_to(log, 1, now_ms=it.made.world.clock.wall_ms())
+            it.made.change(topic_id, leader=NODE)
+            it.write(b"other")
+            expected = it.content()
+            it.silent = False
+            await universe.sleep(0.5)
+            assert (it.at, it.content()) == (f"{SECOND}/t-0", expected)
+
+    simulate(play)
+
+
+def test_a_log_that_was_never_written_moves_too() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            await it.move()
+            await universe.sleep(0.5)
+            it.write(b"a")
+            assert it.at == f"{SECOND}/t-0"
+            assert it.made.partition("t").log.log_end_offset == 1
+
+    simulate(play)
+
+
+def test_another_directory_the_same_one_or_none() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            it.write(b"a")
+            assert await it.move("/nowhere") == ErrorCode.LOG_DIR_NOT_FOUND
+            assert await it.move(topic="absent") == ErrorCode.REPLICA_NOT_AVAILABLE
+            assert await it.move(FIRST) == ErrorCode.NONE
+            await universe.sleep(0.2)
+            assert it.at == f"{FIRST}/t-0"
+            it.silent = True
+            await it.move(SECOND)
+            await it.move(FIRST)
+            await universe.sleep(0.5)
+            assert await it.described() == [(FIRST, False, 0)]
+            it.made.replicas.directory_failed(SECOND, "test")
+            assert await it.move(SECOND) == ErrorCode.KAFKA_STORAGE_ERROR
+
+    simulate(play)
+
+
+def test_a_replica_that_comes_later_goes_where_it_was_wanted() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            assert await it.move(SECOND, "t") == ErrorCode.REPLICA_NOT_AVAILABLE
+            it.made.topic("t")
+            assert it.at == f"{SECOND}/t-0"
+
+    simulate(play)
+
+
+def test_when_the_target_fails_the_log_goes_on_where_it_is_and_the_controller_hears_of_it() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            await it.copied(universe, b"a")
+            it.silent = False
+            it.made.replicas.directory_failed(SECOND, "test")
+            await universe.sleep(0.3)
+            assert it.at == f"{FIRST}/t-0"
+            assert it.told[-1] == (it.ids[FIRST], 0)
+            it.write(b"b")
+
+    simulate(play)
+
+
+def test_when_the_source_fails_while_the_controller_knows_the_target_the_replica_is_lost() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            await it.copied(universe, b"a")
+            it.silent = False
+            it.made.replicas.directory_failed(FIRST, "test")
+            await universe.sleep(0.3)
+            assert it.told[-1] == (LOST_DIRECTORY, 0)
+
+    simulate(play)
+
+
+def test_what_a_crash_interrupts_is_finished_or_begun_again() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            await it.copied(universe, b"a", b"b")
+            log, files = it.made.partition("t").log, it.made.world.files
+            copy = it.made.replicas.directories.mover.moves()[0].future.directory
+            for name in ("first", "second"):  # The crash comes before the original is renamed, then after it.
+                fresh = Broker(it.made.world, it.made.server._nursery, (FIRST, SECOND))
+                fresh.logs.futures.finish_moves(0)
+                interrupted = dict(fresh.logs.futures.interrupted_moves)
+                if name == "first":
+                    assert {key: (move.directory.path, move.copy) for key, move in interrupted.items()} == {
+                        log.topic_partition: (SECOND, copy)
+                    }
+                    files.rename(log.directory, f"{FIRST}/{copy.rpartition('/')[2].removesuffix('-future')}-delete")
+                else:
+                    assert not interrupted
+                    assert files.exists(f"{SECOND}/t-0")
+
+    simulate(play)
+
+
+def test_no_more_than_the_rate_is_copied() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe, "replica.alter.log.dirs.io.max.bytes.per.second=1000") as it:
+            it.made.topic("t")
+            it.write(*(b"x" * 100 for _ in range(50)))
+            await it.move()
+            await universe.sleep(3.0)
+            assert it.at == f"{FIRST}/t-0"
+            await universe.sleep(30.0)
+            assert it.at == f"{SECOND}/t-0"
+
+    simulate(play)
+
+
+def test_a_rate_that_is_set_while_the_node_runs_holds_for_copies() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            it.write(*(b"x" * 100 for _ in range(50)))
+            it.made.publish(
+                ConfigRecord(
+                    resource_type=ResourceType.BROKER,
+                    resource_name="",
+                    name="replica.alter.log.dirs.io.max.bytes.per.second",
+                    value="1000",
+                )
+            )
+            await it.move()
+            await universe.sleep(3.0)
+            assert it.at == f"{FIRST}/t-0"
+            await universe.sleep(30.0)
+            assert it.at == f"{SECOND}/t-0"
+
+    simulate(play)
+
+
+@pytest.mark.parametrize("operation", ["append", "sync"])
+def test_a_failing_disk_gives_the_copy_up_and_is_used_no_more(operation: str) -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            it.write(b"a")
+            await universe.sleep(0.1)
+            universe.disk("broker").faults.append(Fault(operation, errno.EIO, SECOND))
+            await it.move()
+            await universe.sleep(0.5)
+            assert await it.described() == [(FIRST, False, 0)]
+            assert not it.made.logs.directories[1].is_online
+
+    simulate(play)

@@ -1,0 +1,219 @@
+"""Moves that are given up while a step of theirs, or of another's, waits: nothing of them is touched any more, and
+no disk is blamed for it."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.storage.flush_state import FlushJob
+from kraft.world.simulated import Universe
+from kraft.world.simulated.disk import Fault
+from kraft.world.simulated.threads import SimulatedThreads
+from tests.unit.replication.logs.log_dir_moves import FIRST, SECOND, Mover, mover
+from tests.unit.server.brokers import batch, simulate
+
+
+class Held:
+    """What is done in threads waits before it begins, once, when `wanted` says so of a job; `during` sees each
+    before that."""
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        wanted: Callable[[Any], bool],
+        during: Callable[[Any], None] = lambda job: None,
+    ) -> None:
+        self.waits, self.released = trio.Event(), trio.Event()
+        run = SimulatedThreads.run
+
+        async def held(threads: SimulatedThreads, job: Any, *arguments: Any) -> Any:
+            owner = getattr(job, "__self__", None)
+            during(owner)
+            if not self.waits.is_set() and wanted(owner):
+                self.waits.set()
+                await self.released.wait()
+            return await run(threads, job, *arguments)
+
+        monkeypatch.setattr(SimulatedThreads, "run", held)
+
+
+def flushes(owner: Any, path: str) -> bool:
+    return isinstance(owner, FlushJob) and owner.epochs_path.startswith(path)
+
+
+def grow_at_syncs(it: Mover, synced: list[bool], name: str, growing: list[str]) -> Callable[[Any], None]:
+    """At each sync of the copy of `name`, which `synced` counts, the next of these logs grows: first little, then by
+    so much that it is read in a thread."""
+
+    def during(owner: Any) -> None:
+        if flushes(owner, f"{SECOND}/{name}-0"):
+            if len(synced) < len(growing):
+                it.write(b"b" * (100_000 if synced else 10), topic=growing[len(synced)])
+            synced.append(True)
+
+    return during
+
+
+def reads(owner: Any) -> bool:
+    return type(owner).__name__ == "FetchData"
+
+
+async def settle(universe: Universe, it: Mover) -> None:
+    """What was given up is deleted, and then the mover goes on."""
+    await universe.sleep(1.0)
+    await it.made.server.log_tasks.delete_due()
+
+
+def all_online(it: Mover) -> bool:
+    return len(it.made.logs.online()) == 2
+
+
+def with_mover(scene: Callable[[Universe, Mover], Awaitable[None]]) -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            await scene(universe, it)
+
+    simulate(play)
+
+
+async def given_up_while_held(
+    it: Mover, monkeypatch: pytest.MonkeyPatch, wanted: Callable[[Any, int], bool], growing: list[str]
+) -> Held:
+    """Topics t and u move. While what `wanted` names waits, which is told how often the copy of u was synced, u is
+    wanted where it was; `growing` logs grow."""
+    for name in ("t", "x", "u"):
+        it.made.topic(name)
+    it.write(b"a" * 100)
+    it.write(b"a" * 100, topic="u")
+    synced: list[bool] = []
+    held = Held(monkeypatch, lambda job: wanted(job, len(synced)), grow_at_syncs(it, synced, "u", growing))
+    await it.move(SECOND, "t")
+    await it.move(SECOND, "u")
+    await held.waits.wait()
+    assert await it.move(FIRST, "u") == ErrorCode.NONE
+    return held
+
+
+def test_a_move_that_is_given_up_while_another_waits_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(universe: Universe, it: Mover) -> None:
+        held = await given_up_while_held(
+            it, monkeypatch, lambda job, synced: flushes(job, f"{SECOND}/t-0") and synced > 0, ["t"]
+        )
+        it.write(b"b" * 100, topic="u")
+        await settle(universe, it)
+        held.released.set()
+        await universe.sleep(2.0)
+        assert all_online(it)
+        assert it.at == f"{SECOND}/t-0"
+        assert it.made.partition("u").log.directory == f"{FIRST}/u-0"
+
+    with_mover(scene)
+
+
+def test_a_move_that_is_given_up_when_it_was_about_to_end_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(universe: Universe, it: Mover) -> None:
+        held = await given_up_while_held(it, monkeypatch, lambda job, synced: reads(job) and synced == 2, ["u", "t"])
+        held.released.set()
+        await universe.sleep(2.0)
+        assert it.made.partition("u").log.directory == f"{FIRST}/u-0"
+        assert it.at == f"{SECOND}/t-0", "the mover goes on"
+        assert it.told[-1] in [(it.ids[SECOND], 0), (it.ids[FIRST], 0)]
+
+    with_mover(scene)
+
+
+def test_what_is_read_for_a_copy_that_was_given_up_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(universe: Universe, it: Mover) -> None:
+        it.made.topic("t")
+        it.write(b"a")
+        await universe.sleep(0.1)
+        it.silent = True
+        await it.move()
+        await universe.sleep(0.5)
+        held = Held(monkeypatch, reads)
+        it.write(b"c" * 100_000)
+        await held.waits.wait()
+        assert await it.move(FIRST) == ErrorCode.NONE
+        await settle(universe, it)
+        held.released.set()
+        await universe.sleep(1.0)
+        assert all_online(it)
+        assert await it.described() == [(FIRST, False, 0)]
+
+    with_mover(scene)
+
+
+def test_a_sync_that_fails_for_a_copy_that_was_given_up_stops_no_other_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(universe: Universe, it: Mover) -> None:
+        it.made.topic("t")
+        it.write(b"a")
+        held = Held(monkeypatch, lambda job: flushes(job, f"{SECOND}/t-0"))
+        await it.move()
+        await held.waits.wait()
+        copy = it.made.replicas.directories.mover.moves()[0].future.directory
+        assert await it.move(FIRST) == ErrorCode.NONE
+        assert await it.move(SECOND) == ErrorCode.NONE
+        universe.disk("broker").faults = [Fault("sync", errno.EIO, copy)]
+        held.released.set()
+        await universe.sleep(1.0)
+        assert all_online(it)
+        assert it.at == f"{SECOND}/t-0", "the move that came after it"
+
+    with_mover(scene)
+
+
+def test_a_replica_that_leaves_while_the_last_of_it_is_copied_does_not_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene(universe: Universe, it: Mover) -> None:
+        topic_id = it.made.topic("t")
+        it.write(b"a")
+        synced: list[bool] = []
+        held = Held(
+            monkeypatch, lambda job: reads(job) and len(synced) == 2, grow_at_syncs(it, synced, "t", ["t", "t"])
+        )
+        await it.move()
+        await held.waits.wait()
+        log = it.made.partition("t").log
+        it.made.delete_topic(topic_id)
+        held.released.set()
+        await universe.sleep(1.0)
+        assert it.made.logs.get(log.topic_partition) is None
+        assert all_online(it)
+        assert not it.made.replicas.directories.mover.moves()
+
+    with_mover(scene)
+
+
+def test_a_copy_that_cannot_be_cut_condemns_its_disk() -> None:
+    async def scene(universe: Universe, it: Mover) -> None:
+        await it.copied(universe, b"a", b"b", b"c")
+        universe.disk("broker").faults = [Fault("sync_directory", errno.EIO, SECOND)]
+        it.made.logs.truncate_to(it.made.partition("t").log, 1, now_ms=it.made.world.clock.wall_ms())
+        await universe.sleep(0.5)
+        assert [directory.is_online for directory in it.made.logs.directories] == [True, False]
+        assert it.at == f"{FIRST}/t-0"
+
+    with_mover(scene)
+
+
+def test_a_copy_that_cannot_start_where_the_first_batch_does_condemns_its_disk() -> None:
+    async def scene(universe: Universe, it: Mover) -> None:
+        it.made.topic("t")
+        log = it.made.partition("t").log
+        it.made.partition("t").append(memoryview(batch(b"a", b"b", b"c")), 1, it.made.world.clock.wall_ms(), 0)
+        log.delete_records_before(2)
+        await universe.sleep(0.1)
+        universe.disk("broker").faults = [Fault("open", errno.EIO, "-future/00000000000000000000.log")]
+        await it.move()
+        await universe.sleep(0.5)
+        assert [directory.is_online for directory in it.made.logs.directories] == [True, False]
+        assert it.at == f"{FIRST}/t-0"
+
+    with_mover(scene)

@@ -1,0 +1,78 @@
+"""Incremental fetch sessions (KIP-227)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.replication.sessions.fetch_session import CachedPartition, FetchSession, FetchSessionCache, PartitionKey
+
+
+def wanted(topic: str, partition: int = 0, offset: int = 0) -> CachedPartition:
+    return CachedPartition(PartitionKey(bytes(16), topic, partition), offset, 1 << 20, -1, -1, -1)
+
+
+def made(cache: FetchSessionCache, privileged: bool = False, now: float = 0.0) -> FetchSession:
+    session = cache.create(privileged, False, now)
+    assert session is not None
+    return session
+
+
+def test_epochs_must_follow_each_other() -> None:
+    cache = FetchSessionCache(10, 1)
+    session = made(cache)
+    assert cache.use(session.id, 1, False, 0.0) is session
+    assert cache.use(session.id, 2, False, 0.0) is session
+    with pytest.raises(ApiError) as refused:
+        cache.use(session.id, 2, False, 0.0)
+    assert refused.value.code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_an_unknown_session_is_told_so() -> None:
+    with pytest.raises(ApiError) as refused:
+        FetchSessionCache(10, 1).use(5, 1, False, 0.0)
+    assert refused.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_session_stays_with_names_or_ids() -> None:
+    cache = FetchSessionCache(10, 1)
+    session = made(cache)
+    with pytest.raises(ApiError) as refused:
+        cache.use(session.id, 1, True, 0.0)
+    assert refused.value.code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_an_update_adds_changes_and_forgets() -> None:
+    session = made(FetchSessionCache(10, 1))
+    session.update([wanted("a"), wanted("b")], ())
+    session.update([wanted("b", offset=7), wanted("c")], [PartitionKey(bytes(16), "a", 0)])
+    assert [(partition.key.topic, partition.fetch_offset) for partition in session] == [("b", 7), ("c", 0)]
+
+
+def test_only_news_is_told_twice() -> None:
+    partition = wanted("a")
+    assert partition.differs(5, 0, False)
+    assert not partition.differs(5, 0, False)
+    assert partition.differs(5, 0, True)
+    assert partition.differs(6, 0, False)
+    assert partition.differs(6, 1, False)
+
+
+def test_a_partition_with_data_goes_last() -> None:
+    session = made(FetchSessionCache(10, 1))
+    session.update([wanted("a"), wanted("b")], ())
+    session.moved_to_end(PartitionKey(bytes(16), "a", 0))
+    assert [partition.key.topic for partition in session] == ["b", "a"]
+
+
+def test_a_full_cache_gives_up_only_the_idle_or_the_lesser() -> None:
+    cache = FetchSessionCache(1, 1)
+    first = made(cache)
+    assert cache.create(False, False, 10.0) is None
+    follower = made(cache, privileged=True, now=10.0)
+    with pytest.raises(ApiError):
+        cache.use(first.id, 1, False, 10.0)
+    assert cache.create(True, False, 20.0) is None
+    assert made(cache, now=200.0) is not follower
+    assert len(cache) == 1

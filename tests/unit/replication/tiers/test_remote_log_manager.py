@@ -1,0 +1,552 @@
+"""A broker whose older segments are in the remote tier answers as if they were on its disk."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import trio
+
+from kraft.common.errors import KraftError
+from kraft.metadata.records.config_record import ConfigRecord
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.records.record_batch import batches
+from kraft.replication.partition import Partition
+from kraft.replication.replica_manager import ReplicaManager
+from kraft.replication.tiers.remote_log_manager import RemoteLogManager
+from kraft.replication.tiers.remote_topic_sweep import RemoteTopicSweep
+from kraft.storage.unified_log import UnifiedLog
+from kraft.world.simulated import Universe
+from kraft.world.simulated.objects import ObjectServer
+from kraft.world.turns import TURN_PARTITIONS
+from tests.unit.remote.test_metadata_manager import MemoryTopic
+from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
+from tests.unit.storage.test_aborted_stay_aborted import write
+
+URI = "s3://bucket/kraft"
+SETS = (
+    "remote.log.storage.system.enable=true",
+    f"kraft.remote.storage.uri={URI}",
+    "remote.log.manager.task.interval.ms=1000",
+)
+CONFIG = {
+    "remote_storage_enable": "true",
+    "local_retention_bytes": "1",
+    "retention_ms": "-1",
+    "file_delete_delay_ms": "0",
+}
+ROUND_SECONDS = 3.0
+"""More than a round with the requests to the store takes."""
+
+
+class Metadata(MemoryTopic):
+    asked = 0
+
+    async def make_sure(self) -> None:
+        self.asked += 1
+        await trio.lowlevel.checkpoint()
+
+
+class Tiered:
+    """A broker, the store, and the topic of metadata, which outlive it."""
+
+    def __init__(self, universe: Universe, made: Broker, metadata: Metadata) -> None:
+        self.universe = universe
+        self.made = made
+        self.metadata = metadata
+        self.store: ObjectServer = universe.object_servers.at(URI)
+
+    @property
+    def log(self) -> UnifiedLog:
+        return self.made.partition("t").log
+
+    def append(self, *values: bytes, timestamp_ms: int = 0) -> None:
+        now = self.made.world.clock.wall_ms()
+        self.made.partition("t").append(memoryview(batch(*values, timestamp_ms=timestamp_ms or now)), 1, now, 0)
+
+    def roll(self) -> None:
+        self.log.roll(self.made.world.clock.wall_ms())
+
+    async def rounds(self, count: int = 1) -> None:
+        await self.universe.sleep(ROUND_SECONDS * count)
+
+    async def fetch(self, offset: int, isolation: int = 0, **fields: Any) -> Any:
+        """What the answer says of the partition."""
+        partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+        topic = FetchTopic(topic="t", topic_id=self.made.replicas.topic_ids["t"], partitions=[partition])
+        fields = {"max_wait_ms": 100, "min_bytes": 1, "max_bytes": 1 << 20, **fields}
+        answer = await self.made.ask(FetchRequest(isolation_level=isolation, topics=[topic], **fields))
+        return answer.responses[0].partitions[0]
+
+    async def values(self, start: int = 0) -> list[bytes]:
+        """Of every record from `start` on, as a consumer reads them, fetch by fetch."""
+        found: list[bytes] = []
+        offset = start
+        while offset < self.log.high_watermark:
+            told = await self.fetch(offset)
+            assert told.error_code == 0
+            for each in batches(told.records, partial_tail=True):
+                found += [bytes(record.value or b"") for record in each.records() if record.offset >= offset]
+                offset = each.next_offset
+        return found
+
+    async def offset(self, timestamp: int) -> tuple[int, int, int]:
+        """(error code, offset, timestamp) of ListOffsets."""
+        asked = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)])
+        answer = await self.made.ask(ListOffsetsRequest(replica_id=-1, topics=[asked]))
+        told = answer.topics[0].partitions[0]
+        return told.error_code, told.offset, told.timestamp
+
+
+@asynccontextmanager
+async def started(universe: Universe, metadata: Metadata) -> AsyncIterator[Tiered]:
+    async with broker(universe, sets=SETS) as made:
+        store = made.world.objects.open(URI, timeout_seconds=5.0)
+        manager = RemoteLogManager(
+            made.replicas, metadata, store, lambda: made.replicas.config, made.server.services.log
+        )
+        made.replicas.remote = manager
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(manager.run)
+            yield Tiered(universe, made, metadata)
+            nursery.cancel_scope.cancel()
+
+
+def play(body: Callable[[Tiered], Awaitable[None]], **config: str) -> None:
+    async def run(universe: Universe) -> None:
+        async with started(universe, Metadata()) as tiered:
+            tiered.made.topic("t", **CONFIG | config)
+            await body(tiered)
+
+    simulate(run)
+
+
+async def fill(tiered: Tiered, segments: int = 4) -> list[bytes]:
+    """Closed segments of two records each, of which all but one have left the disk, and one record in the active
+    one."""
+    for number in range(segments):
+        tiered.append(b"%d" % number, b"%d" % (number + 100), timestamp_ms=1000 * (number + 1))
+        tiered.roll()
+    tiered.append(b"last", timestamp_ms=900_000)
+    await tiered.rounds()
+    assert tiered.log.segments[0].base_offset == 2 * segments
+    return [b"%d" % (number + more) for number in range(segments) for more in (0, 100)] + [b"last"]
+
+
+def test_a_consumer_reads_both_tiers_in_order() -> None:
+    async def body(tiered: Tiered) -> None:
+        values = await fill(tiered)
+        assert await tiered.values() == values
+        assert await tiered.values(3) == values[3:]
+        told = await tiered.fetch(3)
+        assert (told.log_start_offset, told.high_watermark) == (0, 9)
+
+    play(body)
+
+
+def test_offsets_are_told_of_both_tiers() -> None:
+    async def body(tiered: Tiered) -> None:
+        assert [await tiered.offset(each) for each in (-2, -4, -5, -6)] == [
+            (0, 0, -1),
+            (0, 0, -1),
+            (0, -1, -1),
+            (0, -1, -1),
+        ]
+        await fill(tiered)
+        assert [await tiered.offset(each) for each in (-1, -2, -4, -5, -6)] == [
+            (0, 9, -1),
+            (0, 0, -1),
+            (0, 8, -1),
+            (0, 7, -1),
+            (0, 8, -1),
+        ]
+
+    play(body)
+
+
+def test_nothing_waits_for_its_copy_where_all_is_in_the_remote_tier() -> None:
+    async def body(tiered: Tiered) -> None:
+        assert await tiered.offset(-6) == (0, -1, -1), "the log is empty"
+        tiered.append(b"a")
+        assert await tiered.offset(-6) == (0, 0, -1)
+        tiered.roll()
+        await tiered.rounds()
+        assert await tiered.offset(-5) == (0, 0, -1)
+        assert await tiered.offset(-6) == (0, -1, -1)
+        tiered.append(b"b")
+        assert await tiered.offset(-6) == (0, 1, -1)
+
+    play(body)
+
+
+def test_records_are_found_by_time_in_both_tiers() -> None:
+    async def body(tiered: Tiered) -> None:
+        await fill(tiered)
+        assert await tiered.offset(0) == (0, 0, 1000)
+        assert await tiered.offset(2000) == (0, 2, 2000)
+        assert await tiered.offset(2001) == (0, 4, 3000)
+        assert await tiered.offset(4001) == (0, 8, 900_000)
+        assert await tiered.offset(900_001) == (0, -1, -1)
+        assert await tiered.offset(-3) == (0, 8, 900_000)
+
+    play(body)
+
+
+def test_the_largest_timestamp_may_be_in_the_remote_tier() -> None:
+    async def body(tiered: Tiered) -> None:
+        tiered.append(b"late", timestamp_ms=5_000_000)
+        tiered.roll()
+        tiered.append(b"early", timestamp_ms=1000)
+        await tiered.rounds()
+        assert tiered.log.local_log_start_offset == 1
+        assert await tiered.offset(-3) == (0, 0, 5_000_000)
+
+    play(body)
+
+
+def test_a_reader_of_committed_records_is_told_what_was_aborted() -> None:
+    async def body(tiered: Tiered) -> None:
+        write(tiered.log)  # Aborted at 0 and 4, committed at 2.
+        tiered.roll()
+        tiered.append(b"last")
+        await tiered.rounds()
+        assert tiered.log.local_log_start_offset == 6
+        told = await tiered.fetch(0, isolation=1)
+        assert sorted(each.first_offset for each in told.aborted_transactions) == [0, 4]
+        assert (await tiered.fetch(0)).aborted_transactions is None
+
+    play(body)
+
+
+def test_a_follower_is_sent_to_the_remote_tier() -> None:
+    async def body(tiered: Tiered) -> None:
+        await fill(tiered)
+        told = await tiered.fetch(0, replica_state=ReplicaState(replica_id=2, replica_epoch=-1))
+        assert told.error_code == ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+        told = await tiered.fetch(8, replica_state=ReplicaState(replica_id=2, replica_epoch=-1))
+        assert told.error_code in (0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    play(body)
+
+
+def test_a_store_that_fails_is_an_error_that_passes() -> None:
+    async def body(tiered: Tiered) -> None:
+        values = await fill(tiered)
+        tiered.store.faults.refuses = True
+        assert (await tiered.fetch(0)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert (await tiered.offset(2000))[0] == ErrorCode.KAFKA_STORAGE_ERROR
+        told = await tiered.fetch(8)
+        assert (told.error_code, next(batches(told.records)).base_offset) == (0, 8)
+        tiered.store.faults.refuses = False
+        assert await tiered.values() == values
+
+    play(body)
+
+
+def test_a_slow_store_answers_a_later_fetch() -> None:
+    async def body(tiered: Tiered) -> None:
+        await fill(tiered)
+        tiered.store.faults.late_rate, tiered.store.faults.late_seconds = 1.0, 1.5
+        told = await tiered.fetch(0)
+        assert (told.error_code, bytes(told.records or b"")) == (0, b"")
+        await tiered.universe.sleep(5)
+        told = await tiered.fetch(0)
+        assert next(batches(told.records)).base_offset == 0
+
+    play(body)
+
+
+def test_nothing_leaves_the_disk_while_the_store_fails() -> None:
+    async def body(tiered: Tiered) -> None:
+        tiered.store.faults.failure_rate = 1.0
+        tiered.append(b"a")
+        tiered.roll()
+        tiered.append(b"b")
+        await tiered.rounds(10)
+        assert tiered.log.local_log_start_offset == 0
+        await tiered.made.server.log_tasks.apply_retention()
+        assert (tiered.log.local_log_start_offset, tiered.log.log_start_offset) == (0, 0)
+        tiered.store.faults.failure_rate = 0.0
+        await tiered.rounds(15)
+        assert tiered.log.local_log_start_offset == 1
+
+    play(body, retention_ms="1", local_retention_ms="1")
+
+
+def test_retention_counts_both_tiers() -> None:
+    async def body(tiered: Tiered) -> None:
+        values = await fill(tiered)
+        assert len({name.split("/")[-1][:20] for name in tiered.store.objects}) == 4
+        size = tiered.log.segments[0].size
+        tiered.made.publish(*configs(retention_bytes=str(3 * size)))
+        await tiered.rounds(2)
+        start = tiered.log.log_start_offset
+        assert 0 < start < 8
+        assert await tiered.offset(-2) == (0, start, -1)
+        assert (await tiered.fetch(0)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert await tiered.values(start) == values[start:]
+        assert min(int(name.split("/")[-1][:20]) for name in tiered.store.objects) == start
+
+    play(body)
+
+
+def configs(topic: str = "t", **values: str) -> list[Any]:
+    return [
+        ConfigRecord(resource_type=2, resource_name=topic, name=key.replace("_", "."), value=value)
+        for key, value in values.items()
+    ]
+
+
+def test_records_are_deleted_on_request_in_both_tiers() -> None:
+    async def body(tiered: Tiered) -> None:
+        values = await fill(tiered)
+        topic = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=5)])
+        answer = await tiered.made.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=1000))
+        assert (answer.topics[0].partitions[0].error_code, answer.topics[0].partitions[0].low_watermark) == (0, 5)
+        await tiered.rounds(2)
+        assert (await tiered.fetch(4)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert await tiered.values(5) == values[5:]
+        assert min(int(name.split("/")[-1][:20]) for name in tiered.store.objects) == 4
+
+    play(body)
+
+
+def test_copying_can_be_stopped_and_the_log_is_like_any_other_in_the_end() -> None:
+    async def body(tiered: Tiered) -> None:
+        await fill(tiered)
+        tiered.made.publish(
+            *configs(remote_log_copy_disable="true", retention_ms="600000", local_retention_ms="600000")
+        )
+        tiered.roll()
+        tiered.append(b"new")
+        await tiered.rounds(2)
+        tier = tiered.made.partition("t").tier
+        assert tier is not None
+        assert (tier.copy_lag_segments, tier.copy_lag_bytes) == (0, 0), "nothing is to be copied"
+        await tiered.made.server.log_tasks.apply_retention()
+        await tiered.rounds(2)
+        await tiered.made.server.log_tasks.apply_retention()
+        assert tiered.store.objects == {}
+        assert tiered.log.log_start_offset == tiered.log.segments[0].base_offset == 9
+
+    play(body)
+
+
+async def current() -> None:
+    await trio.lowlevel.checkpoint()
+
+
+def test_what_a_deleted_topic_left_is_deleted_and_nothing_else() -> None:
+    async def body(tiered: Tiered) -> None:
+        made, metadata = tiered.made, tiered.metadata
+        made.topic("metadata", partitions=2)
+        store = made.world.objects.open(URI, timeout_seconds=5.0)
+        log = made.server.services.log
+        sweep = RemoteTopicSweep(made.replicas, metadata, "metadata", store, current, lambda: 1.0, log)
+        await fill(tiered)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sweep.run)
+            await tiered.rounds(5)
+            assert len(tiered.store.objects) >= 4 * 5
+            made.delete_topic(made.replicas.topic_ids["t"])
+            tiered.store.faults.failure_rate = 0.3
+            await tiered.rounds(30)
+            tiered.store.faults.failure_rate = 0.0
+            await tiered.rounds(5)
+            assert tiered.store.objects == {}
+            count = sum(map(len, metadata.records.values()))
+            await tiered.rounds(10)
+            assert sum(map(len, metadata.records.values())) == count, "it goes on for ever"
+            nursery.cancel_scope.cancel()
+
+    play(body)
+
+
+async def behind() -> None:
+    await trio.lowlevel.checkpoint()
+    raise KraftError("nobody tells")
+
+
+def test_a_topic_of_which_this_broker_has_not_heard_yet_is_left_alone() -> None:
+    async def body(tiered: Tiered) -> None:
+        made = tiered.made
+        made.topic("metadata", partitions=2)
+        store = made.world.objects.open(URI, timeout_seconds=5.0)
+        log = made.server.services.log
+        sweep = RemoteTopicSweep(made.replicas, tiered.metadata, "metadata", store, behind, lambda: 1.0, log)
+        await fill(tiered)
+        made.delete_topic(made.replicas.topic_ids["t"])
+        stored = dict(tiered.store.objects)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sweep.run)
+            await tiered.rounds(10)
+            assert tiered.store.objects == stored
+            nursery.cancel_scope.cancel()
+
+    play(body)
+
+
+def test_what_was_copied_read_and_is_left_to_do_is_counted() -> None:
+    async def body(tiered: Tiered) -> None:
+        await fill(tiered)
+        await tiered.values()
+        tier = tiered.made.partition("t").tier
+        assert tier is not None
+        assert (tier.copies, tier.failed_copies, tier.copy_lag_segments, tier.metadata_count) == (4, 0, 0, 4)
+        assert tier.copied_bytes == tier.remote_bytes > 0
+        assert tier.fetches > 0
+        assert (tier.failed_fetches, tier.last_error) == (0, "")
+        assert tier.fetched_bytes == tier.remote_bytes, "once each"
+
+        tiered.store.faults.refuses = True
+        tiered.append(b"waits")
+        tiered.roll()
+        await tiered.rounds(2)
+        assert tier.failed_copies > 0
+        waiting = tiered.log.segments[:-1]
+        assert tier.copy_lag_segments == len(waiting) > 0
+        assert tier.copy_lag_bytes == sum(segment.size for segment in waiting)
+        assert "refuses" in tier.last_error
+        waited = tier.copy_wait(tiered.made.world.clock.now())
+        assert 0 < waited < 2 * ROUND_SECONDS
+        await tiered.rounds(2)
+        assert tier.copy_wait(tiered.made.world.clock.now()) > waited + ROUND_SECONDS, "of the same segment"
+        assert (await tiered.fetch(0)).error_code == 0, "it is kept for a while"
+
+        tiered.store.faults.refuses = False
+        await tiered.rounds(20)
+        assert (tier.copy_lag_segments, tier.last_error) == (0, "")
+        assert tier.copy_wait(tiered.made.world.clock.now()) == 0.0
+        assert tier.deletes > 0, "the copies that failed"
+
+    play(body)
+
+
+def test_only_what_changed_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body(tiered: Tiered) -> None:
+        made = tiered.made
+        topic_id = made.topic("many", 2000)
+        await tiered.rounds()
+        looked_at: list[str] = []
+        is_ours = RemoteLogManager._is_ours
+
+        def counted(self: RemoteLogManager, partition: Partition) -> bool:
+            looked_at.append(str(partition))
+            return is_ours(self, partition)
+
+        def walked(self: object) -> Any:
+            raise AssertionError("all partitions are walked")
+
+        monkeypatch.setattr(RemoteLogManager, "_is_ours", counted)
+        monkeypatch.setattr(ReplicaManager, "__iter__", walked)
+        made.change(topic_id, 7, leader=2)
+        made.change(topic_id, 8, leader=2)
+        made.change(topic_id, 7, leader=1)
+        await tiered.rounds(5)
+        assert [each for each in looked_at if each != "t-0"] == ["many-7", "many-8"]
+        monkeypatch.undo()
+
+        made.publish(*configs("many", remote_storage_enable="true"))
+        await tiered.rounds(2)
+        assert all(made.partition("many", index).tier is not None for index in range(2000))
+
+    play(body)
+
+
+def test_many_that_change_at_once_are_looked_at_in_turns() -> None:
+    async def body(tiered: Tiered) -> None:
+        made, manager, begun = tiered.made, tiered.made.replicas.remote, [0]
+        assert manager is not None
+
+        async def others() -> None:
+            while True:
+                begun.append(len(manager._working))
+                await trio.lowlevel.checkpoint()
+
+        made.topic("many", 3 * TURN_PARTITIONS, **CONFIG)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(others)
+            for _ in range(10):
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+        assert begun[-1] == 3 * TURN_PARTITIONS + 1
+        assert max(after - before for before, after in pairwise(begun)) <= 2 * TURN_PARTITIONS
+
+    play(body)
+
+
+SWITCHED_OFF = {"remote_storage_enable": "false", "remote_log_delete_on_disable": "true"}
+
+
+def test_tiering_that_is_switched_off_leaves_what_is_on_the_disk_and_nothing_in_the_store() -> None:
+    async def body(tiered: Tiered) -> None:
+        await fill(tiered)
+        tiered.store.faults.refuses = True
+        tiered.made.publish(*configs(**SWITCHED_OFF))
+        await tiered.rounds(2)
+        assert tiered.log.log_start_offset == tiered.log.segments[0].base_offset == 8, "before anything is deleted"
+        assert tiered.store.objects
+        tier = tiered.made.partition("t").tier
+        assert tier is not None
+        assert (tier.put_off, tier.deletes, tier.failed_deletes) == (1, tier.failed_deletes, tier.deletes)
+        assert tier.failed_deletes > 0
+        assert (tier.copy_lag_segments, tier.first_waiting) == (0, None)
+        assert (tier.delete_lag_segments, tier.metadata_count) == (4, 4)
+        tiered.store.faults.refuses = False
+        await tiered.rounds(20)
+        assert tiered.store.objects == {}
+        assert tier.deletes - tier.failed_deletes == 4
+        assert (await tiered.fetch(0)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert await tiered.values(8) == [b"last"]
+        tiered.roll()
+        tiered.append(b"stays here")
+        asked = tiered.metadata.asked
+        await tiered.rounds(5)
+        assert tiered.store.objects == {}
+        assert tiered.metadata.asked == asked, "nobody looks again"
+        assert tiered.made.partition("t").tier is None
+
+        tiered.made.publish(*configs(remote_storage_enable="true"))
+        await tiered.rounds(2)
+        assert {int(name.split("/")[-1][:20]) for name in tiered.store.objects} == {8}
+        assert await tiered.values(8) == [b"last", b"stays here"]
+
+    play(body)
+
+
+def test_who_leads_next_deletes_what_is_in_the_store_also_if_it_had_nothing_to_do_before() -> None:
+    """As a follower it left the deletion to its leader, which may have died over it."""
+
+    async def body(tiered: Tiered) -> None:
+        await fill(tiered)
+        topic_id = tiered.made.partition("t").topic_id
+        tiered.made.change(topic_id, leader=NODE + 1, isr=[NODE, NODE + 1])
+        tiered.made.publish(*configs(**SWITCHED_OFF))
+        await tiered.rounds(3)
+        assert len(tiered.store.objects) > 0, "that is for the leader to do"
+        tiered.made.change(topic_id, leader=NODE, isr=[NODE])
+        await tiered.rounds(20)
+        assert tiered.store.objects == {}
+        assert await tiered.values(8) == [b"last"]
+
+    play(body)
+
+
+def test_a_topic_that_was_never_tiered_may_say_what_to_do_when_it_is_no_more() -> None:
+    async def body(tiered: Tiered) -> None:
+        tiered.append(b"x")
+        await tiered.rounds(2)
+        assert await tiered.values() == [b"x"]
+        assert tiered.made.partition("t").tier is None
+
+    play(body, **SWITCHED_OFF)
