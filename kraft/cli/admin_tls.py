@@ -9,8 +9,8 @@ from kraft.common.config.keys.admin_keys import PREFIX
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.security.tls import TlsSettings, load_tls
-from kraft.server.admin_logins import principals_of_certificates
-from kraft.server.tls_keys import LOOK_SECONDS, read_store, statuses_of
+from kraft.server.http_admin.logins import principals_of_certificates
+from kraft.server.security.tls_keys import LOOK_SECONDS, read_store, statuses_of
 from kraft.world.ports import Tls, World
 from kraft.world.real.tls import server_context
 

@@ -19,7 +19,7 @@ from kraft.world.turns import TURN_PARTITIONS
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
-    from kraft.server.broker_transactions import BrokerTransactions
+    from kraft.server.transactions.broker_transactions import BrokerTransactions
 
 
 class BrokerMetadataPublisher:

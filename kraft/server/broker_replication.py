@@ -17,7 +17,7 @@ from kraft.replication.sessions.fetch_session_handler import FetchLimits
 from kraft.replication.unclean.loss_teller import LossTeller
 from kraft.replication.unclean.untold_loss_files import UntoldLossFiles
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
-from kraft.server.event_journal import EventJournal, EventKind
+from kraft.server.events.event_journal import EventJournal, EventKind
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.world.ports import World
 

@@ -37,27 +37,27 @@ from kraft.replication.replica_manager import ReplicaListener, ReplicaManager
 from kraft.replication.sessions.fetch_session import FetchSessionCache
 from kraft.replication.topic_configs import ConfigView
 from kraft.security.sasl.plain_users import PlainUsers
-from kraft.server.audit import AuditLog, follow_metadata, make_authorizer
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
-from kraft.server.broker_transactions import BrokerTransactions
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.consumer_group_configs import DynamicConsumerGroupConfigs
-from kraft.server.event_journal import EventJournal
-from kraft.server.live_plain_users import LivePlainUsers
-from kraft.server.logins import NodeLogins
+from kraft.server.events.audit import AuditLog, follow_metadata, make_authorizer
+from kraft.server.events.event_journal import EventJournal
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.partition_log import PartitionLog
-from kraft.server.producer_id_manager import ProducerIdManager
-from kraft.server.remote_store import open_store
+from kraft.server.security.live_plain_users import LivePlainUsers
+from kraft.server.security.logins import NodeLogins
+from kraft.server.tiers.remote_store import open_store
+from kraft.server.transactions.broker_transactions import BrokerTransactions
+from kraft.server.transactions.producer_id_manager import ProducerIdManager
 from kraft.storage.log_manager import LogManager
 from kraft.world.ports import Listener, World
 
 if TYPE_CHECKING:
     from kraft.metadata.image.topics_image import TopicImage
     from kraft.metadata.loader import MetadataLoader
-    from kraft.server.broker_tiering import BrokerTiering
+    from kraft.server.tiers.broker_tiering import BrokerTiering
 
 SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -181,7 +181,7 @@ class BrokerServer(ReplicaListener):
         store = open_store(self._world, self._config)
         if store is None:
             return None
-        from kraft.server.broker_tiering import BrokerTiering  # Some twenty modules that most nodes never need.
+        from kraft.server.tiers.broker_tiering import BrokerTiering  # Some twenty modules that most nodes never need.
 
         tiering = BrokerTiering(self._world, store, self.configs, self.metadata, self.replicas, channel, loggers)
         self.replicas.remote = tiering.manager

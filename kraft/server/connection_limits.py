@@ -26,9 +26,9 @@ from kraft.network.socket_server import SocketServer
 from kraft.replication.topic_configs import ConfigView
 from kraft.security.certificate_names import PrincipalMapping
 from kraft.security.delegation_tokens import TokenCredentials
-from kraft.server.audit import AuditLog
-from kraft.server.logins import NodeLogins, gate, with_tokens
-from kraft.server.token_keys import TokenKeys
+from kraft.server.events.audit import AuditLog
+from kraft.server.security.logins import NodeLogins, gate, with_tokens
+from kraft.server.security.token_keys import TokenKeys
 from kraft.world.ports import Stream, World
 
 NO_LIMIT: Final = 2**31 - 1

@@ -30,13 +30,13 @@ from kraft.quota.quota_publisher import QuotaPublisher
 from kraft.raft.driver import RaftDriver
 from kraft.replication.topic_configs import ConfigView
 from kraft.security.sasl.plain_users import PlainUsers
-from kraft.server.audit import AuditLog, follow_metadata, make_authorizer
 from kraft.server.broker_server import SECURITY_PROTOCOL_IDS
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
-from kraft.server.event_journal import EventJournal, EventKind
-from kraft.server.live_plain_users import LivePlainUsers
-from kraft.server.logins import NodeLogins
+from kraft.server.events.audit import AuditLog, follow_metadata, make_authorizer
+from kraft.server.events.event_journal import EventJournal, EventKind
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
+from kraft.server.security.live_plain_users import LivePlainUsers
+from kraft.server.security.logins import NodeLogins
 from kraft.server.shared_server import SharedServer
 from kraft.world.ports import Listener as BoundListener
 from kraft.world.ports import World

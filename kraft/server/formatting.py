@@ -29,7 +29,7 @@ from kraft.raft.formatter import (
 from kraft.raft.quorum_storage import METADATA_DIRECTORY
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_FILE, BOOTSTRAP_ID, part_of, snapshot_name
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
-from kraft.server.scram_arguments import parse_scram_credentials
+from kraft.server.security.scram_arguments import parse_scram_credentials
 from kraft.storage.log_directory import LogDirectory
 from kraft.storage.log_files import LOCK, META_PROPERTIES
 from kraft.storage.meta_properties import MetaProperties, check_same_node, read_meta_properties

@@ -28,7 +28,9 @@ from kraft.replication.logs.loading import load_logs
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer
-from kraft.server.event_journal import EventJournal
+from kraft.server.events.event_journal import EventJournal
+from kraft.server.events.metadata_events import MetadataEvents
+from kraft.server.facts.node_status import ControllerStatus, NodeStatus
 from kraft.server.farewell import close_logs, leave
 from kraft.server.formatting import (
     format_empty_directories,
@@ -37,24 +39,22 @@ from kraft.server.formatting import (
     refuse_foreign_directories,
     require_metadata_directory,
 )
-from kraft.server.logins import NodeLogins
-from kraft.server.metadata_events import MetadataEvents
-from kraft.server.node_status import ControllerStatus, NodeStatus
+from kraft.server.http_admin.remote_requests import RemoteRequests
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
-from kraft.server.own_principal import check_own_principal, own_subject
-from kraft.server.remote_requests import RemoteRequests
-from kraft.server.remote_store import open_store
+from kraft.server.security.logins import NodeLogins
+from kraft.server.security.own_principal import check_own_principal, own_subject
+from kraft.server.security.tls_keys import TlsKeys
 from kraft.server.shared_server import SharedServer
 from kraft.server.stall_monitor import StallMonitor
-from kraft.server.tls_keys import TlsKeys
+from kraft.server.tiers.remote_store import open_store
 from kraft.storage.log_manager import LogManager
 from kraft.storage.meta_properties import read_meta_properties
 from kraft.world.ports import Listener, World
 
 if TYPE_CHECKING:
-    from kraft.server.admin_service import AdminService
-    from kraft.server.group_lags import GroupLags
-    from kraft.server.history import History
+    from kraft.server.history.history import History
+    from kraft.server.http_admin.service import AdminService
+    from kraft.server.metrics.group_lags import GroupLags
 
 CLUSTER_ID_RETRY_SECONDS = 0.2
 UNREACHED_TELL_SECONDS = 10.0
@@ -100,14 +100,14 @@ class Node:
     def admin_service(self) -> AdminService:
         """What the HTTP edge sees of this node. Made on the node's loop when it is first asked for."""
         if self._admin is None:
-            from kraft.server.admin_service import AdminService  # Only nodes with an HTTP admin need it.
+            from kraft.server.http_admin.service import AdminService  # Only nodes with an HTTP admin need it.
 
             self._admin = AdminService(self)
         return self._admin
 
     def record_history(self, lags: GroupLags) -> None:
         """From now on, until the node ends."""
-        from kraft.server.history_recorder import HistoryRecorder
+        from kraft.server.history.recorder import HistoryRecorder
 
         recorder = HistoryRecorder(self, lags)
         self.history = recorder.history

@@ -12,7 +12,7 @@ from confluent_kafka.admin import NewTopic
 from kraft_http.ports import UncleanElectionFacts
 from kraft_http.routers.elections import shown
 
-from kraft.server.loss_facts import gather_unclean_elections
+from kraft.server.facts.loss_facts import gather_unclean_elections
 from kraft.testing.foreign.librdkafka import AdminClient, Producer
 from kraft.testing.local_cluster import LocalCluster
 

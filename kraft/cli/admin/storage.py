@@ -36,7 +36,7 @@ from kraft.raft.formatter import (
     plan_format,
     random_uuid,
 )
-from kraft.server.scram_arguments import parse_scram_credentials
+from kraft.server.security.scram_arguments import parse_scram_credentials
 from kraft.storage.damaged_log import ACCEPTED, DAMAGED_FOLDER, DamageReport, find_damaged, settle_damage
 from kraft.storage.meta_properties import MetaProperties, read_meta_properties
 from kraft.world.real import RealWorld

@@ -23,7 +23,7 @@ from kraft.protocol.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kraft.server.admin_access import Permissions
+from kraft.server.http_admin.access import Permissions
 from tests.unit.api.test_edges import CLUSTER, Port, refuse
 
 TOPICS = f"/v3/clusters/{CLUSTER}/topics"

@@ -14,7 +14,7 @@ from kraft.coordinator.group.portions import portions
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.coordinator.walks import WALKS_MAX
 from kraft.protocol.error_codes import ErrorCode
-from kraft.server.topic_groups import groups_of_topic
+from kraft.server.facts.topic_groups import groups_of_topic
 from tests.unit.coordinator.fakes import MemoryLog
 from tests.unit.coordinator.group_host import GroupHost, TestCaller, commit_request
 from tests.unit.coordinator.service import PARTITIONS, Service, run, serving

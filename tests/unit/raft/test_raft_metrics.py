@@ -12,7 +12,7 @@ from kraft.common.metrics import MetricsRegistry, render_prometheus
 from kraft.raft.core.log_state import Batch
 from kraft.raft.core.roles import Candidate, Follower, Leader, Prospective, Unattached
 from kraft.raft.raft_metrics import RaftMetrics
-from kraft.server.raft_families import LATENCIES, PREFIX, register_raft
+from kraft.server.metrics.raft_families import LATENCIES, PREFIX, register_raft
 from tests.unit.raft.members import alone, leader_of, leading, run, running, three, until
 
 

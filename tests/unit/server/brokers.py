@@ -28,7 +28,7 @@ from kraft.protocol.framing import SIZE_BYTES, decode_response, encode_request
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.replication.partition import Partition
 from kraft.server.broker_server import BrokerServer
-from kraft.server.event_journal import EventJournal
+from kraft.server.events.event_journal import EventJournal
 from kraft.storage.log_manager import LogManager
 from kraft.world.simulated import SimulatedWorld, Universe
 

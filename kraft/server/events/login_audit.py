@@ -1,0 +1,79 @@
+"""Who logged in, and who tried and failed: counters by listener, mechanism, address and reason, and events of failures.
+
+Both are bounded: whoever guesses passwords in a loop must not push everything else out of log and journal, nor make
+a series for each of many addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from kraft.common.few_at_a_time import FewAtATime
+from kraft.server.events.event_journal import EventJournal, EventKind
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+    from kraft.network.login_outcome import LoginOutcome, Report
+    from kraft.world.ports import Clock
+
+TOLD_MAX: Final = 20
+"""Events of one kind, as failed logins or denials, that are told in one period."""
+PERIOD_SECONDS: Final = 10.0
+HOSTS_MAX: Final = 100
+"""Addresses with counters of their own. Failures from further ones are counted together."""
+OTHER_HOSTS: Final = "other"
+CHARACTERS_MAX: Final = 200
+"""Of each text in an event that a client chooses."""
+
+Series = Iterator[tuple[tuple[str, ...], float]]
+
+
+class LoginAudit:
+    """Of all listeners of a role."""
+
+    def __init__(self, events: EventJournal, log: Logger, clock: Clock) -> None:
+        self._events = events
+        self._log = log
+        self._few = FewAtATime(clock, TOLD_MAX, PERIOD_SECONDS)
+        self._hosts: set[str] = set()
+        self._successes: dict[tuple[str, str], int] = {}
+        self._failures: dict[tuple[str, str, str, str], int] = {}
+
+    def of_listener(self, listener: str) -> Report:
+        """Return what tells of logins at one listener."""
+        return partial(self._take, listener)
+
+    def _take(self, listener: str, outcome: LoginOutcome) -> None:
+        if not outcome.failure:
+            success = (listener, outcome.mechanism)
+            self._successes[success] = self._successes.get(success, 0) + 1
+            return
+        if len(self._hosts) < HOSTS_MAX:
+            self._hosts.add(outcome.host)
+        host = outcome.host if outcome.host in self._hosts else OTHER_HOSTS
+        failure = (listener, outcome.mechanism, host, outcome.failure)
+        self._failures[failure] = self._failures.get(failure, 0) + 1
+        untold = self._few.take()
+        if untold is None:
+            return
+        fields = {
+            "listener": listener,
+            "mechanism": outcome.mechanism,
+            "host": outcome.host,
+            "user": outcome.user[:CHARACTERS_MAX],
+            "failure": outcome.failure,
+            "reason": outcome.reason[:CHARACTERS_MAX],
+            "untold": untold,
+        }
+        self._log.warning("login failed", **fields)
+        self._events.append(EventKind.LOGIN_FAILED, **fields)
+
+    def successes(self) -> Series:
+        """Counts by listener and mechanism."""
+        yield from sorted(self._successes.items())
+
+    def failures(self) -> Series:
+        """Counts by listener, mechanism, address and kind of failure."""
+        yield from sorted(self._failures.items())

@@ -1,0 +1,328 @@
+"""What a node tells under status keys (`kraft.common.status_keys`), and the verdict on the whole cluster: the facts of
+this node's metadata image, completed by what the active controller and the other live nodes tell.
+
+The verdict is the same for REST, the page and the command line, because all of them get it here. One gathering serves
+everybody who asks while it runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.resource_type import ResourceType
+from kraft.common.errors import ApiError, KraftError
+from kraft.common.ids import METADATA_TOPIC
+from kraft.common.status_keys import (
+    CLUSTER_HEALTH,
+    HISTORY,
+    LOG_DIRS,
+    NODE_STATUS,
+    TOPIC_FACTS,
+    TOPIC_GROUPS,
+    WAITING_ELECTIONS,
+)
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraft.server.facts.cluster_facts import disk_room, gather_facts, offline_log_dirs
+from kraft.server.facts.log_dir_sizes import own_log_dir_sizes
+from kraft.server.facts.status_questions import (
+    ANSWER_SECONDS_MAX,
+    ASKED_AT_ONCE,
+    ask_status,
+    status_document,
+    status_question,
+)
+from kraft.server.facts.topic_facts import own_topic_facts
+from kraft.server.facts.topic_groups import own_topic_groups
+from kraft.server.history.gathering import BROKER, GROUP, TOPIC, own_history
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kraft_http.health import ClusterHealth, VoterFacts
+    from kraft_http.ports import ClusterFacts
+
+    from kraft.common.set_aside import SetAside
+    from kraft.metadata.image.topics_image import TopicIdPartition
+    from kraft.replication.partition import Partition
+    from kraft.server.node import Node
+    from kraft.server.node_to_controller_channel import NodeToControllerChannel
+
+LISTED_MAX: Final = 100
+"""How many waits of a kind a node tells of all topics; the counts are whole."""
+TOPIC_LISTED_MAX: Final = 1_000
+"""The same of one topic."""
+WAITS_PER_STEP: Final = 100
+"""Waits that are described before others are served."""
+
+
+class NodeStatus:
+    """What this node tells. On its broker's listeners `report` speaks for the cluster as well."""
+
+    def __init__(self, node: Node, channel: NodeToControllerChannel) -> None:
+        self._node = node
+        self._channel = channel
+        self._gathering: _Gathering | None = None
+
+    async def report(self, key: str, topic: str | None, group: str | None) -> Any | None:
+        """See `kraft.handlers.services.StatusReports`."""
+        if key == HISTORY:
+            kind = TOPIC if topic is not None else GROUP if group is not None else BROKER
+            return own_history(self._node, kind, topic or group or "")
+        if group is not None:
+            return None
+        if key == TOPIC_FACTS:
+            return None if topic is None else own_topic_facts(self._node, topic)
+        if key == TOPIC_GROUPS:
+            return None if topic is None else await own_topic_groups(self._node, topic)
+        if key == WAITING_ELECTIONS:
+            return await self.waiting_elections(topic)
+        if key == LOG_DIRS and topic is None:
+            return await own_log_dir_sizes(self._node)
+        if key == NODE_STATUS and topic is None:
+            return self.own()
+        if key == CLUSTER_HEALTH and topic is None:
+            return (await self.cluster_health()).model_dump(mode="json")
+        return None
+
+    def own(self) -> dict[str, Any]:
+        """The document of `kraft.status.node`: the fields of `kraft_http.waits.NodeStatus`."""
+        free, total = disk_room(self._node)
+        own = {
+            "node_id": self._node.config.node_id,
+            "offline_log_dirs": list(offline_log_dirs(self._node)),
+            "authorizer": _authorizer(self._node.config),
+            "disk_free_bytes": free,
+            "disk_total_bytes": total,
+        } | _set_aside(self._node)
+        broker = self._node.broker
+        if broker is None:
+            return own
+        waiting, unreadable = broker.replicas.damaged.waiting(), broker.log_tasks.cleaner.unreadable()
+        topics = broker.metadata.image.topics
+        unmade = broker.services.unmade_topics.items(lambda name: topics.by_name(name) is not None)
+        return (
+            own
+            | _tiering_put_off(self._node, broker.replicas)
+            | {
+                "unmade_topics": [asdict(each) for each in unmade],
+                "waiting_replicas_count": len(waiting),
+                "waiting_replicas": [
+                    {
+                        "topic": each.topic_partition.topic,
+                        "partition": each.topic_partition.partition,
+                        "since_ms": each.report.since_ms,
+                        "start_offset": each.report.start_offset,
+                        "known_end_offset": each.report.known_end_offset,
+                        "reason": each.report.reason,
+                        "command": each.remedy,
+                    }
+                    for each in waiting[:LISTED_MAX]
+                ],
+                "unreadable_logs_count": len(unreadable),
+                "unreadable_logs": [
+                    {
+                        "topic": place.topic,
+                        "partition": place.partition,
+                        "since_ms": each.since_ms,
+                        "count": each.batches,
+                        "ranges": [list(offsets) for offsets in each.ranges],
+                        "reason": each.note,
+                        "command": f"kraft topics delete-records {place.topic} --partition {place.partition} "
+                        f"--before {each.ranges[-1][1]}",
+                    }
+                    for place, each in unreadable[:LISTED_MAX]
+                ],
+            }
+        )
+
+    async def waiting_elections(self, topic: str | None) -> dict[str, Any]:
+        """The document of `kraft.status.elections`, from the active controller. Raises ApiError."""
+        kind, name = (ResourceType.BROKER, "") if topic is None else (ResourceType.TOPIC, topic)
+        request = status_question(kind, name, WAITING_ELECTIONS)
+        found = status_document(await self._channel.send(request, timeout=ANSWER_SECONDS_MAX), WAITING_ELECTIONS)
+        if found is None:
+            raise ApiError(
+                ErrorCode.UNSUPPORTED_VERSION, "the active controller does not tell which partitions wait, and for whom"
+            )
+        return dict(found)
+
+    async def cluster_health(self) -> ClusterHealth:
+        """The verdict."""
+        while True:
+            running = self._gathering
+            if running is None:
+                running = self._gathering = _Gathering()
+                try:
+                    running.health = await self._gather()
+                finally:
+                    self._gathering = None
+                    running.ended.set()
+            else:
+                await running.ended.wait()
+            if running.health is not None:
+                return running.health
+
+    async def _gather(self) -> ClusterHealth:
+        await self._node.world.threads.run(_import_models)
+        from kraft_http.health import judge
+        from kraft_http.waits import NodeStatus as ToldStatus
+        from kraft_http.waits import WaitingElections
+
+        facts = await gather_facts(self._node)
+        told: dict[int, Any] = {self._node.config.node_id: self.own()}
+        voters: list[VoterFacts] | None = None
+        elections: dict[str, Any] = {}
+
+        async def ask_quorum() -> None:
+            nonlocal voters
+            voters = await self._voters()
+
+        async def ask_elections() -> None:
+            try:
+                elections.update(await self.waiting_elections(None))
+            except KraftError:
+                return  # The verdict says that there is no controller, or that partitions have no leader.
+
+        async with trio.open_nursery() as asking_nursery:
+            room = trio.Semaphore(ASKED_AT_ONCE)
+            if facts.controller_id >= 0:
+                asking_nursery.start_soon(ask_quorum)
+                asking_nursery.start_soon(ask_elections)
+            for node_id in _others(facts, self._node.config.node_id):
+                asking_nursery.start_soon(self._ask_node, node_id, told, room)
+        return judge(
+            facts,
+            voters or (),
+            controller_answers=voters is not None,
+            nodes=[ToldStatus.model_validate(told[node_id]) for node_id in sorted(told)],
+            elections=WaitingElections.model_validate(elections),
+        )
+
+    async def _voters(self) -> list[VoterFacts] | None:
+        """As the active controller sees them; None when it does not answer soon."""
+        from kraft_http.health import voter_facts
+
+        request = DescribeQuorumRequest(
+            topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])]
+        )
+        try:
+            response = await self._channel.send(request, timeout=ANSWER_SECONDS_MAX)
+        except KraftError:
+            return None
+        if response.error_code or response.topics[0].partitions[0].error_code:
+            return None
+        quorum = response.topics[0].partitions[0]
+        voters = quorum.current_voters
+        ends = [(each.replica_id, each.log_end_offset, each.last_caught_up_timestamp) for each in voters]
+        return voter_facts(ends, quorum.leader_id, self._node.world.clock.wall_ms())
+
+    async def _ask_node(self, node_id: int, told: dict[int, Any], room: trio.Semaphore) -> None:
+        try:
+            async with room:
+                with self._node.world.clock.move_on_after(ANSWER_SECONDS_MAX):
+                    found = await ask_status(self._node.remote, node_id, ResourceType.BROKER, str(node_id), NODE_STATUS)
+                    if found is not None:
+                        told[node_id] = found
+        except (KraftError, ConnectionError, TimeoutError, ValueError):
+            return  # Its silence is in the verdict already, if it is down.
+
+
+class ControllerStatus:
+    """What the controller's listener tells: of this node, and as the active controller."""
+
+    def __init__(self, node: Node, status: NodeStatus) -> None:
+        self._node = node
+        self._status = status
+
+    async def report(self, key: str, topic: str | None, group: str | None) -> Any | None:
+        """See `kraft.handlers.services.StatusReports`."""
+        if key == WAITING_ELECTIONS and group is None:
+            return await self._waiting_elections(topic)
+        return self._status.own() if key == NODE_STATUS and topic is group is None else None
+
+    async def _waiting_elections(self, topic: str | None) -> dict[str, Any]:
+        """Raises ApiError NOT_CONTROLLER."""
+        assert self._node.controller is not None
+        controller = self._node.controller.controller
+        topics = controller.image.topics
+        keys: list[TopicIdPartition]
+        if topic is None:
+            count = len(topics.leaderless)
+            keys = list(islice(topics.leaderless, LISTED_MAX))
+        else:
+            found = topics.by_name(topic)
+            leaderless = (
+                []
+                if found is None
+                else [(found.id, index) for index, partition in found.partitions.items() if not partition.has_leader]
+            )
+            count, keys = len(leaderless), leaderless[:TOPIC_LISTED_MAX]
+        waiting: list[dict[str, Any]] = []
+        for start in range(0, max(1, len(keys)), WAITS_PER_STEP):
+            waiting += controller.waiting_elections(keys[start : start + WAITS_PER_STEP])
+            await trio.lowlevel.checkpoint()
+        waiting.sort(key=lambda each: (each["topic"], each["partition"]))
+        return {"count": count, "partitions": waiting}
+
+
+def failed_work(node: Node) -> list[SetAside]:
+    """Where this node's background work sets items aside."""
+    found = [] if node.controller is None else [node.controller.controller.set_aside]
+    broker = node.broker
+    if broker is not None:
+        found += [broker.groups.runtime.set_aside, broker.transactions.coordinator.runtime.set_aside]
+        found += [broker.transactions.set_aside, broker.log_tasks.set_aside]
+        found += [broker.replicas.set_aside, broker.replication.isr.set_aside]
+    return found
+
+
+def _set_aside(node: Node) -> dict[str, Any]:
+    items = [each for place in failed_work(node) for each in place.items()]
+    return {"set_aside_count": len(items), "set_aside": [asdict(each) for each in items[:LISTED_MAX]]}
+
+
+def _authorizer(config: NodeConfig) -> str:
+    """How this node judges who may do what: two nodes judge alike where these words are the same."""
+    name = config.text("authorizer.class.name").rpartition(".")[2]
+    if not name:
+        return "none"
+    allows = config.flag("allow.everyone.if.no.acl.found")
+    return f"{name} with allow.everyone.if.no.acl.found" if allows else name
+
+
+class _Gathering:
+    """One that runs: its verdict once it has ended, None if it failed."""
+
+    def __init__(self) -> None:
+        self.ended = trio.Event()
+        self.health: ClusterHealth | None = None
+
+
+def _import_models() -> None:
+    """pydantic takes a tenth of a second, which the loop does not have."""
+
+
+def _others(facts: ClusterFacts, node_id: int) -> list[int]:
+    return [broker.node_id for broker in facts.brokers if not broker.fenced and broker.node_id != node_id]
+
+
+def _tiering_put_off(node: Node, replicas: Iterable[Partition]) -> dict[str, Any]:
+    """Of what is led here and tiered: whose last round failed, and how fast their topics grow."""
+    errors: list[str] = []
+    topics: dict[str, None] = {}
+    for partition in replicas:
+        if partition.tier is not None and partition.is_leader and partition.tier.put_off:
+            errors.append(partition.tier.last_error)
+            topics[partition.topic] = None
+    rates = (0.0 if node.history is None else node.history.latest_of_topic(topic)["bytes_in"] for topic in topics)
+    return {
+        "tiering_put_off_count": len(errors),
+        "tiering_put_off_error": errors[0] if errors else None,
+        "tiering_put_off_bytes_in": sum(rates),
+    }

@@ -1,0 +1,110 @@
+"""Metrics of the groups that a node coordinates: how many there are by protocol and state, gathered anew for each
+scrape, and what has happened to them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import trio
+
+from kraft.common.metrics import Family, LabelValues, MetricsRegistry
+from kraft.coordinator.group.classic_group import ClassicGroupState
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroupState
+from kraft.coordinator.group.shard_state import GroupShardState
+from kraft.coordinator.group_activity import CLASSIC, CONSUMER, SETTLE_BOUNDS, GroupActivity
+from kraft.server.metrics.group_lag_families import Largest
+from kraft.world.turns import Turn, sorted_in_turns
+
+GROUPS_A_SLICE: Final = 500
+MEMBERS_A_GROUP: Final = 10
+"""So many members of a consumer group, whose states make the group's, count as one more group."""
+MEMBERS_MAX: Final = 1000
+"""Of further groups the number of members is left out, unless all is asked for."""
+LEFT_OUT: Final = "Groups without a series of their members. /metrics?by=partition has them."
+PREFIX: Final = "kafka_server_group_coordinator_metrics_"
+CLASSIC_PREFIX: Final = "kafka_coordinator_group_groupmetadatamanager_numgroups"
+
+
+def register_group_activity(registry: MetricsRegistry, activity: GroupActivity) -> None:
+    registry.counters(
+        f"{PREFIX}consumer_group_rebalance_count",
+        "Times that the epoch of a consumer group (KIP-848) rose.",
+        (),
+        lambda: [((), activity.rebalances[CONSUMER])],
+    )
+    registry.counters(
+        "kraft_classic_group_rebalance_count",
+        "Rebalances of classic groups that began.",
+        (),
+        lambda: [((), activity.rebalances[CLASSIC])],
+    )
+    registry.counters(
+        "kraft_group_members_fenced_total",
+        "Members that were removed as a deadline passed, by its kind.",
+        ("protocol", "deadline"),
+        lambda: sorted(activity.fenced.items()),
+    )
+    for protocol, histogram in activity.settle_seconds.items():
+        registry.take_histogram(
+            f"kraft_{protocol}_group_settle_seconds",
+            "From the beginning of a change of the group until every member has what it is to have.",
+            histogram,
+            SETTLE_BOUNDS,
+        )
+
+
+async def group_families(shards: Sequence[GroupShardState], shown: Collection[str] | None) -> list[Family]:
+    """Counts of groups, and the members of each: of MEMBERS_MAX groups at most, those that are `shown` in any case
+    and those that have most, unless None says all. Pauses after every slice."""
+    classic = dict.fromkeys(ClassicGroupState, 0)
+    consumer = dict.fromkeys(ConsumerGroupState, 0)
+    seen = 0
+    members: dict[str, int] = {}
+    for shard in shards:
+        for group in shard.groups.values():  # unordered: they are counted
+            classic[group.state] += 1
+            members[group.group_id] = len(group.members)
+            if (seen := seen + 1) % GROUPS_A_SLICE == 0:
+                await trio.lowlevel.checkpoint()
+        for consumers in shard.consumer_groups.values():  # unordered: they are counted
+            consumer[consumers.state] += 1
+            members[consumers.group_id] = len(consumers.members)
+            before, seen = seen, seen + 1 + len(consumers.members) // MEMBERS_A_GROUP
+            if before // GROUPS_A_SLICE != seen // GROUPS_A_SLICE:
+                await trio.lowlevel.checkpoint()
+    told = await _told(members, shown)
+    protocols = [((CLASSIC,), sum(classic.values())), ((CONSUMER,), sum(consumer.values()))]
+    states = [((state.value.lower(),), count) for state, count in consumer.items()]
+    found = [
+        _gauge(f"{PREFIX}group_count", "Groups that are coordinated here, by protocol.", ("protocol",), protocols),
+        _gauge(f"{PREFIX}consumer_group_count", "Consumer groups (KIP-848) by state.", ("state",), states),
+        _gauge("kafka_consumergroup_members", "Members of a group.", ("consumergroup",), told),
+        _gauge("kraft_consumergroup_members_left_out", LEFT_OUT, (), [((), len(members) - len(told))]),
+        _gauge(CLASSIC_PREFIX, "Classic groups that are coordinated here.", (), [((), sum(classic.values()))]),
+    ]
+    for state, count in classic.items():
+        name = CLASSIC_PREFIX + state.value.lower()
+        found.append(_gauge(name, f"Classic groups in the state {state.value}.", (), [((), count)]))
+    return found
+
+
+async def _told(members: Mapping[str, int], shown: Collection[str] | None) -> list[tuple[LabelValues, float]]:
+    """In order of group."""
+    if shown is None or len(members) <= MEMBERS_MAX:
+        return [((group_id,), members[group_id]) for group_id in await sorted_in_turns(members)]
+    most: Largest[str] = Largest(MEMBERS_MAX)
+    turn = Turn()
+    for group_id, count in members.items():
+        most.offer(group_id, count)
+        if turn.is_over():
+            await turn.next()
+    first = [group_id for group_id in shown if group_id in members]
+    chosen = list(dict.fromkeys([*first, *most.keys()]))[:MEMBERS_MAX]
+    return [((group_id,), members[group_id]) for group_id in sorted(chosen)]
+
+
+def _gauge(name: str, help_text: str, labels: tuple[str, ...], series: Iterable[tuple[LabelValues, float]]) -> Family:
+    family = Family(name, "gauge", help_text, labels)
+    family.read = list(series).__iter__
+    return family

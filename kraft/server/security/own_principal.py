@@ -1,0 +1,90 @@
+"""Check at the start of a controller that the quorum will let it in.
+
+Permissions are in the metadata log, which a controller reads only after its quorum has let it in. With an authorizer,
+the principal of a controller must therefore be one of `super.users`. Without it every vote fails for ever.
+"""
+
+from __future__ import annotations
+
+from kraft.client.login_tokens import NoLoginToken
+from kraft.common.config.checks import super_users
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.errors import ConfigurationError
+from kraft.common.ids import ANONYMOUS
+from kraft.common.logging import Logger
+from kraft.security.certificate_names import PrincipalMapping, first_certificate
+from kraft.server.connection_limits import principal_rules
+from kraft.server.security.logins import NodeLogins
+from kraft.server.security.tls_keys import TlsKeys
+from kraft.world.ports import World
+
+
+def _needs_permission(config: NodeConfig) -> bool:
+    """Whether a controller has to ask others for votes that permit nothing by default."""
+    return (
+        bool(config.text("authorizer.class.name"))
+        and config.is_controller
+        and not config.quorum_of_one
+        and not config.flag("allow.everyone.if.no.acl.found")
+    )
+
+
+async def own_subject(world: World, config: NodeConfig, logins: NodeLogins, log: Logger) -> str:
+    """Whom the token names by which a controller logs in at others; "" where that does not matter, or where no token
+    can be had yet, which is told in the log."""
+    login = logins.towards(config.controller_listener_names[0])
+    if login is None or login.tokens is None or not _needs_permission(config):
+        return ""
+    for tokens in logins.tokens:
+        if tokens is login.tokens:
+            try:
+                return (await tokens.current(world)).subject
+            except NoLoginToken as problem:
+                log.error("no token to log in by: super.users is not checked", reason=str(problem))
+    return ""
+
+
+def check_own_principal(config: NodeConfig, keys: TlsKeys, logins: NodeLogins, subject: str = "") -> None:
+    """Raise ConfigurationError for a controller of a quorum of several that the authorizer would refuse. `subject` is
+    whom its token names, where it logs in by one."""
+    if not _needs_permission(config):
+        return
+    listener = config.controller_listener_names[0]
+    principal, reason = own_principal(config, keys, logins, listener, subject)
+    if not principal:
+        return
+    if principal not in super_users(config.text("super.users")):
+        raise ConfigurationError(
+            [
+                f"super.users must name {principal} on every controller: as {principal} this node asks the others for "
+                f"votes over the listener {listener} ({reason}). The authorizer would refuse it, and the quorum would "
+                "never have a leader"
+            ]
+        )
+
+
+def own_principal(
+    config: NodeConfig, keys: TlsKeys, logins: NodeLogins, listener: str, subject: str
+) -> tuple[str, str]:
+    """Return the principal that other nodes see behind this node's connections, and where it comes from; "" where
+    nobody can tell yet.
+
+    They are taken to have the same settings as this node.
+    """
+    login = logins.towards(listener)
+    if login is not None and login.tokens is not None:
+        return f"User:{subject}" if subject else "", "the subject of its token"
+    if login is not None:
+        return f"User:{login.username}", "the username of its sasl.jaas.config"
+    asked, shown = keys.of_listener(listener), keys.towards(listener)
+    if asked is None or shown is None:
+        return ANONYMOUS, "which asks for no login"
+    if asked.client_auth == "none" or not shown.certificate_chain:
+        return ANONYMOUS, "which asks for no certificate: see ssl.client.auth"
+    key, rules = principal_rules(config, listener)
+    try:
+        return PrincipalMapping(rules).principal(
+            first_certificate(shown.certificate_chain)
+        ), f"the name in its certificate, by {key}"
+    except ValueError as problem:
+        raise ConfigurationError([f"{key}: {problem}"]) from problem

@@ -1,0 +1,152 @@
+"""The keys by which authorities sign tokens (sasl.oauthbearer.jwks.endpoint.url): fetched, kept and renewed beside the
+logins that need them.
+
+A file is looked at every few seconds. What lies at a URL is fetched every `jwks.endpoint.refresh.ms`, and earlier when
+a token names a key that is not known. Where that fails, it is tried again and again, and the keys from before hold
+for a day at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import trio
+
+from kraft.client.http_fetch import FETCH_SECONDS_MAX, FetchFailed, fetch_document
+from kraft.common.logging import Logger
+from kraft.security.sasl.oauthbearer import TokenCheck
+from kraft.security.tls import TlsSettings, load_tls
+from kraft.security.tokens import (
+    SigningKey,
+    Token,
+    TokenRefused,
+    TokenRules,
+    check_token,
+    key_id_of,
+    parse_jwks,
+)
+from kraft.server.security.tls_keys import LOOK_SECONDS, read_store
+from kraft.world.ports import World
+
+STALE_SECONDS_MAX: Final = 86_400.0
+"""How long keys hold that could not be renewed."""
+ASKED_SECONDS_MIN: Final = 10.0
+"""Between two fetches of which the second is for a token with an unknown key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSource:
+    """How one listener judges tokens."""
+
+    url: str
+    rules: TokenRules
+    refresh_seconds: float
+    retry_seconds: float
+    retry_seconds_max: float
+    tls: TlsSettings
+    """Whom to trust over https."""
+
+
+class TokenKeys:
+    """Those of all listeners of a node."""
+
+    def __init__(self, world: World, sources: Mapping[str, TokenSource], log: Logger) -> None:
+        """`sources` by listener."""
+        self._sources = sources
+        self._authorities: dict[str, _Authority] = {}
+        self._world = world
+        for source in sources.values():
+            self._authorities.setdefault(source.url, _Authority(world, source, log))
+
+    def check_of(self, listener: str) -> TokenCheck | None:
+        """None for a listener that takes no tokens."""
+        source = self._sources.get(listener)
+        return None if source is None else partial(self._check, source)
+
+    @property
+    def checks(self) -> list[TokenCheck]:
+        """Those of all listeners."""
+        return [partial(self._check, source) for source in self._sources.values()]
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Follow the keys from now on. Returns when each authority was asked once, or did not answer in time."""
+        for authority in self._authorities.values():
+            nursery.start_soon(authority.run)
+        with self._world.clock.move_on_after(FETCH_SECONDS_MAX):
+            for authority in self._authorities.values():
+                await authority.asked.wait()
+
+    def _check(self, source: TokenSource, token: str) -> Token:
+        return self._authorities[source.url].check(token, source.rules)
+
+
+class _Authority:
+    """One document of keys."""
+
+    def __init__(self, world: World, source: TokenSource, log: Logger) -> None:
+        self._world, self._source, self._log = world, source, log
+        self._keys: tuple[SigningKey, ...] = ()
+        self._read: bytes | None = None
+        self._renewed_at = 0.0
+        self._wanted = trio.Event()
+        self.asked = trio.Event()
+        """The document was asked for once, whatever came of it."""
+
+    def check(self, token: str, rules: TokenRules) -> Token:
+        """Raises TokenRefused."""
+        now = self._world.clock.now()
+        if not self._keys or now - self._renewed_at > STALE_SECONDS_MAX:
+            self._wanted.set()
+            raise TokenRefused(f"the keys at {self._source.url} could not be had")
+        key_id = key_id_of(token)
+        if key_id is not None and all(key.key_id != key_id for key in self._keys):
+            self._wanted.set()
+        return check_token(token, self._keys, rules, self._world.clock.wall_ms())
+
+    async def run(self) -> None:
+        """Renew the keys, for ever."""
+        clock, source = self._world.clock, self._source
+        is_file = urlsplit(source.url).scheme == "file"
+        pause = source.retry_seconds
+        while True:
+            is_renewed = await self._renew()
+            self.asked.set()
+            if not is_renewed:
+                await clock.sleep(LOOK_SECONDS if is_file else pause)
+                pause = min(2 * pause, source.retry_seconds_max)
+                continue
+            pause, until = source.retry_seconds, clock.now() + (LOOK_SECONDS if is_file else source.refresh_seconds)
+            await clock.sleep(min(ASKED_SECONDS_MIN, until - clock.now()))
+            self._wanted = trio.Event()
+            with clock.move_on_at(until):
+                await self._wanted.wait()
+
+    async def _renew(self) -> bool:
+        try:
+            document = await self._document()
+            if document != self._read:
+                self._keys = await self._world.threads.run(parse_jwks, document)
+                self._read = document
+                self._log.info("keys of tokens taken over", url=self._source.url, keys=len(self._keys))
+        except (FetchFailed, OSError, ValueError) as problem:
+            self._log.error(
+                "keys of tokens could not be renewed: those from before hold for a day at most",
+                url=self._source.url,
+                reason=str(problem),
+            )
+            return False
+        self._renewed_at = self._world.clock.now()
+        return True
+
+    async def _document(self) -> bytes:
+        """Raises FetchFailed, OSError, TlsProblem."""
+        parts = urlsplit(self._source.url)
+        if parts.scheme == "file":
+            return await self._world.threads.run(read_store, self._world.files, unquote(parts.path))
+        read = partial(read_store, self._world.files)
+        tls = await self._world.threads.run(load_tls, self._source.tls, read)
+        return await fetch_document(self._world, self._source.url, tls)

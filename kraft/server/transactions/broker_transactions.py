@@ -1,0 +1,128 @@
+"""Transactions on one broker: its coordinator, and how it and the partitions' leaders reach those of other brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import trio
+
+from kraft.common.features import TRANSACTION_VERSION
+from kraft.common.set_aside import SetAside
+from kraft.coordinator.transaction.config import TransactionConfig
+from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
+from kraft.handlers.transactions import add_partitions
+from kraft.handlers.write_txn_markers import write_markers
+from kraft.server.broker_channel import BrokerChannel
+from kraft.server.partition_log import PartitionLog
+from kraft.server.transactions.add_partitions_to_txn_manager import AddPartitionsToTxnManager
+from kraft.server.transactions.marker_sender import MarkerSender
+
+if TYPE_CHECKING:
+    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.ids import TopicPartition
+    from kraft.common.logging import Loggers
+    from kraft.coordinator.transaction_coordinator import ProducerIds
+    from kraft.handlers.metadata_cache import MetadataCache
+    from kraft.handlers.services import BrokerServices
+    from kraft.metadata.image.cluster_image import BrokerRegistration
+    from kraft.replication.replica_manager import ReplicaManager
+    from kraft.world.ports import World
+
+
+class BrokerTransactions:
+    """`coordinator` serves transactional ids, `partitions` verifies for leaders what producers write, `markers` ends
+    transactions. `services` are those of this broker, there once it runs."""
+
+    def __init__(
+        self,
+        world: World,
+        config: NodeConfig,
+        metadata: MetadataCache,
+        replicas: ReplicaManager,
+        producer_ids: ProducerIds,
+        finalized_features: Callable[[], Mapping[str, int]],
+        services: Callable[[], BrokerServices],
+        loggers: Loggers,
+    ) -> None:
+        self._world, self._config, self._metadata = world, config, metadata
+        self._channels: list[BrokerChannel] = []
+        self.set_aside = SetAside(world.clock, world.log_sink)
+        self.partitions = AddPartitionsToTxnManager(
+            config.node_id,
+            lambda request: add_partitions(request, services()),
+            self._coordinator_of,
+            self._channel("add-partitions-to-txn"),
+            lambda: services().config.flag("transaction.partition.verification.enable"),
+        )
+        self.markers = MarkerSender(
+            config.node_id,
+            lambda request: write_markers(request, services()),
+            self._leader_of,
+            self._channel("write-txn-markers"),
+            world.clock,
+            loggers.get("transactions"),
+            self.set_aside,
+        )
+        self.coordinator = TransactionCoordinator(
+            config=_transaction_config(config),
+            log=PartitionLog(replicas),
+            producer_ids=producer_ids,
+            markers=self.markers,
+            partition_count=self._partition_count,
+            level=lambda: finalized_features().get(TRANSACTION_VERSION, 0),
+            world=world,
+        )
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with trio.open_nursery() as transaction_nursery:
+            transaction_nursery.start_soon(self.partitions.run)
+            transaction_nursery.start_soon(self.markers.run)
+            transaction_nursery.start_soon(self.coordinator.run)
+
+    def brokers_changed(self, changed: Mapping[int, BrokerRegistration | None]) -> None:
+        """`changed` are registrations as they were before the newest image: what leads to brokers that are gone,
+        fenced or started anew leads nowhere."""
+        for broker_id, before in changed.items():
+            now = self._metadata.image.cluster.brokers.get(broker_id)
+            if now is None or now.fenced or before is None or before.epoch != now.epoch:
+                for channel in self._channels:
+                    channel.disconnect(broker_id)
+
+    def _partition_count(self) -> int:
+        topic = self._metadata.image.topics.by_name(TRANSACTION_STATE_TOPIC)
+        if topic is None:
+            return self._config.integer("transaction.state.log.num.partitions")
+        return len(topic.partitions)
+
+    def _coordinator_of(self, transactional_id: str) -> int | None:
+        """The broker that coordinates a transactional id; None while nobody leads its partition."""
+        leader = self._metadata.leader_of(TRANSACTION_STATE_TOPIC, self.coordinator.partition_for(transactional_id))
+        return None if leader is None or leader[0] < 0 else leader[0]
+
+    def _leader_of(self, place: TopicPartition) -> int | None:
+        """Who leads a partition: -1 for nobody now, None where there is no such partition."""
+        leader = self._metadata.leader_of(*place)
+        return None if leader is None else leader[0]
+
+    def _channel(self, purpose: str) -> BrokerChannel:
+        config = self._config
+        channel = BrokerChannel(
+            self._world,
+            f"broker-{config.node_id}-{purpose}",
+            lambda broker: self._metadata.endpoint_of(broker, config.inter_broker_listener_name),
+            config.seconds("request.timeout.ms"),
+        )
+        self._channels.append(channel)
+        return channel
+
+
+def _transaction_config(config: NodeConfig) -> TransactionConfig:
+    return TransactionConfig(
+        transaction_max_timeout_ms=config.integer("transaction.max.timeout.ms"),
+        transactional_id_expiration_ms=config.integer("transactional.id.expiration.ms"),
+        abort_timed_out_interval_ms=config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        remove_expired_interval_ms=config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        request_timeout_ms=config.integer("request.timeout.ms"),
+    )
