@@ -15,7 +15,8 @@ still send to it, or fetch from it.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Generator
+from typing import Final, NamedTuple
 
 from kraft.common.broker_state import FENCED
 from kraft.controller.cluster_control import check_broker_epoch
@@ -42,19 +43,19 @@ class HeartbeatReply(NamedTuple):
 
 def process_heartbeat(
     view: ControllerView, request: BrokerHeartbeatRequest, heartbeats: BrokerHeartbeatManager, registration_offset: int
-) -> ControllerResult[HeartbeatReply]:
+) -> Generator[None, None, ControllerResult[HeartbeatReply]]:
     """Records and answer for BrokerHeartbeat. `registration_offset` is where the broker's registration lies in the
-    log. Raises ApiError(STALE_BROKER_EPOCH)."""
+    log. Yields after each partition that is decided of. Raises ApiError(STALE_BROKER_EPOCH)."""
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
-    records = leader_and_isr.directories_offline(
+    records = yield from leader_and_isr.directories_offline(
         view, request.broker_id, request.broker_epoch, request.offline_log_dirs
     )
     if records:
-        view = view.after(records)
+        view = yield from view.after(records)
     current = current_state(view, heartbeats, request.broker_id)
     following = next_state(view, heartbeats, request, current, registration_offset)
     if following != current:
-        records += _transition(view, request, following)
+        records += yield from _transition(view, request, following)
     fenced = following in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
     records += leader_and_isr.directories_cordoned(
         view, request.broker_id, request.broker_epoch, request.cordoned_log_dirs
@@ -132,7 +133,7 @@ def _active_brokers(view: ControllerView) -> list[int]:
     return [broker.id for broker in view.image.cluster.brokers.values() if not broker.fenced]
 
 
-def _transition(view: ControllerView, request: BrokerHeartbeatRequest, following: str) -> list[Any]:
+def _transition(view: ControllerView, request: BrokerHeartbeatRequest, following: str) -> leader_and_isr.Records:
     if following == BrokerControlState.UNFENCED:
         returned = view.holding(view.held_brokers - {request.broker_id})
         return leader_and_isr.broker_unfenced(returned, request.broker_id, request.broker_epoch)

@@ -8,11 +8,11 @@ elected who might lack its records.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kraft.common.errors import ApiError
-from kraft.controller.controller_result import ControllerResult
+from kraft.controller.controller_result import ControllerResult, Decision
 from kraft.controller.controller_view import ControllerSettings, ControllerView
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager, BrokerIdAndEpoch
 from kraft.controller.replication_control.leader_and_isr import broker_fenced, leaderless_after_hold
@@ -36,7 +36,7 @@ class Write(Protocol):
 
     def __call__(
         self,
-        operation: Callable[[ControllerView], ControllerResult[Any]],
+        operation: Callable[[ControllerView], Decision[Any]],
         appended: Callable[[Any, int], None] | None = None,
     ) -> Awaitable[Any]: ...
 
@@ -114,22 +114,22 @@ class BrokerWatch:
             await self._fence(expired.id, expired.epoch, early=False)
         over = self._heartbeats.holds_over()
         if over:
-            await self._write(
-                lambda view: ControllerResult(
-                    list(leaderless_after_hold(view.holding(self._heartbeats.held - over))), None
-                ),
-                lambda answer, offset: self._heartbeats.release_holds(over),
-            )
+
+            def release(view: ControllerView) -> Generator[None, None, ControllerResult[None]]:
+                changes = yield from leaderless_after_hold(view.holding(self._heartbeats.held - over))
+                return ControllerResult([*changes], None)
+
+            await self._write(release, lambda answer, offset: self._heartbeats.release_holds(over))
 
     async def _fence(self, broker_id: int, broker_epoch: int, *, early: bool) -> bool:
-        def fence(view: ControllerView) -> ControllerResult[bool]:
+        def fence(view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
             broker = view.broker(broker_id)
             if broker is None or broker.epoch != broker_epoch or broker.fenced:
                 return ControllerResult([], False)
             if early:
                 self._heartbeats.hold(broker_id, broker_epoch)
                 view = view.holding(self._heartbeats.held)
-            return ControllerResult(broker_fenced(view, broker_id), True)
+            return ControllerResult((yield from broker_fenced(view, broker_id)), True)
 
         def appended(answer: bool, offset: int) -> None:
             self._heartbeats.fenced(BrokerIdAndEpoch(broker_id, broker_epoch))

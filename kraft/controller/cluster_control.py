@@ -7,7 +7,7 @@ ISR, so that a controller that dies in between leaves nothing worse than a broke
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from kraft.common.errors import ApiError
@@ -73,9 +73,9 @@ def register_broker(
     next_offset: int,
     kraft_version: int,
     session_is_valid: Callable[[int, int], bool],
-) -> ControllerResult[BrokerRegistrationResponse]:
+) -> Generator[None, None, ControllerResult[BrokerRegistrationResponse]]:
     """Records and answer for BrokerRegistration. `session_is_valid(broker, epoch)` tells whether that incarnation
-    may still be alive."""
+    may still be alive. Yields after each partition that is decided of."""
     settings = view.settings
     if request.cluster_id != settings.cluster_id:
         raise ApiError(
@@ -99,7 +99,7 @@ def register_broker(
     records: list[Any] = []
     if not same_incarnation:
         clean = api_version >= 3 and known is not None and known.epoch == request.previous_broker_epoch
-        records += broker_restarted(view, request.broker_id, clean)
+        records += yield from broker_restarted(view, request.broker_id, clean)
     record = _registration(request, known if same_incarnation else None, next_offset)
     records.append(record)
     return ControllerResult(records, BrokerRegistrationResponse(broker_epoch=record.broker_epoch))
@@ -210,9 +210,13 @@ def register_controller(
     return ControllerResult([record], ControllerRegistrationResponse(), atomic=True)
 
 
-def unregister_broker(view: ControllerView, broker_id: int) -> ControllerResult[UnregisterBrokerResponse]:
-    """Records and answer for UnregisterBroker. Raises ApiError(BROKER_ID_NOT_REGISTERED)."""
+def unregister_broker(
+    view: ControllerView, broker_id: int
+) -> Generator[None, None, ControllerResult[UnregisterBrokerResponse]]:
+    """Records and answer for UnregisterBroker. Yields after each partition that is decided of. Raises
+    ApiError(BROKER_ID_NOT_REGISTERED)."""
     broker = view.broker(broker_id)
     if broker is None:
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
-    return ControllerResult(broker_unregistered(view, broker_id, broker.epoch), UnregisterBrokerResponse())
+    records = yield from broker_unregistered(view, broker_id, broker.epoch)
+    return ControllerResult(records, UnregisterBrokerResponse())

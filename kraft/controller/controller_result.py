@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any, Final, Generic, TypeVar
 
 from kraft.common.errors import ApiError
@@ -27,6 +28,11 @@ class ControllerResult(Generic[T]):
 
     def __repr__(self) -> str:
         return f"ControllerResult(records={self.records!r}, response={self.response!r}, atomic={self.atomic})"
+
+
+Decision = ControllerResult[T] | Generator[None, None, ControllerResult[T]]
+"""What an operation decides. One of many partitions yields after each of them: others may be served there, and nobody
+else decides meanwhile."""
 
 
 def generic_error(code: int) -> ApiError:

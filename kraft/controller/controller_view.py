@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,6 +18,8 @@ from kraft.metadata.image.partition_registration import MIGRATING_DIRECTORY, UNA
 
 MIN_IN_SYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
+
+RECORDS_AT_ONCE: Final = 100
 
 _SUPPORTED: Final = OrderedMap({name: FeatureRange(low, high) for name, (low, high) in SUPPORTED_FEATURES.items()})
 
@@ -86,9 +88,15 @@ class ControllerView:
         """The same moment, with these brokers held."""
         return ControllerView(self.image, self.settings, self.schema, held_brokers)
 
-    def after(self, records: Iterable[Any]) -> ControllerView:
-        """The next moment: these records are replayed."""
-        return ControllerView(self.image.replay_batch(records)[0], self.settings, self.schema, self._early)
+    def after(self, records: Sequence[Any]) -> Generator[None, None, ControllerView]:
+        """The next moment: these records are replayed. Yields as often as there are records."""
+        image = self.image
+        for start in range(0, len(records), RECORDS_AT_ONCE):
+            replayed = records[start : start + RECORDS_AT_ONCE]
+            image, _ = image.replay_batch(replayed)
+            for _ in replayed:
+                yield
+        return ControllerView(image, self.settings, self.schema, self._early)
 
     @property
     def held_brokers(self) -> frozenset[int]:

@@ -30,8 +30,11 @@ class MetadataLog(Protocol):
     def log_end_offset(self) -> int:
         """The offset that the next record appended will get."""
 
-    def append(self, epoch: int, records: Sequence[Any], *, atomic: bool = True) -> int:
-        """Append as leader of `epoch`; returns the offset of the last record. Raises NotLeader."""
+    def encode(self, records: Sequence[Any]) -> list[bytes]:
+        """The records as they stand in the log, for `append`."""
+
+    def append(self, epoch: int, records: Sequence[Any], *, encoded: Sequence[bytes] | None = None) -> int:
+        """Append as leader of `epoch`, as one batch; returns the offset of the last record. Raises NotLeader."""
 
     def require_room(self) -> None:
         """Raises ApiError(KAFKA_STORAGE_ERROR) while the disk is too full to append."""
@@ -111,8 +114,8 @@ class PendingLog:
         """Replay and append the records of `result`; returns the offset to wait for and what changed. One at a time:
         the caller holds the write lock.
 
-        Replaying pauses every 500 records. Raises ApiError(NOT_CONTROLLER, or KAFKA_STORAGE_ERROR while the disk is
-        full: nothing is appended then), ValueError for records that contradict the image.
+        Replaying and encoding pause every 500 records. Raises ApiError(NOT_CONTROLLER, or KAFKA_STORAGE_ERROR while
+        the disk is full: nothing is appended then), ValueError for records that contradict the image.
         """
         epoch = self.require_active()
         records = result.records
@@ -128,18 +131,20 @@ class PendingLog:
     async def _append_batch(self, epoch: int, records: Sequence[Any]) -> MetadataChanges:
         base = image = self.image
         changes = MetadataChanges()
+        encoded: list[bytes] = []
         for start in range(0, len(records), RECORDS_PER_STEP):
             if start:
                 await trio.lowlevel.checkpoint()
             image, more = image.replay_batch(records[start : start + RECORDS_PER_STEP])
             changes.merge(more)
+            encoded += self._log.encode(records[start : start + RECORDS_PER_STEP])
         if self.epoch != epoch:
             raise self.not_controller()
         if self.image is not base:  # The loader caught up while we paused, and we share its image now: equal content.
             assert self.image == base
             base = self.image
         try:
-            last_offset = self._log.append(epoch, records, atomic=True)
+            last_offset = self._log.append(epoch, records, encoded=encoded)
         except NotLeader as lost:
             self.leader_id = lost.leader_id
             self.renounce()

@@ -23,7 +23,7 @@ from kraft.controller import (
     scram_control,
 )
 from kraft.controller.active_controller import ActiveController
-from kraft.controller.controller_result import ControllerResult
+from kraft.controller.controller_result import ControllerResult, Decision
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.replication_control import (
     alter_partition,
@@ -225,7 +225,7 @@ class QuorumController(ActiveController):
                 self._term.heartbeats.hold(known.id, known.epoch)
         replaces = False
 
-        def register(view: ControllerView) -> ControllerResult[BrokerRegistrationResponse]:
+        def register(view: ControllerView) -> Decision[BrokerRegistrationResponse]:
             nonlocal replaces
             replaces = cluster_control.is_other_incarnation(view, request)
             return self._register(view, request, context)
@@ -238,7 +238,7 @@ class QuorumController(ActiveController):
 
     def _register(
         self, view: ControllerView, request: BrokerRegistrationRequest, context: ControllerRequestContext
-    ) -> ControllerResult[BrokerRegistrationResponse]:
+    ) -> Decision[BrokerRegistrationResponse]:
         return cluster_control.register_broker(
             view,
             request,
@@ -255,7 +255,7 @@ class QuorumController(ActiveController):
         self._pending.require_active()
         self._term.heartbeats.contact(request.broker_id, request.broker_epoch)
 
-        def beat(view: ControllerView) -> ControllerResult[broker_heartbeat.HeartbeatReply]:
+        def beat(view: ControllerView) -> Decision[broker_heartbeat.HeartbeatReply]:
             offset = self._writes.registrations.of(request.broker_id)
             if offset is None:
                 raise ApiError(
@@ -273,7 +273,7 @@ class QuorumController(ActiveController):
     async def unregister_broker(
         self, request: UnregisterBrokerRequest, context: ControllerRequestContext
     ) -> UnregisterBrokerResponse:
-        def unregister(view: ControllerView) -> ControllerResult[UnregisterBrokerResponse]:
+        def unregister(view: ControllerView) -> Decision[UnregisterBrokerResponse]:
             return cluster_control.unregister_broker(view, request.broker_id)
 
         return await self._writes.write(

@@ -10,7 +10,7 @@ the same pairs do not always follow each other.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from kraft.common.errors import ApiError
@@ -26,8 +26,9 @@ class UsableBroker(NamedTuple):
 
 
 class ReplicaPlacer(Protocol):
-    def place(self, partitions: int, replicas: int, brokers: Sequence[UsableBroker]) -> list[tuple[int, ...]]:
-        """Replica lists for `partitions` new partitions. Raises ApiError(INVALID_REPLICATION_FACTOR)."""
+    def place(self, partitions: int, replicas: int, brokers: Sequence[UsableBroker]) -> Iterator[tuple[int, ...]]:
+        """Replica lists for `partitions` new partitions, each placed when it is asked for. Raises
+        ApiError(INVALID_REPLICATION_FACTOR), at once."""
 
 
 class StripedReplicaPlacer:
@@ -38,7 +39,7 @@ class StripedReplicaPlacer:
     def __init__(self, source: random.Random) -> None:
         self._random = source
 
-    def place(self, partitions: int, replicas: int, brokers: Sequence[UsableBroker]) -> list[tuple[int, ...]]:
+    def place(self, partitions: int, replicas: int, brokers: Sequence[UsableBroker]) -> Iterator[tuple[int, ...]]:
         if replicas <= 0:
             raise _refused(f"Invalid replication factor {replicas}: the replication factor must be positive.")
         if all(broker.fenced for broker in brokers):
@@ -50,7 +51,7 @@ class StripedReplicaPlacer:
                 "or some brokers have all their log directories cordoned."
             )
         racks = _Racks(self._random, brokers)
-        return [racks.place(replicas) for _ in range(partitions)]
+        return (racks.place(replicas) for _ in range(partitions))
 
 
 def _refused(message: str) -> ApiError:

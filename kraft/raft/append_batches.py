@@ -3,6 +3,7 @@ by the core, built when it is written."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kraft.common.errors import ApiError
@@ -37,7 +38,7 @@ def encode_batch(batch: Batch, now_ms: int) -> bytes:
     return build_batch(records, leader_epoch=batch.epoch)
 
 
-def split(values: list[bytes], bytes_max: int, atomic: bool) -> list[list[bytes]]:
+def split(values: Sequence[bytes], bytes_max: int, atomic: bool) -> list[list[bytes]]:
     """`values` in batches of at most `bytes_max`; in one if `atomic`. Raises ApiError when that is too much."""
     chunks: list[list[bytes]] = [[]]
     size = 0

@@ -270,14 +270,20 @@ class RaftDriver:
         if self._nursery is not None:
             self._nursery.start_soon(feed.run, self._forget_delivered)
 
-    def append(self, epoch: int, records: Sequence[Any], *, atomic: bool = True) -> int:
+    def encode(self, records: Sequence[Any]) -> list[bytes]:
+        """The records as they stand in the log, for `append`: who appends thousands encodes them piece by piece."""
+        return [self._serde.encode(record) for record in records]
+
+    def append(
+        self, epoch: int, records: Sequence[Any], *, atomic: bool = True, encoded: Sequence[bytes] | None = None
+    ) -> int:
         """Append `records` in `epoch`; returns the offset of the last. They are committed when a listener gets them,
-        or never.
+        or never. `encoded` is what `encode` gave for all of them, where it was asked.
 
         With `atomic` they are one batch, committed or lost together. Raises NotLeader; ApiError when they are too
         large for one batch.
         """
-        values = [self._serde.encode(record) for record in records]
+        values = self.encode(records) if encoded is None else encoded
         timestamp_ms, last_offset, position = self._world.clock.wall_ms(), -1, 0
         for chunk in split(values, self.config.batch_bytes_max, atomic):
             base, effects = self._node.append(epoch, len(chunk), Appended(tuple(chunk), timestamp_ms), self._now_ms())

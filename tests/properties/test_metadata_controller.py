@@ -29,6 +29,7 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
 )
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kraft.world.turns import at_once
 from tests.unit.controller.pure_cluster import PureCluster
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
@@ -88,8 +89,10 @@ class History:
         broker_id = self.source.choice(BROKERS)
         if self.cluster.image.cluster.brokers[broker_id].is_active:
             self.cluster.replay(
-                *leader_and_isr.broker_in_controlled_shutdown(
-                    self.cluster.view, broker_id, self.cluster.epoch(broker_id)
+                *at_once(
+                    leader_and_isr.broker_in_controlled_shutdown(
+                        self.cluster.view, broker_id, self.cluster.epoch(broker_id)
+                    )
                 )
             )
 

@@ -7,6 +7,7 @@ INELIGIBLE_REPLICA propose again without that replica.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from kraft.common.ids import ZERO_UUID
@@ -24,8 +25,8 @@ from kraft.protocol.messages.alter_partition_request import AlterPartitionReques
 
 def alter_partition(
     view: ControllerView, request: AlterPartitionRequest, context: ControllerRequestContext
-) -> ControllerResult[answer.AlterPartitionResponse]:
-    """Records and answer for AlterPartition. Raises ApiError(STALE_BROKER_EPOCH)."""
+) -> Generator[None, None, ControllerResult[answer.AlterPartitionResponse]]:
+    """Records and answer for AlterPartition. Yields after each partition. Raises ApiError(STALE_BROKER_EPOCH)."""
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
     records: list[Any] = []
     response = answer.AlterPartitionResponse()
@@ -39,6 +40,7 @@ def alter_partition(
                 )
             else:
                 results.append(_alter(view, request.broker_id, topic, data, context, records))
+            yield
         response.topics.append(answer.TopicData(topic_id=topic_data.topic_id, partitions=results))
     return ControllerResult(records, response)
 

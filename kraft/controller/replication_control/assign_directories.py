@@ -13,6 +13,7 @@ directory, and keeps its claim: which disk comes back tells whether its records 
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from kraft.controller.cluster_control import check_broker_epoch
@@ -29,9 +30,9 @@ from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplic
 
 def assign_replicas_to_dirs(
     view: ControllerView, request: AssignReplicasToDirsRequest
-) -> ControllerResult[answer.AssignReplicasToDirsResponse]:
-    """Records and answer. A replica put into a directory that is not online leaves ISR and leadership. Raises
-    ApiError(STALE_BROKER_EPOCH)."""
+) -> Generator[None, None, ControllerResult[answer.AssignReplicasToDirsResponse]]:
+    """Records and answer. A replica put into a directory that is not online leaves ISR and leadership. Yields after
+    each partition. Raises ApiError(STALE_BROKER_EPOCH)."""
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
     broker = view.image.cluster.brokers[request.broker_id]
     records: list[Any] = []
@@ -48,9 +49,10 @@ def assign_replicas_to_dirs(
                 if code == ErrorCode.NONE and not online:
                     offline[(wanted.topic_id, data.partition_index)] = None
                 partitions.append(answer.PartitionData(partition_index=data.partition_index, error_code=code))
+                yield
             topics.append(answer.TopicData(topic_id=wanted.topic_id, partitions=partitions))
         response.directories.append(answer.DirectoryData(id=directory.id, topics=topics))
-    records += leader_and_isr_updates(view, offline, remove=request.broker_id)
+    records += yield from leader_and_isr_updates(view, offline, remove=request.broker_id)
     return ControllerResult(records, response)
 
 

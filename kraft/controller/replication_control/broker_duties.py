@@ -8,7 +8,7 @@ elections prefer every other replica (`PartitionChangeBuilder.avoided`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, Final, NamedTuple
 
 from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, FENCED
@@ -72,21 +72,22 @@ def planned(image: MetadataImage, broker_id: int) -> tuple[list[PlannedMove], li
     return moves, blocked
 
 
-def step(view: ControllerView) -> ControllerResult[bool]:
-    """The next records for all brokers that are out of duty. The answer tells whether another step is due at once."""
+def step(view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
+    """The next records for all brokers that are out of duty. The answer tells whether another step is due at once.
+    Yields after each partition of one that is fenced or goes."""
     records: list[Any] = []
     touched: dict[TopicIdPartition, None] = {}
     if view.avoided:
         for broker_id, broker in view.image.cluster.brokers.items():
             desired = view.image.configs.desired_state(broker_id)
             if desired == FENCED and not broker.fenced:
-                records += broker_fenced(view, broker_id)
+                records += yield from broker_fenced(view, broker_id)
                 return ControllerResult(records, True)  # What comes next has to see it.
             if desired != DECOMMISSION:
                 continue
             held = _held(view.image, broker_id)
             if not held and broker.fenced:
-                records += broker_unregistered(view, broker_id, broker.epoch)
+                records += yield from broker_unregistered(view, broker_id, broker.epoch)
                 records.append(
                     ConfigRecord(
                         resource_type=ResourceType.BROKER, resource_name=str(broker_id), name=DESIRED_STATE, value=None
@@ -110,9 +111,9 @@ class BrokerDuties:
         """Whether a broker is out of duty, and something has changed since nothing was left to do."""
         return bool(view.avoided) and (self._idle is None or not view.is_same_as(self._idle))
 
-    def step(self, view: ControllerView) -> ControllerResult[bool]:
+    def step(self, view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
         """See `step`."""
-        result = step(view)
+        result = yield from step(view)
         self._idle = None if result.records else view
         return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from kraft.common.errors import ApiError
@@ -9,7 +10,7 @@ from kraft.controller.controller_result import ControllerResult, check_operation
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.replica_placer import ReplicaPlacer
 from kraft.controller.replication_control.assignments import check_manual_assignment, new_partition, usable_brokers
-from kraft.controller.replication_control.create_topics import MAX_PARTITIONS_PER_REQUEST, placed_partition
+from kraft.controller.replication_control.create_topics import MAX_PARTITIONS_PER_REQUEST, placed_partitions
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
@@ -19,8 +20,8 @@ from kraft.protocol.messages.create_partitions_response import CreatePartitionsR
 
 def create_partitions(
     view: ControllerView, request: CreatePartitionsRequest, context: ControllerRequestContext, placer: ReplicaPlacer
-) -> ControllerResult[CreatePartitionsResponse]:
-    """Records and answer for CreatePartitions: duplicates first, then each topic."""
+) -> Generator[None, None, ControllerResult[CreatePartitionsResponse]]:
+    """Records and answer for CreatePartitions: duplicates first, then each topic. Yields after each partition."""
     counts: dict[str, int] = {}
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
@@ -37,7 +38,7 @@ def create_partitions(
             continue
         code, message = ErrorCode.NONE, None
         try:
-            added = _grow(view, topic, context, placer)
+            added = yield from _grow(view, topic, context, placer)
         except ApiError as error:
             code, message = error.code, message_of_error(error)
         else:
@@ -51,7 +52,7 @@ def create_partitions(
 
 def _grow(
     view: ControllerView, topic: CreatePartitionsTopic, context: ControllerRequestContext, placer: ReplicaPlacer
-) -> list[Any]:
+) -> Generator[None, None, list[Any]]:
     known = view.image.topics.by_name(topic.name)
     if known is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -76,16 +77,18 @@ def _grow(
     context.charge_mutations(additional)
     factor = len(known.partitions[0].replicas)
     if topic.assignments is not None:
-        partitions = [
-            _manual(view, assignment.broker_ids, factor, present + index)
-            for index, assignment in enumerate(topic.assignments)
-        ]
+        partitions = []
+        for index, assignment in enumerate(topic.assignments, present):
+            partitions.append(_manual(view, assignment.broker_ids, factor, index))
+            yield
     else:
-        partitions = [
-            placed_partition(view, replicas, factor)
-            for replicas in placer.place(additional, factor, usable_brokers(view))
-        ]
-    return [partition.to_record(known.id, present + index) for index, partition in enumerate(partitions)]
+        placements = placer.place(additional, factor, usable_brokers(view))
+        partitions = yield from placed_partitions(view, placements, factor)
+    records = []
+    for index, partition in enumerate(partitions, present):
+        records.append(partition.to_record(known.id, index))
+        yield
+    return records
 
 
 def _manual(view: ControllerView, replicas: list[int], factor: int, index: int) -> PartitionRegistration:

@@ -6,7 +6,7 @@ topics of the request in their order, then duplicates and forbidden names, as Ka
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final
 
 from kraft.common.config.alterations import Alteration, Operation
@@ -44,9 +44,9 @@ def create_topics(
     context: ControllerRequestContext,
     placer: ReplicaPlacer,
     new_topic_id: Callable[[], bytes],
-) -> ControllerResult[CreateTopicsResponse]:
-    """Records and answer for CreateTopics. Raises ApiError(POLICY_VIOLATION) when the request as a whole is too
-    large."""
+) -> Generator[None, None, ControllerResult[CreateTopicsResponse]]:
+    """Records and answer for CreateTopics. Yields after each partition. Raises ApiError(POLICY_VIOLATION) when the
+    request as a whole is too large."""
     topics, refused = _split_duplicates(request.topics)
     _check_partition_count(view, topics)
     records: list[Any] = []
@@ -55,7 +55,7 @@ def create_topics(
     for topic in topics:
         try:
             _check_name(view, topic.name)
-            created, result = _create_topic(view, topic, context, placer, new_topic_id, described)
+            created, result = yield from _create_topic(view, topic, context, placer, new_topic_id, described)
         except ApiError as error:
             results.append(_refusal(topic.name, error.code, message_of_error(error)))
             continue
@@ -120,9 +120,11 @@ def _create_topic(
     placer: ReplicaPlacer,
     new_topic_id: Callable[[], bytes],
     described: Described,
-) -> tuple[list[Any], CreatableTopicResult]:
+) -> Generator[None, None, tuple[list[Any], CreatableTopicResult]]:
     config_records = _config_records(view, topic, context)
-    partitions = _manual_partitions(view, topic) if topic.assignments else _placed_partitions(view, topic, placer)
+    partitions = yield from (
+        _manual_partitions(view, topic) if topic.assignments else _placed_partitions(view, topic, placer)
+    )
     context.charge_mutations(len(partitions))
     topic_id = new_topic_id()
     result = CreatableTopicResult(name=topic.name, topic_id=topic_id, error_message=None)
@@ -133,7 +135,9 @@ def _create_topic(
     # Configs come between the topic and its partitions, so that whoever replays knows them before the first partition
     # exists.
     records: list[Any] = [TopicRecord(name=topic.name, topic_id=topic_id), *config_records]
-    records += [partition.to_record(topic_id, index) for index, partition in enumerate(partitions)]
+    for index, partition in enumerate(partitions):
+        records.append(partition.to_record(topic_id, index))
+        yield
     return records, result
 
 
@@ -175,7 +179,9 @@ def _config_records(view: ControllerView, topic: CreatableTopic, context: Contro
     )
 
 
-def _manual_partitions(view: ControllerView, topic: CreatableTopic) -> list[PartitionRegistration]:
+def _manual_partitions(
+    view: ControllerView, topic: CreatableTopic
+) -> Generator[None, None, list[PartitionRegistration]]:
     if topic.replication_factor != -1:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -205,6 +211,7 @@ def _manual_partitions(view: ControllerView, topic: CreatableTopic) -> list[Part
             )
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
         by_index[index] = partition
+        yield
     if any(index not in by_index for index in range(len(by_index))):
         raise ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
@@ -214,7 +221,7 @@ def _manual_partitions(view: ControllerView, topic: CreatableTopic) -> list[Part
 
 def _placed_partitions(
     view: ControllerView, topic: CreatableTopic, placer: ReplicaPlacer
-) -> list[PartitionRegistration]:
+) -> Generator[None, None, list[PartitionRegistration]]:
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -230,16 +237,23 @@ def _placed_partitions(
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {error.message}"
         ) from error
-    return [placed_partition(view, replicas, factor) for replicas in placements]
+    return (yield from placed_partitions(view, placements, factor))
 
 
-def placed_partition(view: ControllerView, replicas: tuple[int, ...], factor: int) -> PartitionRegistration:
-    """The registration of a partition placed by us. Raises ApiError when every chosen broker is fenced or stopping."""
-    partition = new_partition(view, replicas)
-    if partition is None:
-        problem = (
-            f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced or in "
-            "controlled shutdown."
-        )
-        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
-    return partition
+def placed_partitions(
+    view: ControllerView, placements: Iterable[tuple[int, ...]], factor: int
+) -> Generator[None, None, list[PartitionRegistration]]:
+    """The registrations of partitions placed by us. Yields after each. Raises ApiError when every chosen broker of
+    one is fenced or stopping."""
+    partitions = []
+    for replicas in placements:
+        partition = new_partition(view, replicas)
+        if partition is None:
+            problem = (
+                f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced or in "
+                "controlled shutdown."
+            )
+            raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
+        partitions.append(partition)
+        yield
+    return partitions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final
 
 from kraft.common.errors import ApiError
@@ -26,31 +26,46 @@ Candidate = Callable[[ControllerView, TopicIdPartition], int | None]
 
 def elect_leaders(
     view: ControllerView, request: ElectLeadersRequest, candidate: Candidate = lambda view, key: None
-) -> ControllerResult[ElectLeadersResponse]:
+) -> Generator[None, None, ControllerResult[ElectLeadersResponse]]:
     """Records and answer for ElectLeaders; null topics mean every partition, of which those that need no election
-    are left out of the answer. An unclean election takes the `candidate`, if there is one."""
+    are left out of the answer. An unclean election takes the `candidate`, if there is one. Yields after
+    each partition."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     records: list[Any] = []
     results = []
     if request.topic_partitions is None:
         for topic in view.image.topics.topics_by_name():
-            elected = [
-                _elect(view, topic.name, topic, index, request.election_type, records, candidate)
-                for index in topic.partitions
-            ]
+            elected = yield from _elect_each(
+                view, topic.name, topic, topic.partitions, request.election_type, records, candidate
+            )
             needed = [result for result in elected if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
             results.append(ReplicaElectionResult(topic=topic.name, partition_result=needed))
     else:
         for named in request.topic_partitions:
             known = view.image.topics.by_name(named.topic)
-            elected = [
-                _elect(view, named.topic, known, index, request.election_type, records, candidate)
-                for index in named.partitions
-            ]
+            elected = yield from _elect_each(
+                view, named.topic, known, named.partitions, request.election_type, records, candidate
+            )
             results.append(ReplicaElectionResult(topic=named.topic, partition_result=elected))
     check_operation_size(records)
     return ControllerResult(records, ElectLeadersResponse(replica_election_results=results))
+
+
+def _elect_each(
+    view: ControllerView,
+    name: str,
+    topic: TopicImage | None,
+    indexes: Iterable[int],
+    kind: int,
+    records: list[Any],
+    candidate: Candidate,
+) -> Generator[None, None, list[PartitionResult]]:
+    results = []
+    for index in indexes:
+        results.append(_elect(view, name, topic, index, kind, records, candidate))
+        yield
+    return results
 
 
 def _elect(
@@ -93,8 +108,9 @@ def _election(
     return record
 
 
-def balance_leaders(view: ControllerView) -> ControllerResult[bool]:
-    """Preferred elections for at most 1,000 partitions. The answer tells whether another pass is due at once."""
+def balance_leaders(view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
+    """Preferred elections for at most 1,000 partitions. The answer tells whether another pass is due at once. Yields
+    after each partition."""
     records: list[Any] = []
     for topic_id, index in view.image.topics.imbalanced:
         if len(records) >= MAX_ELECTIONS_PER_PASS:
@@ -105,10 +121,11 @@ def balance_leaders(view: ControllerView) -> ControllerResult[bool]:
         record = builder.build()
         if record is not None:
             records.append(record)
+        yield
     return ControllerResult(records, len(records) >= MAX_ELECTIONS_PER_PASS)
 
 
-def elect_unclean_leaders(view: ControllerView) -> ControllerResult[bool]:
+def elect_unclean_leaders(view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
     """Elections for leaderless partitions of topics that allow unclean ones, at most 1,000; as above."""
     records: list[Any] = []
     for topic_id, index in view.image.topics.leaderless:
@@ -121,4 +138,5 @@ def elect_unclean_leaders(view: ControllerView) -> ControllerResult[bool]:
             record = builder.build()
             if record is not None:
                 records.append(record)
+        yield
     return ControllerResult(records, len(records) >= MAX_ELECTIONS_PER_PASS)

@@ -7,7 +7,7 @@ then looks for leaderless partitions that the broker can lead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kraft.controller.controller_view import ControllerView
@@ -22,6 +22,9 @@ UNFENCE: Final = -1
 ENTER_CONTROLLED_SHUTDOWN: Final = 1
 NO_BROKER: Final = -1
 
+Records = Generator[None, None, list[Any]]
+"""Records, decided a partition at a time: yields after each."""
+
 
 def leader_and_isr_updates(
     view: ControllerView,
@@ -30,9 +33,9 @@ def leader_and_isr_updates(
     remove: int = NO_BROKER,
     add: int = NO_BROKER,
     unclean_shutdown: int = NO_BROKER,
-) -> list[PartitionChangeRecord]:
+) -> Generator[None, None, list[PartitionChangeRecord]]:
     """Changes of ISR and leader for the partitions named, as if `remove` could not lead, `add` could, and
-    `unclean_shutdown` had lost its unflushed records."""
+    `unclean_shutdown` had lost its unflushed records. Yields after each partition."""
 
     def acceptable(broker_id: int) -> bool:
         return broker_id not in (remove, unclean_shutdown) and (broker_id == add or view.is_active(broker_id))
@@ -47,17 +50,18 @@ def leader_and_isr_updates(
         record = builder.build()
         if record is not None:
             records.append(record)
+        yield
     return records
 
 
-def partitions_in_isr(view: ControllerView, broker_id: int) -> list[TopicIdPartition]:
+def partitions_in_isr(view: ControllerView, broker_id: int) -> Iterator[TopicIdPartition]:
     topics = view.image.topics
-    return [key for key in topics.partitions_on(broker_id) if broker_id in topics.by_id[key[0]].partitions[key[1]].isr]
+    return (key for key in topics.partitions_on(broker_id) if broker_id in topics.by_id[key[0]].partitions[key[1]].isr)
 
 
-def partitions_in_elr(view: ControllerView, broker_id: int) -> list[TopicIdPartition]:
+def partitions_in_elr(view: ControllerView, broker_id: int) -> Iterator[TopicIdPartition]:
     topics = view.image.topics
-    return [key for key in topics.partitions_on(broker_id) if broker_id in topics.by_id[key[0]].partitions[key[1]].elr]
+    return (key for key in topics.partitions_on(broker_id) if broker_id in topics.by_id[key[0]].partitions[key[1]].elr)
 
 
 def has_leaderships(view: ControllerView, broker_id: int) -> bool:
@@ -68,24 +72,25 @@ def has_leaderships(view: ControllerView, broker_id: int) -> bool:
     )
 
 
-def broker_fenced(view: ControllerView, broker_id: int) -> list[Any]:
+def broker_fenced(view: ControllerView, broker_id: int) -> Records:
     """Records that fence a registered broker."""
     broker = view.image.cluster.brokers[broker_id]
-    records: list[Any] = [*leader_and_isr_updates(view, partitions_in_isr(view, broker_id), remove=broker_id)]
+    changes = yield from leader_and_isr_updates(view, partitions_in_isr(view, broker_id), remove=broker_id)
+    records: list[Any] = [*changes]
     records.append(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=FENCE))
     return records
 
 
-def broker_unfenced(view: ControllerView, broker_id: int, broker_epoch: int) -> list[Any]:
+def broker_unfenced(view: ControllerView, broker_id: int, broker_epoch: int) -> Records:
     """Records that unfence a broker and let it lead what has no leader."""
     records: list[Any] = [
         BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=UNFENCE)
     ]
-    records += leader_and_isr_updates(view, view.image.topics.leaderless, add=broker_id)
+    records += yield from leader_and_isr_updates(view, view.image.topics.leaderless, add=broker_id)
     return records
 
 
-def broker_in_controlled_shutdown(view: ControllerView, broker_id: int, broker_epoch: int) -> list[Any]:
+def broker_in_controlled_shutdown(view: ControllerView, broker_id: int, broker_epoch: int) -> Records:
     """Records that move leadership off a broker that wants to stop. Asked for again on every heartbeat until nothing
     is left."""
     records: list[Any] = []
@@ -96,32 +101,37 @@ def broker_in_controlled_shutdown(view: ControllerView, broker_id: int, broker_e
                 broker_id=broker_id, broker_epoch=broker_epoch, in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN
             )
         )
-    records += leader_and_isr_updates(view, partitions_in_isr(view, broker_id), remove=broker_id)
+    records += yield from leader_and_isr_updates(view, partitions_in_isr(view, broker_id), remove=broker_id)
     return records
 
 
-def broker_unregistered(view: ControllerView, broker_id: int, broker_epoch: int) -> list[Any]:
+def broker_unregistered(view: ControllerView, broker_id: int, broker_epoch: int) -> Records:
     """Records that forget a broker: out of every ISR first, and out of every ELR, where Kafka leaves it although it
     can never return as that member."""
-    records: list[Any] = [*leader_and_isr_updates(view, partitions_in_isr(view, broker_id), unclean_shutdown=broker_id)]
-    records += leader_and_isr_updates(view, partitions_in_elr(view, broker_id), unclean_shutdown=broker_id)
+    records: list[Any] = yield from _lost_unflushed_records(view, broker_id)
     records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker_epoch))
     return records
 
 
-def broker_restarted(view: ControllerView, broker_id: int, clean: bool) -> list[PartitionChangeRecord]:
+def _lost_unflushed_records(view: ControllerView, broker_id: int) -> Records:
+    changes = yield from leader_and_isr_updates(view, partitions_in_isr(view, broker_id), unclean_shutdown=broker_id)
+    more = yield from leader_and_isr_updates(view, partitions_in_elr(view, broker_id), unclean_shutdown=broker_id)
+    return [*changes, *more]
+
+
+def broker_restarted(view: ControllerView, broker_id: int, clean: bool) -> Records:
     """Changes before a new incarnation registers.
 
     With ELR on, one that did not shut down cleanly may lack records it had acknowledged, so it leaves ISR and ELR
     (KIP-966).
     """
     if view.elr_enabled and not clean:
-        records = leader_and_isr_updates(view, partitions_in_isr(view, broker_id), unclean_shutdown=broker_id)
-        return records + leader_and_isr_updates(view, partitions_in_elr(view, broker_id), unclean_shutdown=broker_id)
-    return leader_and_isr_updates(view, partitions_in_isr(view, broker_id), remove=broker_id)
+        return (yield from _lost_unflushed_records(view, broker_id))
+    changes = yield from leader_and_isr_updates(view, partitions_in_isr(view, broker_id), remove=broker_id)
+    return [*changes]
 
 
-def directories_offline(view: ControllerView, broker_id: int, broker_epoch: int, offline: Sequence[bytes]) -> list[Any]:
+def directories_offline(view: ControllerView, broker_id: int, broker_epoch: int, offline: Sequence[bytes]) -> Records:
     """Records for log directories that a broker lost: its replicas there leave ISR and leadership; the others go on
     (KIP-858)."""
     broker = view.image.cluster.brokers[broker_id]
@@ -136,7 +146,7 @@ def directories_offline(view: ControllerView, broker_id: int, broker_epoch: int,
             for key in topics.partitions_on(broker_id)
             if topics.by_id[key[0]].partitions[key[1]].directory(broker_id) == directory
         ]
-        records += leader_and_isr_updates(view, keys, remove=broker_id)
+        records += yield from leader_and_isr_updates(view, keys, remove=broker_id)
     remaining = [directory for directory in broker.directories if directory not in offline]
     records.append(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, log_dirs=remaining))
     return records
@@ -156,6 +166,6 @@ def directories_cordoned(
     ]
 
 
-def leaderless_after_hold(view: ControllerView) -> list[PartitionChangeRecord]:
+def leaderless_after_hold(view: ControllerView) -> Generator[None, None, list[PartitionChangeRecord]]:
     """Elections that waited for the session of a broker fenced early; `view` no longer holds it."""
     return leader_and_isr_updates(view, view.image.topics.leaderless)

@@ -3,6 +3,7 @@ factor when asked to)."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from kraft.common.errors import ApiError
@@ -35,9 +36,9 @@ from kraft.protocol.messages.list_partition_reassignments_response import (
 
 def alter_partition_reassignments(
     view: ControllerView, request: AlterPartitionReassignmentsRequest
-) -> ControllerResult[AlterPartitionReassignmentsResponse]:
+) -> Generator[None, None, ControllerResult[AlterPartitionReassignmentsResponse]]:
     """Start, change or (null replicas) cancel moves. All records go into one batch, so a partition that is named
-    again is refused: it would be moved from the same state twice."""
+    again is refused: it would be moved from the same state twice. Yields after each partition."""
     may_change_factor = request.allow_replication_factor_change
     records: list[Any] = []
     responses = []
@@ -60,6 +61,7 @@ def alter_partition_reassignments(
                     partition_index=target.partition_index, error_code=code, error_message=message
                 )
             )
+            yield
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=results))
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=may_change_factor, responses=responses

@@ -8,7 +8,7 @@ changed, or a recovery is under way.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -89,9 +89,9 @@ class LeaderlessWatch:
     async def _elect_what_may_be(self) -> None:
         """A configuration changed: elections that it allows do not wait for the next periodic scan."""
 
-        def elect(view: ControllerView) -> ControllerResult[None]:
+        def elect(view: ControllerView) -> Generator[None, None, ControllerResult[None]]:
             keys = [key for key, _ in zip(view.image.topics.leaderless, range(ELECTIONS_PER_WRITE), strict=False)]
-            return ControllerResult(list(leader_and_isr_updates(view, keys)), None)
+            return ControllerResult([*(yield from leader_and_isr_updates(view, keys))], None)
 
         await self._write(elect)
 

@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kraft.common.config.loss_reports import ELECTIONS_KEPT, Loss, Report, election_key, loss_key, reports_of, text_of
@@ -17,9 +17,11 @@ from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 T = TypeVar("T")
 
 
-def with_reports(view: ControllerView, result: ControllerResult[T], wall_ms: int) -> ControllerResult[T]:
+def with_reports(
+    view: ControllerView, result: ControllerResult[T], wall_ms: int
+) -> Generator[None, None, ControllerResult[T]]:
     """The result, with a report for each unclean election among its records that has none yet, and a note for each
-    replica that is back in sync.
+    replica that is back in sync. Yields after each change of a partition.
 
     Of more elections than one batch has room for, the rest are told of by events alone.
     """
@@ -41,6 +43,7 @@ def with_reports(view: ControllerView, result: ControllerResult[T], wall_ms: int
         notes += _returned(view, topic.name, key[1], before, after, wall_ms, another_comes=is_unclean)
         if is_unclean and (topic.name, election_key(key[1], after.leader_epoch)) not in told:
             notes += election_records(view, topic.name, key[1], before, after, {"time_ms": wall_ms})
+        yield
     room = max(0, MAX_RECORDS_PER_BATCH - len(result.records))
     return (
         ControllerResult([*result.records, *notes[:room]], result.response, atomic=result.atomic) if notes else result

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from kraft.common.config.node_loader import load_node_config
 from kraft.controller import cluster_control
 from kraft.controller.config_table import ConfigTable
-from kraft.controller.controller_result import ControllerResult
+from kraft.controller.controller_result import ControllerResult, Decision
 from kraft.controller.controller_view import ControllerSettings, ControllerView
 from kraft.controller.replica_placer import StripedReplicaPlacer
 from kraft.controller.replication_control import leader_and_isr
@@ -24,6 +24,7 @@ from kraft.protocol.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.world.turns import at_once
 from tests.unit.controller.harness import CLUSTER, registration
 
 T = TypeVar("T")
@@ -52,7 +53,8 @@ class PureCluster:
     def replay(self, *records: Any) -> None:
         self.image, _ = self.image.replay_batch(records)
 
-    def apply(self, result: ControllerResult[T]) -> T:
+    def apply(self, decision: Decision[T]) -> T:
+        result = decision if isinstance(decision, ControllerResult) else at_once(decision)
         self.replay(*result.records)
         return result.response
 
@@ -60,13 +62,15 @@ class PureCluster:
         self, broker_id: int, *, incarnation: int = 1, session: bool = False, version: int = 4, **fields: Any
     ) -> int:
         self._serial += 1
-        result = cluster_control.register_broker(
-            self.view,
-            registration(broker_id, incarnation=incarnation, **fields),
-            api_version=version,
-            next_offset=self._serial,
-            kraft_version=1,
-            session_is_valid=lambda broker, epoch: session,
+        result = at_once(
+            cluster_control.register_broker(
+                self.view,
+                registration(broker_id, incarnation=incarnation, **fields),
+                api_version=version,
+                next_offset=self._serial,
+                kraft_version=1,
+                session_is_valid=lambda broker, epoch: session,
+            )
         )
         return self.apply(result).broker_epoch
 
@@ -74,10 +78,10 @@ class PureCluster:
         return self.image.cluster.brokers[broker_id].epoch
 
     def unfence(self, broker_id: int) -> None:
-        self.replay(*leader_and_isr.broker_unfenced(self.view, broker_id, self.epoch(broker_id)))
+        self.replay(*at_once(leader_and_isr.broker_unfenced(self.view, broker_id, self.epoch(broker_id))))
 
     def fence(self, broker_id: int) -> None:
-        self.replay(*leader_and_isr.broker_fenced(self.view, broker_id))
+        self.replay(*at_once(leader_and_isr.broker_fenced(self.view, broker_id)))
 
     def configure(self, resource_type: int, name: str, **configs: str) -> None:
         self.replay(
@@ -94,8 +98,10 @@ class PureCluster:
             return self._random.randbytes(16)
 
         request = CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
-        return create_topics(
-            self.view, request, context or ControllerRequestContext(7), StripedReplicaPlacer(self._random), new_id
+        return at_once(
+            create_topics(
+                self.view, request, context or ControllerRequestContext(7), StripedReplicaPlacer(self._random), new_id
+            )
         )
 
     def topic(self, name: str, *assignments: list[int], **configs: str) -> bytes:

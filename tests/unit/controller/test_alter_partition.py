@@ -65,16 +65,17 @@ def test_what_a_leader_may_not_propose(isr: list[int], fields: dict[str, Any], c
 def test_a_stale_broker_may_propose_nothing() -> None:
     cluster = PureCluster(1)
     with pytest.raises(ApiError) as refused:
-        alter_partition(cluster.view, AlterPartitionRequest(broker_id=1, broker_epoch=3), ControllerRequestContext(3))
+        cluster.apply(
+            alter_partition(
+                cluster.view, AlterPartitionRequest(broker_id=1, broker_epoch=3), ControllerRequestContext(3)
+            )
+        )
     assert refused.value.code == ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_proposals_for_an_unknown_topic_are_answered_one_by_one() -> None:
     cluster = PureCluster(1)
     topics = [TopicData(topic_id=b"x" * 16, partitions=[PartitionData(partition_index=3)])]
-    answer = alter_partition(
-        cluster.view,
-        AlterPartitionRequest(broker_id=1, broker_epoch=cluster.epoch(1), topics=topics),
-        ControllerRequestContext(3),
-    )
-    assert answer.response.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    request = AlterPartitionRequest(broker_id=1, broker_epoch=cluster.epoch(1), topics=topics)
+    answer = cluster.apply(alter_partition(cluster.view, request, ControllerRequestContext(3)))
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID

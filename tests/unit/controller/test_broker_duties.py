@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, FENCED, MAINTENANCE
-from kraft.controller.controller_result import ControllerResult
+from kraft.controller.controller_result import Decision
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import PartitionChangeBuilder, change_of
 from kraft.controller.replication_control import broker_duties, leader_and_isr
@@ -21,6 +21,7 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraft.world.simulated import Universe
+from kraft.world.turns import at_once
 from tests.unit.controller.harness import Rig, running, simulate
 from tests.unit.controller.pure_cluster import PureCluster
 
@@ -60,7 +61,7 @@ def test_leaders_leave_a_broker_in_maintenance_and_replicas_stay_in_sync() -> No
     assert not cluster.apply(broker_duties.step(cluster.view))
     assert leaders(cluster, "t") == [2, 3, 2]
     assert cluster.partition("t").isr == cluster.partition("t").replicas == (1, 2, 3)
-    assert broker_duties.step(cluster.view).records == [], "nothing is left to do"
+    assert at_once(broker_duties.step(cluster.view)).records == [], "nothing is left to do"
 
 
 def test_the_preferred_leader_does_not_come_back_before_its_maintenance_ends() -> None:
@@ -201,7 +202,7 @@ def test_taking_it_back_ends_the_moves_that_have_not_begun() -> None:
     cluster.topic("t", [1, 2])
     want(cluster, 1, DECOMMISSION)
     want(cluster, 1, "active")
-    assert broker_duties.step(cluster.view).records == []
+    assert at_once(broker_duties.step(cluster.view)).records == []
 
 
 def test_what_nobody_else_can_lead_costs_no_election(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +251,7 @@ def test_the_active_controller_does_not_look_twice_a_second(monkeypatch: pytest.
     looks: list[int] = []
     step = broker_duties.step
 
-    def counted(view: ControllerView) -> ControllerResult[bool]:
+    def counted(view: ControllerView) -> Decision[bool]:
         looks.append(1)
         return step(view)
 
@@ -284,7 +285,7 @@ def test_a_broker_that_an_operator_fences_leaves_in_sync_sets_and_nobody_is_elec
     assert not cluster.apply(broker_duties.step(cluster.view))
     led = [(cluster.partition("t", index).leader, cluster.partition("t", index).isr) for index in range(3)]
     assert led == [(3, (3,)), (-1, (1,)), (-1, (1,))], "2 may lack records"
-    cluster.replay(*leader_and_isr.leaderless_after_hold(cluster.view))
+    cluster.replay(*at_once(leader_and_isr.leaderless_after_hold(cluster.view)))
     assert leaders(cluster, "t") == [3, -1, -1], "not later either"
     want(cluster, 1, "active")
     cluster.unfence(1)

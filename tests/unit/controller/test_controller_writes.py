@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import trio
 
 from kraft.common.errors import ApiError
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.controller_writes import PARTITIONS_A_TURN
+from kraft.controller.partition_change_builder import PartitionChangeBuilder
+from kraft.controller.replication_control import assignments, create_topics
+from kraft.metadata.image.partition_registration import PartitionRegistration
+from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
+from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.world.simulated import Universe
 from tests.unit.controller.harness import CONTEXT, Outcome, running, simulate
 
@@ -76,6 +87,93 @@ def test_nine_thousand_partitions_in_one_request() -> None:
             with pytest.raises(ApiError) as refused:
                 await rig.create("more", partitions=10_001)
             assert refused.value.code == ErrorCode.POLICY_VIOLATION
+
+    simulate(body)
+
+
+class WorkOfSteps(trio.abc.Instrument):
+    """How often each of some functions is called in one step of the loop, at most."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *functions: tuple[Any, str]) -> None:
+        self.most: Counter[str] = Counter()
+        self._step: Counter[str] = Counter()
+        for where, name in functions:
+            monkeypatch.setattr(where, name, self._counted(getattr(where, name), name))
+
+    def _counted(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def counted(*args: Any, **named: Any) -> Any:
+            self._step[name] += 1
+            return function(*args, **named)
+
+        return counted
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._step.clear()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.most |= self._step
+
+
+def test_others_are_served_while_thousands_of_partitions_are_decided_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = WorkOfSteps(
+        monkeypatch,
+        (create_topics, "new_partition"),
+        (PartitionRegistration, "to_record"),
+        (PartitionRegistration, "merge"),
+        (PartitionChangeBuilder, "build"),
+        (MetadataRecordSerde, "encode"),
+    )
+
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            for broker_id in (1, 2, 3):
+                await rig.broker(broker_id)
+            trio.lowlevel.add_instrument(work)
+            await rig.create("many", partitions=4_000, replicas=3)
+            await rig.beat(1, want_shut_down=True)
+            topic = rig.image.topics.by_name("many")
+            assert all(1 not in partition.isr for partition in topic.partitions.values())
+            for broker_id in (2, 3, 1):
+                answer = await rig.beat(broker_id, want_shut_down=broker_id == 1)
+            assert answer.should_shut_down
+            await rig.beat(2, want_fence=True)
+            await rig.beat(3, want_fence=True)
+            await rig.beat(3)
+            assert rig.partition("many").leader == 3
+            await rig.controller.unregister_broker(UnregisterBrokerRequest(broker_id=3), CONTEXT)
+            assert rig.partition("many").leader == -1
+
+    simulate(body)
+    assert set(work.most) == {"new_partition", "to_record", "merge", "build", "encode"}
+    assert max(work.most.values()) <= PARTITIONS_A_TURN, work.most
+
+
+def test_a_controller_that_lost_its_epoch_while_it_decided_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    placed: list[Any] = []
+
+    def new_partition(view: ControllerView, replicas: tuple[int, ...]) -> PartitionRegistration | None:
+        placed.append(replicas)
+        return assignments.new_partition(view, replicas)
+
+    monkeypatch.setattr(create_topics, "new_partition", new_partition)
+
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig, trio.open_nursery() as test_nursery:
+            await rig.broker(1)
+            end = rig.log.log_end_offset
+            outcome = Outcome()
+            test_nursery.start_soon(outcome.of, rig.create, "many", 4_000)
+            while not placed:
+                await trio.lowlevel.checkpoint()
+            assert len(placed) < 4_000, "it has not decided yet"
+            rig.log.lose(2, 5)
+            await rig.log.lead(6)
+            await universe.sleep(0.01)
+            assert outcome.error is not None
+            assert outcome.error.code == ErrorCode.NOT_CONTROLLER
+            assert all(batch.epoch == 6 for batch in rig.log.batches if batch.base_offset >= end)
+            assert rig.controller.is_active
+            assert rig.image.topics.by_name("many") is None
 
     simulate(body)
 

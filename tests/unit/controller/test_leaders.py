@@ -13,6 +13,7 @@ from kraft.metadata.image.partition_registration import RECOVERED
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.world.turns import at_once
 from tests.unit.controller.partition_requests import RECOVERING, elect, propose
 from tests.unit.controller.pure_cluster import PureCluster
 
@@ -70,10 +71,10 @@ def test_the_periodic_scan_elects_for_topics_that_came_to_allow_it() -> None:
     cluster.fence(2)
     cluster.fence(1)
     cluster.unfence(2)
-    assert elect_unclean_leaders(cluster.view).records == []
+    assert at_once(elect_unclean_leaders(cluster.view)).records == []
     cluster.configure(2, "t", unclean_leader_election_enable="true")
     cluster.held = frozenset({1})
-    assert elect_unclean_leaders(cluster.view).records == []
+    assert at_once(elect_unclean_leaders(cluster.view)).records == []
     cluster.held = frozenset()
     assert cluster.apply(elect_unclean_leaders(cluster.view)) is False
     assert cluster.partition("t").leader == 2
@@ -123,7 +124,7 @@ def test_with_elr_a_clean_restart_keeps_what_a_broker_was() -> None:
 
 
 def unregister(cluster: PureCluster, broker_id: int) -> None:
-    cluster.replay(*leader_and_isr.broker_unregistered(cluster.view, broker_id, cluster.epoch(broker_id)))
+    cluster.replay(*at_once(leader_and_isr.broker_unregistered(cluster.view, broker_id, cluster.epoch(broker_id))))
 
 
 def test_an_unregistered_broker_is_no_eligible_leader_any_more() -> None:
@@ -159,7 +160,7 @@ def test_the_last_known_leader_is_not_elected_while_its_predecessor_is_held() ->
     cluster.unfence(1)
     assert cluster.partition("t").leader == -1
     cluster.held = frozenset()
-    cluster.replay(*leader_and_isr.leaderless_after_hold(cluster.view))
+    cluster.replay(*at_once(leader_and_isr.leaderless_after_hold(cluster.view)))
     assert cluster.partition("t").leader == 1
 
 

@@ -13,6 +13,7 @@ from kraft.controller.replication_control import leader_and_isr
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.world.turns import at_once
 from tests.unit.controller.partition_requests import RECOVERING, elect, propose, put_replica
 from tests.unit.controller.pure_cluster import PureCluster
 from tests.unit.controller.unclean.replies import recover
@@ -25,7 +26,7 @@ def beat(cluster: PureCluster, broker_id: int, **fields: Any) -> Any:
         broker_id=broker_id, broker_epoch=cluster.epoch(broker_id), current_metadata_offset=9, **fields
     )
     return cluster.apply(
-        process_heartbeat(cluster.view, request, BrokerHeartbeatManager(lambda: 100.0, 9_000), 5)
+        at_once(process_heartbeat(cluster.view, request, BrokerHeartbeatManager(lambda: 100.0, 9_000), 5))
     ).response
 
 
@@ -158,12 +159,12 @@ def test_a_replica_on_a_lost_directory_cannot_lead() -> None:
     assert put_replica(cluster, 1, lost, index=0) == ErrorCode.NONE
     assert put_replica(cluster, 1, kept, index=1) == ErrorCode.NONE
     assert put_replica(cluster, 1, kept, index=7) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    cluster.replay(*leader_and_isr.directories_offline(cluster.view, 1, cluster.epoch(1), [lost]))
+    cluster.replay(*at_once(leader_and_isr.directories_offline(cluster.view, 1, cluster.epoch(1), [lost])))
     assert cluster.partition("t", 0).leader == 2
     assert cluster.partition("t", 0).isr == (2,)
     assert cluster.partition("t", 1).leader == 1
     assert cluster.image.cluster.brokers[1].directories == (kept,)
-    assert leader_and_isr.directories_offline(cluster.view, 1, cluster.epoch(1), [lost]) == []
+    assert at_once(leader_and_isr.directories_offline(cluster.view, 1, cluster.epoch(1), [lost])) == []
     assert put_replica(cluster, 1, lost, index=1) == ErrorCode.NONE, (
         "a replica that turns out to be on a lost directory leaves the ISR"
     )

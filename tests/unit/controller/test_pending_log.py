@@ -30,7 +30,11 @@ class Log:
         if self.is_full:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def append(self, epoch: int, records: Sequence[Any], *, atomic: bool = True) -> int:
+    def encode(self, records: Sequence[Any]) -> list[bytes]:
+        return [repr(record).encode() for record in records]
+
+    def append(self, epoch: int, records: Sequence[Any], *, encoded: Sequence[bytes] | None = None) -> int:
+        assert encoded == self.encode(records)
         self.sizes.append(len(records))
         self.log_end_offset += len(records)
         return self.log_end_offset - 1

@@ -127,7 +127,7 @@ def test_replicas_are_striped_over_racks_and_brokers(seed: int) -> None:
     brokers = usable(
         (1, "a", False), (2, "a", False), (3, "b", False), (4, "b", False), (5, "c", False), (6, "c", False)
     )
-    placed = StripedReplicaPlacer(random.Random(seed)).place(60, 3, brokers)
+    placed = list(StripedReplicaPlacer(random.Random(seed)).place(60, 3, brokers))
     rack = {broker.id: broker.rack for broker in brokers}
     for replicas in placed:
         assert len(set(replicas)) == 3

@@ -27,6 +27,7 @@ from kraft.protocol.messages.create_topics_request import (
     CreatableTopicConfig,
 )
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.world.turns import at_once
 from tests.unit.controller.pure_cluster import PureCluster
 
 CONTEXT = ControllerRequestContext(7)
@@ -323,7 +324,9 @@ def grow(
 ) -> list[tuple[str, int, str | None]]:
     request = CreatePartitionsRequest(topics=list(topics), validate_only=validate_only)
     answer = cluster.apply(
-        create_partitions(cluster.view, request, ControllerRequestContext(3), StripedReplicaPlacer(cluster._random))
+        at_once(
+            create_partitions(cluster.view, request, ControllerRequestContext(3), StripedReplicaPlacer(cluster._random))
+        )
     )
     return [(result.name, result.error_code, result.error_message) for result in answer.results]
 

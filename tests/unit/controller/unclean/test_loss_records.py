@@ -28,6 +28,7 @@ from kraft.metadata.image.configs_image import ConfigResource
 from kraft.metadata.image.partition_registration import RECOVERING, is_unclean_election
 from kraft.metadata.records.no_op_record import NoOpRecord
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
+from kraft.world.turns import at_once
 from tests.unit.controller.pure_cluster import PureCluster
 
 TOPIC = 2
@@ -42,7 +43,7 @@ class Lossy:
         self.cluster.topic("t", [1, 2, 3], **(configs or {"unclean_leader_election_enable": "true"}))
 
     def write(self, records: list[Any]) -> ControllerResult[None]:
-        result = with_reports(self.cluster.view, ControllerResult(records, None), NOW)
+        result = at_once(with_reports(self.cluster.view, ControllerResult(records, None), NOW))
         self.cluster.replay(*result.records)
         return result
 
@@ -50,11 +51,11 @@ class Lossy:
         """All go, this one last; nobody may lead then but by an unclean election of whoever comes."""
         for other in (1, 2, 3):
             if other != broker_id:
-                self.write(list(leader_and_isr.broker_fenced(self.cluster.view, other)))
-        self.write(list(leader_and_isr.broker_fenced(self.cluster.view, broker_id)))
+                self.write(at_once(leader_and_isr.broker_fenced(self.cluster.view, other)))
+        self.write(at_once(leader_and_isr.broker_fenced(self.cluster.view, broker_id)))
 
     def comes(self, broker_id: int) -> None:
-        self.write(list(leader_and_isr.broker_unfenced(self.cluster.view, broker_id, self.cluster.epoch(broker_id))))
+        self.write(at_once(leader_and_isr.broker_unfenced(self.cluster.view, broker_id, self.cluster.epoch(broker_id))))
 
     def in_sync(self, *isr: int) -> None:
         topic_id = self.cluster.image.topics.id_by_name["t"]
@@ -103,7 +104,7 @@ def test_another_unclean_election_before_the_leader_recovered_is_one_too() -> No
     run = Lossy()
     run.lead_only(1)
     run.comes(2)
-    run.write(list(leader_and_isr.broker_fenced(run.cluster.view, 2)))
+    run.write(at_once(leader_and_isr.broker_fenced(run.cluster.view, 2)))
     before = run.cluster.partition("t")
     run.comes(3)
     after = run.cluster.partition("t")
@@ -116,7 +117,7 @@ def test_a_clean_election_of_a_recovering_partition_is_none() -> None:
     run = Lossy()
     run.lead_only(1)
     run.comes(2)
-    run.write(list(leader_and_isr.broker_fenced(run.cluster.view, 2)))
+    run.write(at_once(leader_and_isr.broker_fenced(run.cluster.view, 2)))
     run.comes(2)
     assert run.cluster.partition("t").leader == 2
     assert len(run.reports) == 1
@@ -130,7 +131,7 @@ def test_the_latest_few_are_kept_with_what_completes_them() -> None:
         run.comes(leader)
         run.in_sync(leader, 1)
         run.in_sync(leader)
-        run.write(list(leader_and_isr.broker_fenced(run.cluster.view, leader)))
+        run.write(at_once(leader_and_isr.broker_fenced(run.cluster.view, leader)))
     epochs = [report.leader_epoch for report in run.reports]
     assert len(epochs) == ELECTIONS_KEPT
     assert all(1 in report.losses for report in run.reports)
@@ -168,10 +169,10 @@ def test_a_recovery_reports_the_ends_that_it_knows_and_is_reported_once() -> Non
 def test_what_has_no_room_in_the_batch_is_left_out() -> None:
     run = Lossy()
     run.lead_only(1)
-    elected = list(leader_and_isr.broker_unfenced(run.cluster.view, 2, run.cluster.epoch(2)))
+    elected = at_once(leader_and_isr.broker_unfenced(run.cluster.view, 2, run.cluster.epoch(2)))
     records = elected + [NoOpRecord()] * (MAX_RECORDS_PER_BATCH - len(elected))
     assert (
-        len(with_reports(run.cluster.view, ControllerResult(records, None, atomic=True), NOW).records)
+        len(at_once(with_reports(run.cluster.view, ControllerResult(records, None, atomic=True), NOW)).records)
         == MAX_RECORDS_PER_BATCH
     )
 

@@ -12,6 +12,7 @@ from kraft.controller.unclean.election_facts import Lost, Recovered, fields_of
 from kraft.controller.unclean.log_comparison import LogEnd
 from kraft.controller.unclean.recovery import UncleanRecoveries
 from kraft.metadata.image.partition_registration import RECOVERED, RECOVERING
+from kraft.world.turns import at_once
 from tests.unit.controller.pure_cluster import PureCluster
 
 WAIT = 300.0
@@ -271,7 +272,7 @@ def test_the_strategy_takes_the_place_of_the_boolean() -> None:
     run.cluster.unfence(3)
     assert run.leader == -1
     run.cluster.configure(2, "t", kraft_unclean_recovery_strategy="none")
-    run.cluster.replay(*leader_and_isr.leaderless_after_hold(run.cluster.view))
+    run.cluster.replay(*at_once(leader_and_isr.leaderless_after_hold(run.cluster.view)))
     assert run.leader == 3
 
 
