@@ -37,6 +37,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.core.election_state import NO_LEADER
 from kraft.raft.ports import LeaderAndEpoch
 from kraft.world.ports import World
+from kraft.world.turns import in_turns
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -205,6 +206,8 @@ class ActiveController:
     async def _activate(self, epoch: int) -> None:
         """Write the activation records, then ask after the brokers that should be there. Raises
         ApiError(NOT_CONTROLLER)."""
+        while not self._pending.image.topics.has_brokers_indexed:  # It may be followed by another while this takes.
+            await in_turns(self._pending.image.topics.index_brokers())
         while not await self._writes.write_first(epoch, self._activation_records):
             await self._world.clock.sleep(FULL_DISK_RETRY_SECONDS)
         assert self._probes is not None

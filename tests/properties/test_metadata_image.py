@@ -109,6 +109,22 @@ def test_the_indexes_agree_with_the_partitions(seed: int, steps: int) -> None:
 
 
 @few
+@given(seed=seeds, steps=lengths, cut=st.floats(0, 1), size=st.integers(1, 50))
+def test_what_each_broker_holds_is_carried_on_from_image_to_image(seed: int, steps: int, cut: float, size: int) -> None:
+    records = draw_history(random.Random(seed), steps)
+    at = int(len(records) * cut)
+    image = image_of(records[:at])
+    for _ in image.topics.index_brokers():
+        pass
+    for start in range(at, len(records), size):
+        image, _ = image.replay_batch(records[start : start + size])
+        assert image.topics.has_brokers_indexed
+        anew = image_of(list(image.write())).topics
+        for broker_id in range(1, 6):
+            assert image.topics.partitions_on(broker_id) == anew.partitions_on(broker_id)
+
+
+@few
 @given(seed=seeds, steps=lengths)
 def test_equal_images_write_equal_bytes_however_they_came_about(seed: int, steps: int) -> None:
     image = image_of(draw_history(random.Random(seed), steps))

@@ -2,20 +2,24 @@
 
 The sets of partitions without a leader, not led by their preferred replica, and being reassigned are functions of
 the partitions, kept in step by `TopicsDraft` alone: small in a healthy cluster, and touched only when a partition
-enters or leaves that state. Which partitions a broker holds is computed when first asked of an image: keeping it
-current would cost a map insertion for each replica of each record (1.7 us), and only fencing, shutdown and
-decommissioning ask.
+enters or leaves that state. Which partitions a broker holds is found when it is first asked of an image, and carried
+on from there (`partitions_by_broker`): only fencing, shutdown and decommissioning ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kraft.metadata.image.metadata_changes import TopicsChanges
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.image.partition_registration import NO_LEADER, PartitionRegistration, registration_of
+from kraft.metadata.image.partitions_by_broker import (
+    PartitionsByBroker,
+    PartitionsByBrokerDraft,
+    index_of,
+)
 from kraft.metadata.records.clear_elr_record import ClearElrRecord
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.metadata.records.partition_record import PartitionRecord
@@ -49,9 +53,7 @@ class TopicsImage:
     leaderless: PartitionSet = field(default_factory=OrderedMap)
     imbalanced: PartitionSet = field(default_factory=OrderedMap)
     reassigning: PartitionSet = field(default_factory=OrderedMap)
-    _by_broker: dict[int, tuple[TopicIdPartition, ...]] | None = field(
-        default=None, init=False, compare=False, repr=False
-    )
+    _by_broker: PartitionsByBroker | None = field(default=None, compare=False, repr=False)
 
     def by_name(self, name: str) -> TopicImage | None:
         topic_id = self.id_by_name.get(name)
@@ -64,18 +66,20 @@ class TopicsImage:
     def partitions_on(self, broker_id: int) -> tuple[TopicIdPartition, ...]:
         """Every partition that lists the broker among its replicas, in order of topic id and partition."""
         if self._by_broker is None:
-            object.__setattr__(self, "_by_broker", self._index_brokers())
+            for _ in self.index_brokers():
+                pass
         assert self._by_broker is not None
-        return self._by_broker.get(broker_id, ())
+        return self._by_broker.of(broker_id)
 
-    def _index_brokers(self) -> dict[int, tuple[TopicIdPartition, ...]]:
-        held: dict[int, list[TopicIdPartition]] = {}
-        for topic_id, topic in self.by_id.items():
-            for partition_id, partition in topic.partitions.items():
-                key = (topic_id, partition_id)
-                for broker_id in partition.replicas:
-                    held.setdefault(broker_id, []).append(key)
-        return {broker_id: tuple(keys) for broker_id, keys in held.items()}
+    @property
+    def has_brokers_indexed(self) -> bool:
+        """Whether `partitions_on` answers without looking through all partitions."""
+        return self._by_broker is not None
+
+    def index_brokers(self) -> Generator[None, None, None]:
+        """What `partitions_on` needs, in turns. Images that follow from this one have it, too."""
+        index = yield from index_of((topic_id, topic.partitions) for topic_id, topic in self.by_id.items())
+        object.__setattr__(self, "_by_broker", index)
 
     def topics_by_name(self) -> Iterator[TopicImage]:
         return (self.by_id[topic_id] for topic_id in self.id_by_name.values())
@@ -105,6 +109,7 @@ class TopicsDraft:
 
     __slots__ = (
         "_base",
+        "_by_broker",
         "_by_id",
         "_colliding",
         "_directories",
@@ -119,6 +124,7 @@ class TopicsDraft:
 
     def __init__(self, base: TopicsImage) -> None:
         self._base = base
+        self._by_broker = None if base._by_broker is None else PartitionsByBrokerDraft(base._by_broker)
         self._by_id = base.by_id.mutate()
         self._id_by_name = base.id_by_name.mutate()
         self._colliding = base.colliding
@@ -199,6 +205,7 @@ class TopicsDraft:
             base.leaderless if self._leaderless is None else OrderedMap(self._leaderless.finish()),
             base.imbalanced if self._imbalanced is None else OrderedMap(self._imbalanced.finish()),
             base.reassigning if self._reassigning is None else OrderedMap(self._reassigning.finish()),
+            None if self._by_broker is None else self._by_broker.finish(),
         )
 
     @staticmethod
@@ -247,6 +254,8 @@ class TopicsDraft:
         was_moving, is_moving = old is not None and old.is_reassigning, new is not None and new.is_reassigning
         if was_moving != is_moving:
             self._reassigning = self._toggle(self._reassigning, self._base.reassigning, key, is_moving)
+        if self._by_broker is not None:
+            self._by_broker.moved(key, old, new)
 
     @staticmethod
     def _toggle(
