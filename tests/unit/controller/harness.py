@@ -123,10 +123,16 @@ class KraftVersion:
 class Rig:
     """A controller, its loader, its log; and a port table that says which endpoints refuse."""
 
-    def __init__(self, universe: Universe, **settings: Any) -> None:
+    def __init__(
+        self,
+        universe: Universe,
+        *,
+        make_log: Callable[[MetadataLoader], LogInMemory] = LogInMemory,
+        **settings: Any,
+    ) -> None:
         self.world = universe.world_for("controller")
         self.loader = MetadataLoader()
-        self.log = LogInMemory(self.loader)
+        self.log = make_log(self.loader)
         self.refusing: set[int] = set()
         self.hanging: set[int] = set()
         self.probes: list[int] = []
