@@ -101,8 +101,10 @@ class Run:
             self.cluster.start()
             self._create_topic()
             self.observer.start()
-            self._use()
-            self.observer.stop()
+            try:
+                self._use()
+            finally:
+                self.observer.stop()  # Its thread would keep a run that failed from ending.
         except NodeFailed as problem:
             self._unexpected("harness", f"the cluster does not start: {problem}")
         finally:
@@ -162,8 +164,10 @@ class Run:
         )
         nemesis = Nemesis(context, options.plan, options.flush)
         nemesis.start()
-        time.sleep(options.seconds)
-        nemesis.stop()
+        try:
+            time.sleep(options.seconds)
+        finally:
+            nemesis.stop()
         self._heal()
         self._drain(clients)
         self._look(clients, setting.places)

@@ -3,12 +3,16 @@ met it: the proxy before the store counts them."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from jepsen.nemesis.injection import STORE, Context, Injection, NotNow, grown
 from jepsen.s3_server import Fault
 
 Begin = Callable[[Context], Injection]
+
+MET_SECONDS_MAX = 10.0
+"""How much longer a fault is held that no request has met yet: nodes that were killed meanwhile have to start first."""
 
 
 def fails(kind: str, fault: Fault) -> Begin:
@@ -20,6 +24,9 @@ def fails(kind: str, fault: Fault) -> Begin:
         store.fault = fault
 
         def end() -> bool:
+            deadline = time.monotonic() + MET_SECONDS_MAX
+            while not met() and time.monotonic() < deadline:
+                time.sleep(0.05)
             store.fault = Fault.NONE
             return met()
 
