@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from kraft.handlers import (
-    acls,
-    alter_configs,
     alter_replica_log_dirs,
     api_versions,
     client_quotas,
     consumer_groups,
-    delegation_tokens,
     delete_records,
-    describe_cluster,
-    describe_configs,
     describe_log_dirs,
     describe_producers,
-    describe_topic_partitions,
-    envelope,
-    fetch,
     find_coordinator,
     forwarded,
     groups,
-    init_producer_id,
-    list_config_resources,
     list_offsets,
-    metadata,
     offset_for_leader_epoch,
     produce,
-    sasl,
-    transactions,
-    user_scram_credentials,
-    write_txn_markers,
 )
+from kraft.handlers.configs import alter_configs, describe_configs, list_config_resources
+from kraft.handlers.fetch import fetch
+from kraft.handlers.metadata import describe_cluster, describe_topic_partitions, metadata
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, Registry
+from kraft.handlers.security import acls, delegation_tokens, envelope, sasl, user_scram_credentials
+from kraft.handlers.transactions import init_producer_id, transactions, write_txn_markers
 from kraft.security.authorizer import Authorizer
 
 _HANDLERS: tuple[Handler, ...] = (

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader
 from kraft.handlers.errors import EXPECTED, code_of
-from kraft.handlers.permissions import OnCluster
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.permissions import OnCluster
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest

@@ -8,8 +8,8 @@ import struct
 from typing import Any
 
 from kraft.common.features import SUPPORTED_FEATURES
-from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, Registry, RequestContext, between
+from kraft.handlers.security.permissions import ANYBODY
 from kraft.network.reply import Reply
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode

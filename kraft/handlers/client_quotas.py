@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from kraft.common.errors import ApiError
 from kraft.handlers.controller_items import check_item_count
-from kraft.handlers.permissions import ASKED_BY_CONTROLLER, OnCluster
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.permissions import ASKED_BY_CONTROLLER, OnCluster
 from kraft.metadata.image.client_quotas_image import QuotaEntity
 from kraft.metadata.quota_keys import CLIENT_ID, IP, USER
 from kraft.protocol.api_keys import ApiKey

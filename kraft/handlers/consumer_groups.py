@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kraft.common.errors import ApiError
 from kraft.common.features import GROUP_VERSION
-from kraft.handlers.authorized_operations import access_of, operations_on
-from kraft.handlers.permissions import ANYBODY, on_groups
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.authorized_operations import access_of, operations_on
+from kraft.handlers.security.permissions import ANYBODY, on_groups
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
 from kraft.handlers.errors import EXPECTED, code_of
-from kraft.handlers.permissions import on_topics
 from kraft.handlers.produce_checks import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.permissions import on_topics
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraft.handlers.permissions import OnCluster
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.permissions import OnCluster
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
 from kraft.handlers.errors import EXPECTED, code_of, message_of
-from kraft.handlers.permissions import on_topics
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.permissions import on_topics
 from kraft.metadata.topic_names import reason_invalid
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode

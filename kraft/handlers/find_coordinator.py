@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
 from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC
-from kraft.handlers.auto_topic_creation import create_missing
-from kraft.handlers.permissions import OnCoordinatorKeys
+from kraft.handlers.metadata.auto_topic_creation import create_missing
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.permissions import OnCoordinatorKeys
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest

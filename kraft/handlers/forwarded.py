@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 from kraft.common.errors import ApiError
 from kraft.common.ids import METADATA_TOPIC
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.handlers import alter_configs, client_quotas, fetch, reassignments, user_scram_credentials
-from kraft.handlers.audited_changes import Change, config_changes, credential_changes, quota_changes
-from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visible
+from kraft.handlers import client_quotas, reassignments
+from kraft.handlers.configs import alter_configs
 from kraft.handlers.controller_items import check_item_count
-from kraft.handlers.permissions import ASKED_BY_CONTROLLER, ASKS_INSIDE, OnCluster, PermissionCheck, on_topics
+from kraft.handlers.fetch import fetch
+from kraft.handlers.metadata.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visible
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
+from kraft.handlers.security import user_scram_credentials
+from kraft.handlers.security.audited_changes import Change, config_changes, credential_changes, quota_changes
+from kraft.handlers.security.permissions import ASKED_BY_CONTROLLER, ASKS_INSIDE, OnCluster, PermissionCheck, on_topics
 from kraft.handlers.throttling import throttle, user_of
 from kraft.metadata.quota_keys import CONTROLLER_MUTATION_RATE
 from kraft.protocol.api_keys import ApiKey

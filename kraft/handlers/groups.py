@@ -15,9 +15,9 @@ from kraft.coordinator.group.rebalance import join_error
 from kraft.coordinator.group.txn_offset_commit import TxnOffsetCommitAnswers
 from kraft.coordinator.group_coordinator import NULLABLE_PROTOCOL_VERSION, lacks_protocol
 from kraft.coordinator.offset_requests import Merging, commit_error, commit_portions
-from kraft.handlers.authorized_operations import access_of, operations_on
-from kraft.handlers.permissions import ANYBODY, OnEach, OnGroup, OnTransaction, PermissionCheck, on_groups
 from kraft.handlers.registry import Handler, OnError, RequestContext, between
+from kraft.handlers.security.authorized_operations import access_of, operations_on
+from kraft.handlers.security.permissions import ANYBODY, OnEach, OnGroup, OnTransaction, PermissionCheck, on_groups
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from kraft.common.errors import ApiError
 from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.handlers.errors import EXPECTED, code_of
-from kraft.handlers.permissions import on_topics
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.permissions import on_topics
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kraft.common.errors import NotLeader
 from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.handlers.errors import EXPECTED, code_of
-from kraft.handlers.permissions import on_topics
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.permissions import on_topics
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,

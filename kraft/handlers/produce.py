@@ -14,10 +14,8 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader, ProtocolError
-from kraft.handlers.authorized_operations import access_of
 from kraft.handlers.dispatcher import encode_reply, encode_reply_in_turns
 from kraft.handlers.errors import EXPECTED, code_of
-from kraft.handlers.permissions import ASKS_INSIDE
 from kraft.handlers.produce_checks import (
     ADMIN_CLIENT_ID,
     INTERNAL_TOPICS,
@@ -27,8 +25,10 @@ from kraft.handlers.produce_checks import (
     refusal_of,
 )
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.authorized_operations import access_of
+from kraft.handlers.security.permissions import ASKS_INSIDE
 from kraft.handlers.throttling import throttle, user_of, wait_ms
-from kraft.handlers.transactional_produce import TransactionalProduce, VerificationFailed
+from kraft.handlers.transactions.transactional_produce import TransactionalProduce, VerificationFailed
 from kraft.metadata.quota_keys import PRODUCER_BYTE_RATE
 from kraft.network.reply import NO_REPLY, SCRATCH_BYTES, FirstStage, Reply, Staged
 from kraft.protocol.api_keys import ApiKey

@@ -14,7 +14,7 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ProtocolError
-from kraft.handlers.permissions import PermissionCheck
+from kraft.handlers.security.permissions import PermissionCheck
 from kraft.network.reply import Peer, Reply
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode

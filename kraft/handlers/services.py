@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from kraft.coordinator.group_coordinator import GroupCoordinator
     from kraft.coordinator.transaction_coordinator import TransactionCoordinator
     from kraft.coordinator.transaction_partitions import TransactionPartitions
-    from kraft.handlers.audited_changes import ChangeListener
-    from kraft.handlers.metadata_cache import MetadataCache
+    from kraft.handlers.metadata.unmade_topics import UnmadeTopics
     from kraft.handlers.registry import Registry, RequestContext
-    from kraft.handlers.unmade_topics import UnmadeTopics
+    from kraft.handlers.security.audited_changes import ChangeListener
+    from kraft.metadata.metadata_cache import MetadataCache
     from kraft.quota.client_quotas import ClientQuotas, MutationQuotas
     from kraft.raft.driver import RaftDriver
     from kraft.replication.replica_manager import ReplicaManager

@@ -10,8 +10,8 @@ from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC
-from kraft.handlers.metadata_cache import MetadataCache
 from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.metadata_cache import MetadataCache
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.replication.partition import Partition
 from kraft.replication.replica_manager import ReplicaListener, ReplicaManager

@@ -7,7 +7,7 @@ import trio
 
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.logging import Loggers
-from kraft.handlers.metadata_cache import MetadataCache
+from kraft.metadata.metadata_cache import MetadataCache
 from kraft.replication.alter_partition_manager import AlterPartitionManager
 from kraft.replication.fetchers.following import FetcherSettings, Truncation, TruncationListener
 from kraft.replication.fetchers.replica_fetcher_manager import ReplicaFetcherManager

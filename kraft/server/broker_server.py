@@ -20,11 +20,11 @@ from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from kraft.coordinator.topic_directory import TopicNames
 from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher
-from kraft.handlers.metadata_cache import MetadataCache
+from kraft.handlers.metadata.unmade_topics import UnmadeTopics
 from kraft.handlers.services import BrokerServices, StatusReports
-from kraft.handlers.unmade_topics import UnmadeTopics
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
+from kraft.metadata.metadata_cache import MetadataCache
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
 from kraft.network.socket_server import SocketServer

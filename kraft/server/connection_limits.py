@@ -17,8 +17,8 @@ from kraft.common.config.resources import listener_key
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
-from kraft.handlers.metadata_cache import MetadataCache
 from kraft.metadata.image.configs_image import ConfigsImage
+from kraft.metadata.metadata_cache import MetadataCache
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts, ConnectionLimits, ConnectionPace
 from kraft.network.logins import Logins

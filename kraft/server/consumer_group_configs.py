@@ -6,8 +6,8 @@ from kraft.common.config.group_config import effective_group_config
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
-from kraft.handlers.metadata_cache import MetadataCache
 from kraft.metadata.image.configs_image import ConfigsImage
+from kraft.metadata.metadata_cache import MetadataCache
 from kraft.replication.topic_configs import ConfigView
 
 

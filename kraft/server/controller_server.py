@@ -18,9 +18,9 @@ from kraft.controller.feature_control import Quorum
 from kraft.controller.quorum_controller import QuorumController
 from kraft.handlers.all_handlers import controller_registry
 from kraft.handlers.dispatcher import RequestDispatcher
-from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.services import ControllerServices, StatusReports
 from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.metadata_cache import MetadataCache
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
 from kraft.network.socket_server import SocketServer

@@ -17,9 +17,9 @@ import trio
 
 from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.common.errors import ApiError, KraftError, NotLeader
-from kraft.handlers.envelope import encode_principal
 from kraft.handlers.errors import code_of
 from kraft.handlers.registry import CONTROLLER, Registry, RequestContext
+from kraft.handlers.security.envelope import encode_principal
 from kraft.handlers.services import ControllerServices
 from kraft.network.reply import Peer
 from kraft.protocol import api_keys

@@ -10,7 +10,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft.handlers import fetch as handler
+from kraft.handlers.fetch import fetch as handler
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kraft.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from kraft.world.simulated import Universe

@@ -58,7 +58,7 @@ def test_each_function_exists_and_calls_the_next(way: str) -> None:
 
 
 def test_a_call_that_is_not_made_and_a_function_that_is_gone_are_caught() -> None:
-    text = "### The way of nothing\n1. `handlers/produce.py:produce`\n2. `handlers/fetch.py:fetch`\n"
+    text = "### The way of nothing\n1. `handlers/produce.py:produce`\n2. `handlers/fetch/fetch.py:fetch`\n"
     assert problems(ways(text)["nothing"]) == ["handlers/produce.py:produce does not call fetch"]
     with pytest.raises(LookupError):
         source_of("handlers/produce.py", "PendingProduce.gone")

@@ -253,7 +253,9 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "DescribeConfigs answers keys kraft.status.* where they are named: what a node tells of its state, in "
             "JSON. Kafka leaves unknown keys out."
         ),
-        tests=("tests/unit/handlers/test_status_keys.py::test_a_status_is_told_where_it_is_named_and_only_there",),
+        tests=(
+            "tests/unit/handlers/configs/test_status_keys.py::test_a_status_is_told_where_it_is_named_and_only_there",
+        ),
     ),
     Documented(
         "elections by hand take the best log",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from kraft.common.config.checks import super_users
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.few_at_a_time import FewAtATime
-from kraft.handlers.audited_changes import CONFIG, CREDENTIAL, QUOTA, TOKEN, Change
+from kraft.handlers.security.audited_changes import CONFIG, CREDENTIAL, QUOTA, TOKEN, Change
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.security.acls import (
     KIND_NAMES,

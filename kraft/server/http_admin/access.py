@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ApiError
-from kraft.handlers.permissions import ANYBODY, ASKED_BY_CONTROLLER, ASKS_INSIDE
 from kraft.handlers.registry import RequestContext
+from kraft.handlers.security.permissions import ANYBODY, ASKED_BY_CONTROLLER, ASKS_INSIDE
 from kraft.network.reply import Peer
 from kraft.protocol.api_keys import ApiKey, name_of
 from kraft.protocol.error_codes import ErrorCode

@@ -19,8 +19,8 @@ from kraft.common.config.types import Value
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
-from kraft.handlers.metadata_cache import MetadataCache
-from kraft.handlers.sasl import SaslGate
+from kraft.handlers.security.sasl import SaslGate
+from kraft.metadata.metadata_cache import MetadataCache
 from kraft.network.login_outcome import Report
 from kraft.security.delegation_tokens import TokenCredentials, TokenLogin
 from kraft.security.sasl.authentication import SERVED_MECHANISMS, SaslSettings

@@ -17,7 +17,7 @@ from kraft.server.tiers.remote_log_metadata_topic import REMOTE_LOG_METADATA_TOP
 
 if TYPE_CHECKING:
     from kraft.common.logging import Loggers
-    from kraft.handlers.metadata_cache import MetadataCache
+    from kraft.metadata.metadata_cache import MetadataCache
     from kraft.replication.replica_manager import ReplicaManager
     from kraft.replication.topic_configs import ConfigView
     from kraft.server.node_to_controller_channel import NodeToControllerChannel

@@ -23,8 +23,8 @@ from kraft.remote.remote_partition import MetadataNotWritten
 from kraft.replication.partition import READ_COMMITTED
 
 if TYPE_CHECKING:
-    from kraft.handlers.metadata_cache import MetadataCache
     from kraft.handlers.services import ControllerChannel
+    from kraft.metadata.metadata_cache import MetadataCache
     from kraft.replication.topic_configs import ConfigView
     from kraft.server.broker_channel import BrokerChannel
     from kraft.world.ports import Clock

@@ -11,8 +11,8 @@ from kraft.common.features import TRANSACTION_VERSION
 from kraft.common.set_aside import SetAside
 from kraft.coordinator.transaction.config import TransactionConfig
 from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
-from kraft.handlers.transactions import add_partitions
-from kraft.handlers.write_txn_markers import write_markers
+from kraft.handlers.transactions.transactions import add_partitions
+from kraft.handlers.transactions.write_txn_markers import write_markers
 from kraft.server.broker_channel import BrokerChannel
 from kraft.server.partition_log import PartitionLog
 from kraft.server.transactions.add_partitions_to_txn_manager import AddPartitionsToTxnManager
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from kraft.common.ids import TopicPartition
     from kraft.common.logging import Loggers
     from kraft.coordinator.transaction_coordinator import ProducerIds
-    from kraft.handlers.metadata_cache import MetadataCache
     from kraft.handlers.services import BrokerServices
     from kraft.metadata.image.cluster_image import BrokerRegistration
+    from kraft.metadata.metadata_cache import MetadataCache
     from kraft.replication.replica_manager import ReplicaManager
     from kraft.world.ports import World
 

@@ -13,10 +13,10 @@ from kraft.common.errors import ProtocolError
 from kraft.common.ids import Uuid
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import COPIED_AT_ONCE_BYTES, SAMPLED, RequestDispatcher
-from kraft.handlers.metadata_cache import ENCODED_BYTES_MAX, ENCODED_KEY_BYTES_MAX, MetadataCache
-from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, Handler, Registry, RequestContext, between
+from kraft.handlers.security.permissions import ANYBODY
 from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.metadata_cache import ENCODED_BYTES_MAX, ENCODED_KEY_BYTES_MAX, MetadataCache
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.no_op_record import NoOpRecord
 from kraft.metadata.records.register_broker_record import RegisterBrokerRecord

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kraft.handlers.describe_configs import CONFIGS_MAX
+from kraft.handlers.configs.describe_configs import CONFIGS_MAX
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -194,7 +194,7 @@ def test_a_follower_tells_where_its_epochs_end_to_a_debugging_consumer_alone() -
 
 def test_one_answer_describes_a_bounded_number_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CONFIGS_MAX == 400_000
-    monkeypatch.setattr("kraft.handlers.describe_configs.CONFIGS_MAX", 2)
+    monkeypatch.setattr("kraft.handlers.configs.describe_configs.CONFIGS_MAX", 2)
     resources = [
         DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=keys)
         for keys in (["retention.ms", "cleanup.policy"], ["segment.bytes"])

@@ -12,10 +12,11 @@ import trio
 
 from kraft.common.errors import ApiError, NotLeader
 from kraft.common.logging import Loggers
-from kraft.handlers import api_versions, envelope
+from kraft.handlers import api_versions
 from kraft.handlers.dispatcher import RequestDispatcher
-from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import CONTROLLER, Handler, Registry, RequestContext, between
+from kraft.handlers.security import envelope
+from kraft.handlers.security.permissions import ANYBODY
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.network.reply import Peer
 from kraft.network.socket_server import SocketServer

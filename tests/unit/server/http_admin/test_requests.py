@@ -15,8 +15,8 @@ from kraft.common.config.endpoints import Endpoint
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
-from kraft.handlers.permissions import ANYBODY
 from kraft.handlers.registry import BROKER, Handler, Registry
+from kraft.handlers.security.permissions import ANYBODY
 from kraft.network.reply import FileRange, Peer, Reply
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import encode_response

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from kraft.common.errors import ApiError
-from kraft.handlers.delegation_tokens import _check_may_ask
+from kraft.handlers.security.delegation_tokens import _check_may_ask
 from kraft.network.reply import Peer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest

@@ -1,0 +1,5 @@
+"""The APIs of configurations: described, altered, listed.
+
+Enters: requests for resources of any type. Leaves: effective values with their sources, changes for the controller.
+Deliberately absent: the table of keys (`kraft/common/config`).
+"""

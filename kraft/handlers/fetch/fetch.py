@@ -1,0 +1,380 @@
+"""Fetch (KIP-74, KIP-227, KIP-320, KIP-392, KIP-516, KIP-951): whole batches from the offset asked for, straight
+from file to socket.
+
+A Fetch is answered at once when there is enough, or when something went wrong. Otherwise it is parked until its
+partitions have grown by `min_bytes` or `max_wait_ms` is over. A follower with a session goes to `FollowerFetch`,
+everybody else to `PendingFetch`; both read through one `PartitionReader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Generator, Iterable
+from typing import TYPE_CHECKING
+
+from kraft.common.errors import ApiError
+from kraft.handlers.fetch.answer import FetchAnswer, is_enough
+from kraft.handlers.fetch.encoder import FetchedPartition, encode_fetch_reply
+from kraft.handlers.fetch.follower_fetch import FollowerFetch
+from kraft.handlers.fetch.partition_reader import PartitionReader
+from kraft.handlers.registry import BROKER, Handler, RequestContext, between
+from kraft.handlers.security.permissions import ASKS_INSIDE
+from kraft.handlers.throttling import user_of, wait_ms
+from kraft.metadata.quota_keys import CONSUMER_BYTE_RATE
+from kraft.network.reply import Reply
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.protocol.schema import Turns
+from kraft.replication.partition import CONSUMER, READ_COMMITTED, READ_UNCOMMITTED
+from kraft.replication.purgatory import FetchWaiter
+from kraft.replication.sessions.consumer_due import ConsumerDue
+from kraft.replication.sessions.fetch_session import (
+    INVALID_SESSION_ID,
+    TOPIC_ID_VERSION,
+    CachedPartition,
+    FetchSession,
+    PartitionKey,
+    partitions_in_turns,
+    partitions_of,
+    resolve_session,
+)
+from kraft.world.turns import PARTITIONS_A_TURN, TURN_ITEMS, Turn, at_once, in_turns
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+    from kraft.replication.partition import Partition
+    from kraft.world.ports import Clock
+
+FEW_PARTITIONS = 8
+"""A session of so many is looked through with every Fetch: that costs less than watching them."""
+
+API = Handler(ApiKey.FETCH, between(4, 18), permission=ASKS_INSIDE, listeners=(BROKER,))
+
+
+@API.serve_raw
+def fetch(
+    frame: memoryview, position: int, context: RequestContext, broker: BrokerServices
+) -> Reply | Awaitable[Reply]:
+    """Answers at once where it can."""
+    request = FetchRequest.decode_at_once(frame, position, context.api_version)
+    if request is None:
+        return _fetch_in_turns(memoryview(bytes(frame)), position, context, broker)
+    return _serve(request, partitions_of(request), context, broker)
+
+
+async def _fetch_in_turns(frame: memoryview, position: int, context: RequestContext, broker: BrokerServices) -> Reply:
+    """A request of very many partitions: others are served while it is decoded."""
+    request, _ = await in_turns(FetchRequest.decode_in_turns(frame, position, context.api_version))
+    mentioned = await in_turns(partitions_in_turns(request), TURN_ITEMS)
+    outcome = _serve(request, mentioned, context, broker)
+    return outcome if type(outcome) is Reply else await outcome  # type: ignore[misc]  # A Reply is excluded.
+
+
+def _serve(
+    request: FetchRequest, mentioned: list[CachedPartition], context: RequestContext, broker: BrokerServices
+) -> Reply | Awaitable[Reply]:
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        return _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR, context)
+    reader, now = PartitionReader(request, context, broker), broker.world.clock.now()
+    try:
+        requested = resolve_session(
+            request, mentioned, context.api_version, broker.sessions, is_follower=reader.is_follower, now=now
+        )
+    except ApiError as problem:
+        return encode_fetch_reply(context.correlation_id, context.api_version, problem.code, INVALID_SESSION_ID, ())
+    if context.meter is not None and reader.is_follower:
+        context.meter.is_exempt = True
+    answer = FetchAnswer(context, broker.metadata, requested.session, is_incremental=requested.incremental)
+    due = None if requested.session is None else _due_of(requested.session, request, reader, mentioned, broker)
+    if reader.is_follower and requested.session is not None:
+        return FollowerFetch(request, reader, answer, requested, broker).serve()
+    return PendingFetch(request, reader, answer, requested.wanted, due, context, broker).serve()
+
+
+def _due_of(
+    session: FetchSession,
+    request: FetchRequest,
+    reader: PartitionReader,
+    mentioned: list[CachedPartition],
+    broker: BrokerServices,
+) -> ConsumerDue | None:
+    """What the session has to look at; None for everything. That is so for few partitions, for a client that waits for
+    more than one byte, since each append would have it look, and where a consumer may be sent to another replica."""
+    looks_at_due = (
+        reader.replica_id == CONSUMER
+        and request.min_bytes <= 1
+        and not broker.replicas.serving.sends_consumers_to_followers
+    )
+    now = broker.world.clock.now()
+    if session.consumer_due is None:
+        if not looks_at_due or len(session) <= FEW_PARTITIONS:
+            return None
+        session.consumer_due = ConsumerDue(now)
+    session.consumer_due.asked(session.partitions, mentioned, reader.rights, now)
+    return session.consumer_due if looks_at_due else None
+
+
+@API.error
+def _failed(request: FetchRequest, code: int, message: str | None) -> Turns[FetchResponse]:
+    """For a request that is not served at all. Partitions of topics that are named say so, too."""
+    response = FetchResponse(error_code=code, session_id=request.session_id, responses=[])
+    for topic in request.topics:
+        if topic.topic:
+            partitions = []
+            for each in topic.partitions:
+                partitions.append(
+                    PartitionData(partition_index=each.partition, error_code=code, high_watermark=-1, records=b"")
+                )
+                yield
+            response.responses.append(FetchableTopicResponse(topic=topic.topic, partitions=partitions))
+    return response
+
+
+def _refused(request: FetchRequest, code: int, context: RequestContext) -> Reply:
+    """Answer that the whole request failed. Before topic ids each partition says so; with them there is none."""
+    results = []
+    if context.api_version < TOPIC_ID_VERSION:
+        results = [
+            FetchedPartition(PartitionKey(topic.topic_id, topic.topic, each.partition), code)
+            for topic in request.topics
+            for each in topic.partitions
+        ]
+        for result in results:
+            result.aborted = ()
+    return encode_fetch_reply(context.correlation_id, context.api_version, code, request.session_id, results)
+
+
+def _wants_remote(results: list[FetchedPartition]) -> bool:
+    return any(result.remote is not None for result in results)
+
+
+class PendingFetch:
+    """A Fetch that is not answered yet: of a consumer, or of a follower for which there is no session."""
+
+    __slots__ = (
+        "_answer",
+        "_bytes_max",
+        "_bytes_min",
+        "_clock",
+        "_context",
+        "_due",
+        "_is_too_early",
+        "_quotas",
+        "_reader",
+        "_remote",
+        "_wait_ms_max",
+        "_wanted",
+    )
+
+    def __init__(
+        self,
+        request: FetchRequest,
+        reader: PartitionReader,
+        answer: FetchAnswer,
+        wanted: list[CachedPartition] | FetchSession,
+        due: ConsumerDue | None,
+        context: RequestContext,
+        broker: BrokerServices,
+    ) -> None:
+        """`due` says which of the session's partitions to look at, where not at all."""
+        self._context = context
+        self._due = due
+        self._quotas = broker.quotas
+        self._remote = broker.replicas.remote
+        self._is_too_early = False
+        self._reader = reader
+        self._answer = answer
+        self._wanted = wanted
+        self._clock: Clock = broker.world.clock
+        self._wait_ms_max = request.max_wait_ms
+        self._bytes_max = (
+            request.max_bytes
+            if reader.is_follower
+            else min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
+        )
+        if self._quotas.limits_consumers and not reader.is_follower:
+            most = self._quotas.fetch_bytes_max(user_of(context), context.client_id or "")
+            self._bytes_max = self._bytes_max if most is None else min(self._bytes_max, most)
+        self._bytes_min = min(request.min_bytes, self._bytes_max)
+
+    def serve(self) -> Reply | Awaitable[Reply]:
+        """Answers at once where it can."""
+        if self._due is not None:
+            return self._serve_due(self._due)
+        if len(self._wanted) > PARTITIONS_A_TURN:
+            return self._serve_many()
+        results = self._read()
+        if not self._is_enough(results):
+            return self._wait(results)
+        return self._reply_with_remote(results) if _wants_remote(results) else self._reply(results)
+
+    async def _serve_many(self) -> Reply:
+        """As `serve`, for so many partitions that others are served while they are read. The request waits on them
+        before it reads, so it hears of what comes in between."""
+        clock, reader = self._clock, self._reader
+        deadline = clock.now() + self._wait_ms_max / 1000
+        while True:
+            waiter = FetchWaiter(self._bytes_min, is_follower=reader.is_follower)
+            partitions: list[Partition] = []
+            try:
+                await self._park(waiter, partitions)
+                results = await in_turns(self._read_steps(self._wanted), PARTITIONS_A_TURN)
+                reader.acknowledges = False
+                if self._is_enough(results) or clock.now() >= deadline:
+                    return await self._reply_in_turns(results)
+                if reader.waits_for_markers(partitions):
+                    waiter.missing_bytes = 1
+                else:
+                    waiter.grew(sum(result.size for result in results))
+                with clock.move_on_at(deadline):
+                    await waiter.event.wait()
+            finally:
+                for partition in partitions:
+                    partition.waiters.remove_fetch(waiter)
+
+    def _serve_due(self, due: ConsumerDue) -> Reply | Awaitable[Reply]:
+        """As `serve`, for the partitions that are due."""
+        wanted = due.begin(self._session_partitions)
+        if len(wanted) > PARTITIONS_A_TURN:
+            return self._serve_many_due(due, wanted)
+        results = at_once(self._read_steps(wanted, due))
+        if not self._is_enough_of_due(results):
+            return self._wait_for_due(due)
+        return self._reply_with_remote(results) if _wants_remote(results) else self._reply(results)
+
+    async def _serve_many_due(self, due: ConsumerDue, wanted: list[CachedPartition]) -> Reply:
+        deadline = self._clock.now() + self._wait_ms_max / 1000
+        results = await in_turns(self._read_steps(wanted, due), PARTITIONS_A_TURN)
+        if self._is_enough_of_due(results):
+            return await self._reply_in_turns(results)
+        return await self._wait_for_due(due, deadline)
+
+    async def _wait_for_due(self, due: ConsumerDue, deadline: float | None = None) -> Reply:
+        clock = self._clock
+        if deadline is None:
+            deadline = clock.now() + self._wait_ms_max / 1000
+        while True:
+            with clock.move_on_at(deadline):
+                await due.wait()
+            wanted = due.begin(self._session_partitions)
+            results = await in_turns(self._read_steps(wanted, due), PARTITIONS_A_TURN)
+            if self._is_enough_of_due(results) or clock.now() >= deadline:
+                return await self._reply_in_turns(results)
+
+    @property
+    def _session_partitions(self) -> dict[PartitionKey, CachedPartition]:
+        assert isinstance(self._wanted, FetchSession), "only a session knows what is due"
+        return self._wanted.partitions
+
+    def _is_enough_of_due(self, results: list[FetchedPartition]) -> bool:
+        return self._wait_ms_max <= 0 or is_enough(results, self._bytes_min)
+
+    async def _reply_in_turns(self, results: list[FetchedPartition]) -> Reply:
+        """As `_reply_with_remote`, for so many partitions that others are served meanwhile."""
+        await self._read_remote(results)
+        waits = self._wait_ms(results)
+        if self._is_too_early:
+            return self._answer.encode_wait(waits)
+        return await in_turns(self._answer.encode_steps(results, waits), PARTITIONS_A_TURN)
+
+    async def _park(self, waiter: FetchWaiter, partitions: list[Partition]) -> None:
+        """Have `waiter` wait on every partition that is here; these are added to `partitions`."""
+        turn = Turn(PARTITIONS_A_TURN)
+        for wanted in self._wanted:
+            if turn.is_over():
+                await turn.next()
+            partition = self._reader.find(wanted.key)
+            if partition is not None:
+                partition.waiters.add_fetch(waiter)
+                partitions.append(partition)
+
+    def _read(self) -> list[FetchedPartition]:
+        if len(self._wanted) == 1:  # The usual request: without a generator.
+            (wanted,) = self._wanted
+            left = self._bytes_max
+            return [self._reader.read(wanted, min(wanted.max_bytes, left) if left > 0 else 0, True)]
+        return at_once(self._read_steps(self._wanted))
+
+    def _read_steps(
+        self, partitions: Iterable[CachedPartition], due: ConsumerDue | None = None
+    ) -> Generator[None, None, list[FetchedPartition]]:
+        """The partitions, in order, within the bytes allowed; at least one batch if there is any. Of those without,
+        `due` is told. Pauses after each partition."""
+        left = self._bytes_max
+        empty = True
+        results = []
+        for wanted in partitions:
+            result = self._reader.read(wanted, min(wanted.max_bytes, left) if left > 0 else 0, empty)
+            if result.size:
+                empty = False
+                left -= result.size
+            elif due is not None and not result.is_urgent and (partition := self._reader.find(wanted.key)) is not None:
+                due.looked_at(wanted, partition)
+            results.append(result)
+            yield
+        return results
+
+    def _is_enough(self, results: list[FetchedPartition]) -> bool:
+        """Whether to answer now."""
+        return self._wait_ms_max <= 0 or not results or is_enough(results, self._bytes_min)
+
+    async def _wait(self, results: list[FetchedPartition]) -> Reply:
+        """Park until enough has come or time is up. Read again each time something happened."""
+        clock, reader = self._clock, self._reader
+        deadline = clock.now() + self._wait_ms_max / 1000
+        partitions = self._partitions()
+        while not self._is_enough(results) and clock.now() < deadline:
+            reader.acknowledges = False
+            missing = self._bytes_min - sum(result.size for result in results)
+            if reader.waits_for_markers(partitions):
+                missing = 1
+            waiter = FetchWaiter(missing, is_follower=reader.is_follower)
+            for partition in partitions:
+                partition.waiters.add_fetch(waiter)
+            try:
+                with clock.move_on_at(deadline):
+                    await waiter.event.wait()
+            finally:
+                for partition in partitions:
+                    partition.waiters.remove_fetch(waiter)
+            results = self._read()
+        return await self._reply_with_remote(results)
+
+    async def _reply_with_remote(self, results: list[FetchedPartition]) -> Reply:
+        await self._read_remote(results)
+        return self._reply(results)
+
+    async def _read_remote(self, results: list[FetchedPartition]) -> None:
+        """Fetch what is in the remote tier, as far as there is room and time; a client comes again for the rest."""
+        left = self._bytes_max - sum(result.size for result in results)
+        empty = left == self._bytes_max
+        seconds = 0.0 if self._remote is None else self._remote.reads.fetch_seconds_max
+        with self._clock.move_on_after(seconds):
+            for result in results:
+                if result.remote is not None and (left > 0 or empty):
+                    await self._reader.read_remote(result, max(left, 0), empty)
+                    left -= result.size
+                    empty = empty and not result.size
+
+    def _reply(self, results: list[FetchedPartition]) -> Reply:
+        """The answer; without records where its client has to wait for them first."""
+        if self._context.meter is None and not self._quotas.limits_consumers:
+            return self._answer.encode(results)
+        waits = self._wait_ms(results)
+        return self._answer.encode_wait(waits) if self._is_too_early else self._answer.encode(results, waits)
+
+    def _wait_ms(self, results: list[FetchedPartition]) -> int:
+        """How long the client has to wait. Notes whether that is for the records of this answer."""
+        context, quotas = self._context, self._quotas
+        seconds = 0.0
+        if quotas.limits_consumers and not self._reader.is_follower:
+            size = sum(result.size for result in results)
+            seconds, in_time = quotas.fetched(user_of(context), context.client_id or "", size)
+            self._is_too_early = not in_time
+        return wait_ms(context, quotas, seconds, CONSUMER_BYTE_RATE)
+
+    def _partitions(self) -> list[Partition]:
+        """Those that are here. The next read reports the others."""
+        found = (self._reader.find(wanted.key) for wanted in self._wanted)
+        return [partition for partition in found if partition is not None]

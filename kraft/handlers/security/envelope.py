@@ -1,0 +1,82 @@
+"""Envelope (KIP-590): a broker hands a client's request on to the active controller, with the client's principal and
+address around it."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from kraft.common.errors import ApiError, NotLeader, ProtocolError
+from kraft.handlers.errors import EXPECTED, code_of, message_of
+from kraft.handlers.registry import CONTROLLER, Handler, RequestContext, between
+from kraft.handlers.security.permissions import OnCluster
+from kraft.network.reply import Peer
+from kraft.protocol import api_keys
+from kraft.protocol.api_keys import FORWARDABLE, ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.framing import SIZE_BYTES, decode_request, encode_response
+from kraft.protocol.messages.default_principal_data import DefaultPrincipalData
+from kraft.protocol.messages.envelope_request import EnvelopeRequest
+from kraft.protocol.messages.envelope_response import EnvelopeResponse
+from kraft.security.acls import Operation
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import ControllerServices
+
+API = Handler(ApiKey.ENVELOPE, between(0, 0), permission=OnCluster(Operation.CLUSTER_ACTION), listeners=(CONTROLLER,))
+
+PRINCIPAL_VERSION = 0
+
+
+@API.serve
+async def envelope(request: EnvelopeRequest, context: RequestContext, node: ControllerServices) -> EnvelopeResponse:
+    """The inner answer, encoded for the client's version. Raises ApiError when the envelope itself cannot be opened."""
+    principal, by_token = decode_principal(request.request_principal)
+    try:
+        address = str(ipaddress.ip_address(bytes(request.client_host_address)))
+        header, inner = decode_request(request.request_data)
+    except (ProtocolError, ValueError) as problem:
+        code = ErrorCode.UNSUPPORTED_VERSION if isinstance(problem, ProtocolError) else ErrorCode.INVALID_REQUEST
+        raise ApiError(code, f"the envelope holds no readable request: {problem}") from problem
+    handler = node.registry.get(header.api_key)
+    if header.api_key not in FORWARDABLE or handler is None or handler.serve_function is None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{api_keys.name_of(header.api_key)} may not come in an envelope")
+    peer = Peer(address, context.peer.listener, (context.peer.local_host, context.peer.local_port))
+    peer.forwarded, peer.by_token = True, by_token
+    inner_context = RequestContext(
+        peer, header.api_key, header.api_version, header.correlation_id, header.client_id, principal
+    )
+    try:
+        response = await handler.serve_function(inner, inner_context, node)
+    except NotLeader as problem:
+        raise ApiError(ErrorCode.NOT_CONTROLLER, str(problem)) from problem
+    except ApiError as problem:
+        if problem.code == ErrorCode.NOT_CONTROLLER:
+            raise
+        response = handler.error_response(inner, header.api_version, code_of(problem), message_of(problem))
+    except EXPECTED as problem:
+        response = handler.error_response(inner, header.api_version, code_of(problem), message_of(problem))
+    return EnvelopeResponse(
+        response_data=bytes(
+            encode_response(header.api_key, header.api_version, header.correlation_id, response)[SIZE_BYTES:]
+        )
+    )
+
+
+def encode_principal(principal: str, by_token: bool) -> bytes:
+    """`Type:Name`, and whether it has logged in by a delegation token, in the form that envelopes carry: a version
+    and DefaultPrincipalData."""
+    kind, _, name = principal.partition(":")
+    data = DefaultPrincipalData(type=kind, name=name, token_authenticated=by_token)
+    return PRINCIPAL_VERSION.to_bytes(2, "big") + data.encode(PRINCIPAL_VERSION)
+
+
+def decode_principal(data: bytes | bytearray | memoryview | None) -> tuple[str, bool]:
+    """The inverse. Raises ApiError PRINCIPAL_DESERIALIZATION_FAILURE."""
+    try:
+        if data is None or int.from_bytes(data[:2], "big") != PRINCIPAL_VERSION:
+            raise ProtocolError("the principal has no version that we know")
+        principal = DefaultPrincipalData.decode(data[2:], PRINCIPAL_VERSION)
+    except ProtocolError as problem:
+        raise ApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(problem)) from problem
+    return f"{principal.type}:{principal.name}", principal.token_authenticated

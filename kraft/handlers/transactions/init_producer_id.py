@@ -1,0 +1,52 @@
+"""InitProducerId (KIP-98, KIP-360). An idempotent producer gets a fresh id with epoch 0; one with a transactional id is
+told by its coordinator who it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraft.common.errors import ApiError
+from kraft.coordinator.transaction.init_producer import Claim
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.permissions import OnIdempotentWrite
+from kraft.handlers.transactions.transactions import for_older
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+
+API = Handler(ApiKey.INIT_PRODUCER_ID, between(0, 5), permission=OnIdempotentWrite())
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+KNOWS_FENCED = 4
+"""From this version on clients know PRODUCER_FENCED (KIP-588)."""
+
+
+@API.serve
+async def init_producer_id(
+    request: InitProducerIdRequest, context: RequestContext, broker: BrokerServices
+) -> InitProducerIdResponse:
+    """Raises ApiError."""
+    if request.transactional_id == "":
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a producer id and its epoch come together or not at all")
+    if request.transactional_id is not None:
+        claim = None if request.producer_id == NO_PRODUCER_ID else Claim(request.producer_id, request.producer_epoch)
+        try:
+            producer_id, epoch = await broker.transactions.init_producer_id(
+                request.transactional_id, request.transaction_timeout_ms, claim
+            )
+        except ApiError as refused:
+            raise for_older(refused, context.api_version < KNOWS_FENCED) from refused
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
+    return InitProducerIdResponse(producer_id=await broker.producer_ids.next(), producer_epoch=0)
+
+
+@API.error
+def _failed(request: InitProducerIdRequest, code: int, message: str | None) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
