@@ -15,7 +15,7 @@ from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.verification import Verification
-from kraft.world.turns import in_turns
+from kraft.world.turns import Turn, in_turns
 
 ALL_REPLICAS = -1
 READ_BYTES = 1 << 20
@@ -110,12 +110,18 @@ class PartitionLog:
         return info.last_offset
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[RecordBatch]:
-        """See the port: the file is read in a worker thread."""
+        """See the port: the file is read in a worker thread. Of a log of small commits it is ten thousand batches."""
         log = self._led(partition).log
         if from_offset >= log.log_end_offset:
             return ()
         data = log.read(from_offset, READ_BYTES, min_one_message=True)
-        return list(batches(await self._replicas.world.threads.run(data.read), partial_tail=True))
+        found: list[RecordBatch] = []
+        turn = Turn()
+        for batch in batches(await self._replicas.world.threads.run(data.read), partial_tail=True):
+            found.append(batch)
+            if turn.is_over():
+                await turn.next()
+        return found
 
     def max_batch_bytes(self, partition: TopicPartition) -> int:
         return self._led(partition).log.config.max_message_bytes

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.world.simulated import Universe
+from tests.step_work import WorkOfSteps
 from tests.unit.controller.harness import CONTEXT, Outcome, running, simulate
 
 
@@ -89,29 +88,6 @@ def test_nine_thousand_partitions_in_one_request() -> None:
             assert refused.value.code == ErrorCode.POLICY_VIOLATION
 
     simulate(body)
-
-
-class WorkOfSteps(trio.abc.Instrument):
-    """How often each of some functions is called in one step of the loop, at most."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *functions: tuple[Any, str]) -> None:
-        self.most: Counter[str] = Counter()
-        self._step: Counter[str] = Counter()
-        for where, name in functions:
-            monkeypatch.setattr(where, name, self._counted(getattr(where, name), name))
-
-    def _counted(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
-        def counted(*args: Any, **named: Any) -> Any:
-            self._step[name] += 1
-            return function(*args, **named)
-
-        return counted
-
-    def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        self._step.clear()
-
-    def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        self.most |= self._step
 
 
 def test_others_are_served_while_thousands_of_partitions_are_decided_of(monkeypatch: pytest.MonkeyPatch) -> None:

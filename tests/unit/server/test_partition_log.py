@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 import pytest
+import trio
 
 from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.common.ids import TopicPartition
@@ -16,6 +17,8 @@ from kraft.protocol.records.record_batch import HEADER_SIZE, RecordBatch
 from kraft.server.partition_log import PartitionLog
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
+from kraft.world.turns import TURN_ITEMS
+from tests.step_work import WorkOfSteps
 from tests.unit.server.brokers import NODE, broker, simulate
 
 OFFSETS = TopicPartition("__consumer_offsets", 0)
@@ -46,6 +49,22 @@ def test_what_is_appended_is_read_back_and_committed() -> None:
             assert (told, log.high_watermark(OFFSETS), log.log_start_offset(OFFSETS)) == ([2], 3, 0)
 
     simulate(play)
+
+
+def test_others_are_served_while_thousands_of_small_batches_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = WorkOfSteps(monkeypatch, (RecordBatch, "check_frame"))
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact")
+            log, now = PartitionLog(made.replicas), made.world.clock.wall_ms()
+            for _ in range(2 * TURN_ITEMS + 1):
+                await log.append(OFFSETS, 0, [(b"k", b"v")], now)
+            trio.lowlevel.add_instrument(work)
+            assert len(await log.read(OFFSETS, 0)) == 2 * TURN_ITEMS + 1
+
+    simulate(play)
+    assert work.most["check_frame"] == TURN_ITEMS
 
 
 def test_a_marker_sent_again_is_not_appended_again() -> None:
