@@ -11,8 +11,8 @@ value is simply put back, and whoever waited for an answer gets an error: nobody
   replicated log.
 - `shard_driver.py` hosts one shard, `runtime.py` all shards of a node, by leader epoch; `walks.py` is work on a
   whole shard, in turns.
-- `group/` holds the group state machine, `group_coordinator.py` the service in front of it, `records/` the generated
-  key and value schemas.
+- `group/` holds the group state machine and `group/service/` what is in front of it, `transaction/` the same for
+  transactions, `records/` the generated key and value schemas.
 
 Deliberately absent: sockets, authorization (handlers do that), the metadata image (topics come in through a port).
 """

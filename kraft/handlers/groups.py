@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import NO_OFFSET, ZERO_UUID
-from kraft.coordinator.group.offset_fetch import BATCH_VERSION, TOP_LEVEL_ERROR_VERSION, fetch_error
-from kraft.coordinator.group.rebalance import join_error
-from kraft.coordinator.group.txn_offset_commit import TxnOffsetCommitAnswers
-from kraft.coordinator.group_coordinator import NULLABLE_PROTOCOL_VERSION, lacks_protocol
-from kraft.coordinator.offset_requests import Merging, commit_error, commit_portions
+from kraft.coordinator.group.classic.rebalance import join_error
+from kraft.coordinator.group.offsets.offset_fetch import BATCH_VERSION, TOP_LEVEL_ERROR_VERSION, fetch_error
+from kraft.coordinator.group.offsets.txn_offset_commit import TxnOffsetCommitAnswers
+from kraft.coordinator.group.service.group_coordinator import NULLABLE_PROTOCOL_VERSION, lacks_protocol
+from kraft.coordinator.group.service.offset_requests import Merging, commit_error, commit_portions
 from kraft.handlers.registry import Handler, OnError, RequestContext, between
 from kraft.handlers.security.authorized_operations import access_of, operations_on
 from kraft.handlers.security.permissions import ANYBODY, OnEach, OnGroup, OnTransaction, PermissionCheck, on_groups

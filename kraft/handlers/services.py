@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from kraft.common.config.node_config import NodeConfig
     from kraft.common.logging import Logger, Loggers
     from kraft.controller.quorum_controller import QuorumController
-    from kraft.coordinator.group_coordinator import GroupCoordinator
-    from kraft.coordinator.transaction_coordinator import TransactionCoordinator
-    from kraft.coordinator.transaction_partitions import TransactionPartitions
+    from kraft.coordinator.group.service.group_coordinator import GroupCoordinator
+    from kraft.coordinator.transaction.transaction_coordinator import TransactionCoordinator
+    from kraft.coordinator.transaction.transaction_partitions import TransactionPartitions
     from kraft.handlers.metadata.unmade_topics import UnmadeTopics
     from kraft.handlers.registry import Registry, RequestContext
     from kraft.handlers.security.audited_changes import ChangeListener

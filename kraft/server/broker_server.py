@@ -16,8 +16,8 @@ from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import StorageError
 from kraft.common.logging import Loggers
 from kraft.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
-from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
-from kraft.coordinator.topic_directory import TopicNames
+from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from kraft.coordinator.group.topic_directory import TopicNames
 from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata.unmade_topics import UnmadeTopics
@@ -69,7 +69,7 @@ SHOWN_SECONDS_MAX = 30.0
 
 
 class TopicLookup:
-    """What coordinators ask of the image (`kraft.coordinator.topic_directory.TopicDirectory`)."""
+    """What coordinators ask of the image (`kraft.coordinator.group.topic_directory.TopicDirectory`)."""
 
     def __init__(self, metadata: MetadataCache) -> None:
         self._metadata = metadata

@@ -10,15 +10,21 @@ from hypothesis import strategies as st
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.group.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE, ClassicGroup
+from kraft.coordinator.group.classic.classic_group import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    ClassicGroup,
+)
+from kraft.coordinator.group.classic.heartbeat import heartbeat
+from kraft.coordinator.group.classic.join import join
+from kraft.coordinator.group.classic.leave import leave
+from kraft.coordinator.group.classic.sync import sync
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.deletion import delete_groups, expiring, forgetting
-from kraft.coordinator.group.heartbeat import heartbeat
-from kraft.coordinator.group.join import join
-from kraft.coordinator.group.leave import leave
-from kraft.coordinator.group.offset_commit import commit_offsets
+from kraft.coordinator.group.offsets.offset_commit import commit_offsets
 from kraft.coordinator.group.shard_state import GroupShardState
-from kraft.coordinator.group.sync import sync
 from kraft.coordinator.shard import PARKED
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse

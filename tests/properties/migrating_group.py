@@ -21,7 +21,7 @@ import traceback
 from random import Random
 from unittest.mock import patch
 
-from kraft.coordinator.group.classic_group import EMPTY, STABLE
+from kraft.coordinator.group.classic.classic_group import EMPTY, STABLE
 from kraft.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from kraft.coordinator.group.consumer import assigning
 from kraft.protocol.error_codes import ErrorCode

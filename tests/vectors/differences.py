@@ -113,7 +113,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "with the old one until the next rebalance."
         ),
         tests=(
-            "tests/unit/coordinator/test_group_coordinator.py"
+            "tests/unit/coordinator/group/service/test_group_coordinator.py"
             "::test_a_static_member_that_returns_is_known_by_its_new_subscription_at_once",
         ),
     ),
@@ -124,7 +124,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "from then on."
         ),
         tests=(
-            "tests/unit/coordinator/test_group_coordinator.py::test_a_first_commit_that_is_refused_leaves_no_group",
+            "tests/unit/coordinator/group/service/test_group_coordinator.py::test_a_first_commit_that_is_refused_leaves_no_group",
         ),
     ),
     Documented(
@@ -134,7 +134,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "is chosen. Kafka's choice follows hash order."
         ),
         tests=(
-            "tests/unit/coordinator/test_group_coordinator.py"
+            "tests/unit/coordinator/group/service/test_group_coordinator.py"
             "::test_of_protocols_with_equally_many_votes_the_longest_standing_members_is_chosen",
         ),
     ),
@@ -243,7 +243,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "writes one batch."
         ),
         tests=(
-            "tests/unit/coordinator/test_group_coordinator.py"
+            "tests/unit/coordinator/group/service/test_group_coordinator.py"
             "::test_a_large_commit_that_fails_in_between_keeps_its_first_portion",
         ),
     ),

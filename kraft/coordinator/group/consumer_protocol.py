@@ -7,7 +7,7 @@ import struct
 
 from kraft.common.errors import ProtocolError
 from kraft.coordinator.group.consumer.member import Owned, Partitions
-from kraft.coordinator.topic_directory import TopicDirectory
+from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from kraft.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 

@@ -13,14 +13,14 @@ from itertools import chain
 from kraft.common.errors import ApiError
 from kraft.common.ids import ZERO_UUID
 from kraft.common.ids import TopicPartition as PartitionKey
-from kraft.coordinator.group.classic_group import EMPTY, STABLE, ClassicGroup
+from kraft.coordinator.group.classic.classic_group import EMPTY, STABLE, ClassicGroup
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.membership import delete_consumer_group
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.portions import Portion, portions
 from kraft.coordinator.group.shard_state import NO_TIMESTAMP, GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.shard import Operation
-from kraft.coordinator.topic_directory import TopicDirectory
 from kraft.coordinator.walks import Walk
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import NamedTuple
 
-from kraft.coordinator.group.classic_group import CONSUMER_PROTOCOL_TYPE, DEAD, STABLE
+from kraft.coordinator.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE, DEAD, STABLE
 from kraft.coordinator.group.consumer.describe import CONSUMER_TYPE
 from kraft.coordinator.group.portions import in_order
 from kraft.coordinator.group.shard_state import GroupShardState

@@ -14,20 +14,20 @@ from immutables import Map
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group import group_records
-from kraft.coordinator.group.classic_group import ClassicGroup, ClassicMember
+from kraft.coordinator.group.activity import GroupChange, Happened
+from kraft.coordinator.group.classic.classic_group import ClassicGroup, ClassicMember
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, RevocationDeadline
 from kraft.coordinator.group.consumer.member import ConsumerMember
 from kraft.coordinator.group.consumer.records import ConsumerRecord, group_tombstone
 from kraft.coordinator.group.consumer.replay import replay as replay_consumer
 from kraft.coordinator.group.consumer.settings import ConsumerGroupConfigs
-from kraft.coordinator.group.pending_offsets import GroupPending
+from kraft.coordinator.group.offsets.pending_offsets import GroupPending
 from kraft.coordinator.group.replay import replay_group, replay_offset, set_offsets
 from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
-from kraft.coordinator.group_activity import GroupChange, Happened
+from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue
 from kraft.coordinator.shard import LogRecord, Moment, Producer, TimerKey, Token
-from kraft.coordinator.topic_directory import TopicDirectory
 
 
 class GroupDraft:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from kraft.common.errors import ProtocolError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.group.classic_group import ClassicGroup
+from kraft.coordinator.group.classic.classic_group import ClassicGroup
 from kraft.coordinator.group.shard_state import NO_TIMESTAMP, OffsetAndMetadata
 from kraft.coordinator.records.group_metadata_key import GroupMetadataKey
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue, MemberMetadata

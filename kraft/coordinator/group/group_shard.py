@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kraft.coordinator.group import rebalance
+from kraft.coordinator.group.classic import rebalance
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.consumer.deadlines import (
     KINDS,
@@ -18,8 +18,8 @@ from kraft.coordinator.group.consumer.settings import ConsumerGroupConfigs
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.replay import replay_bytes, replay_marker
 from kraft.coordinator.group.shard_state import GroupShardState
+from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.shard import Marker, Moment, Producer, TimerKey, Token
-from kraft.coordinator.topic_directory import TopicDirectory
 
 MEMBER, JOIN, SYNC = "member", "join", "sync"
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 from immutables import Map
 
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.group.classic_group import EMPTY, STABLE, ClassicGroup, ClassicMember
+from kraft.coordinator.group.classic.classic_group import EMPTY, STABLE, ClassicGroup, ClassicMember
+from kraft.coordinator.group.classic.subscription import subscribed_topics
 from kraft.coordinator.group.consumer.consumer_group import less
 from kraft.coordinator.group.consumer.records import RECORD_TYPES as CONSUMER_RECORD_TYPES
 from kraft.coordinator.group.consumer.records import ConsumerRecord
@@ -28,9 +29,8 @@ from kraft.coordinator.group.group_records import (
     decode_offset_commit_value,
     record_type,
 )
-from kraft.coordinator.group.pending_offsets import PendingOffsets
+from kraft.coordinator.group.offsets.pending_offsets import PendingOffsets
 from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
-from kraft.coordinator.group.subscription import subscribed_topics
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraft.coordinator.records.serde import GROUP_RECORDS
 from kraft.coordinator.shard import Producer

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from immutables import Map
 
 from kraft.common.ids import ZERO_UUID, TopicPartition
-from kraft.coordinator.group.classic_group import ClassicGroup
+from kraft.coordinator.group.classic.classic_group import ClassicGroup
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
-from kraft.coordinator.group.pending_offsets import PendingOffsets
+from kraft.coordinator.group.offsets.pending_offsets import PendingOffsets
 
 NO_TIMESTAMP = -1
 

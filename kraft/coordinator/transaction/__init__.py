@@ -2,5 +2,6 @@
 `__transaction_state`.
 
 `transaction` has the states and who the producer of a transactional id is; `shard` hosts them; `init_producer`,
-`partitions` and `ending` decide what requests come to; `inspection` answers questions.
+`partitions` and `ending` decide what requests come to; `inspection` answers questions. `transaction_coordinator` is in
+front of them, one method for each API: it alone waits.
 """

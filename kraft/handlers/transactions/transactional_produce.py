@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.transaction_partitions import TransactionSupport
+from kraft.coordinator.transaction.transaction_partitions import TransactionSupport
 from kraft.handlers.errors import EXPECTED
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC, TRANSACTIONAL_FLAG, RecordBatch

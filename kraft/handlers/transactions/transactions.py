@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
+from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
 from kraft.coordinator.transaction.ending import End
 from kraft.handlers.produce_checks import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between

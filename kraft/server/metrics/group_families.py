@@ -9,10 +9,10 @@ from typing import Final
 import trio
 
 from kraft.common.metrics import Family, LabelValues, MetricsRegistry
-from kraft.coordinator.group.classic_group import ClassicGroupState
+from kraft.coordinator.group.activity import CLASSIC, CONSUMER, SETTLE_BOUNDS, GroupActivity
+from kraft.coordinator.group.classic.classic_group import ClassicGroupState
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroupState
 from kraft.coordinator.group.shard_state import GroupShardState
-from kraft.coordinator.group_activity import CLASSIC, CONSUMER, SETTLE_BOUNDS, GroupActivity
 from kraft.server.metrics.group_lag_families import Largest
 from kraft.world.turns import Turn, sorted_in_turns
 

@@ -8,9 +8,9 @@ from typing import Final
 import trio
 
 from kraft.common.metrics import Family, LabelValues, MetricsRegistry
+from kraft.coordinator.transaction.activity import TransactionActivity
 from kraft.coordinator.transaction.shard import TransactionShardState
 from kraft.coordinator.transaction.transaction import State
-from kraft.coordinator.transaction_activity import TransactionActivity
 
 IDS_A_SLICE: Final = 500
 

@@ -1,5 +1,5 @@
 """Asks transaction coordinators which partitions belong to a transaction, or has them added (KIP-890): implements
-`kraft.coordinator.transaction_partitions.TransactionPartitions`.
+`kraft.coordinator.transaction.transaction_partitions.TransactionPartitions`.
 
 Where this broker is the coordinator the question is a function call. Else it travels: one request to a coordinator
 at a time, and what is asked meanwhile goes into the next one together.

@@ -10,7 +10,7 @@ import trio
 from kraft.common.features import TRANSACTION_VERSION
 from kraft.common.set_aside import SetAside
 from kraft.coordinator.transaction.config import TransactionConfig
-from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
+from kraft.coordinator.transaction.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
 from kraft.handlers.transactions.transactions import add_partitions
 from kraft.handlers.transactions.write_txn_markers import write_markers
 from kraft.server.broker_channel import BrokerChannel
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kraft.common.config.node_config import NodeConfig
     from kraft.common.ids import TopicPartition
     from kraft.common.logging import Loggers
-    from kraft.coordinator.transaction_coordinator import ProducerIds
+    from kraft.coordinator.transaction.transaction_coordinator import ProducerIds
     from kraft.handlers.services import BrokerServices
     from kraft.metadata.image.cluster_image import BrokerRegistration
     from kraft.metadata.metadata_cache import MetadataCache

@@ -1,5 +1,5 @@
 """Has the leaders of a transaction's partitions append its outcome (KIP-98): implements
-`kraft.coordinator.transaction_coordinator.MarkerWriter`.
+`kraft.coordinator.transaction.transaction_coordinator.MarkerWriter`.
 
 One request to a broker at a time; the markers that come meanwhile go into the next one together. What is refused for
 now is sent again, to whoever leads by then, without end: a transaction whose outcome is decided must be told

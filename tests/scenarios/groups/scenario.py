@@ -27,14 +27,14 @@ import re
 from typing import Any
 
 from kraft.common.errors import ApiError
+from kraft.coordinator.group.classic.heartbeat import heartbeat
+from kraft.coordinator.group.classic.join import join
+from kraft.coordinator.group.classic.leave import leave
+from kraft.coordinator.group.classic.sync import sync
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.deletion import delete_groups, expiring
-from kraft.coordinator.group.heartbeat import heartbeat
-from kraft.coordinator.group.join import join
-from kraft.coordinator.group.leave import leave
-from kraft.coordinator.group.offset_commit import commit_offsets
-from kraft.coordinator.group.offset_fetch import fetch_offsets
-from kraft.coordinator.group.sync import sync
+from kraft.coordinator.group.offsets.offset_commit import commit_offsets
+from kraft.coordinator.group.offsets.offset_fetch import fetch_offsets
 from kraft.coordinator.shard import PARKED
 from kraft.protocol.error_codes import name_of
 from kraft.protocol.messages.join_group_response import JoinGroupResponse

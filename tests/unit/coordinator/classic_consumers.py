@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from kraft.common.errors import ApiError
+from kraft.coordinator.group.classic.heartbeat import heartbeat
+from kraft.coordinator.group.classic.join import join
+from kraft.coordinator.group.classic.leave import leave
+from kraft.coordinator.group.classic.sync import sync
 from kraft.coordinator.group.consumer_protocol import decode_assignment, decode_subscription
-from kraft.coordinator.group.heartbeat import heartbeat
-from kraft.coordinator.group.join import join
-from kraft.coordinator.group.leave import leave
-from kraft.coordinator.group.offset_commit import commit_offsets
-from kraft.coordinator.group.sync import sync
+from kraft.coordinator.group.offsets.offset_commit import commit_offsets
 from kraft.coordinator.shard import Token
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment

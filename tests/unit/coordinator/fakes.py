@@ -16,8 +16,8 @@ import trio
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
+from kraft.coordinator.group.topic_directory import TopicNames
 from kraft.coordinator.shard import LogRecord, Marker, Producer
-from kraft.coordinator.topic_directory import TopicNames
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import control_key
 from kraft.protocol.records.record import append_record

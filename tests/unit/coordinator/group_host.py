@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kraft.common.ids import TopicPartition
+from kraft.coordinator.group.activity import GroupChange
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.consumer.assigning import ComputedTarget, ComputeTarget, adopt_target, compute, snapshot
 from kraft.coordinator.group.consumer.consumer_group import ResolvedRegex
@@ -15,7 +16,6 @@ from kraft.coordinator.group.consumer.target import counted_topics
 from kraft.coordinator.group.deletion import expiring
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
-from kraft.coordinator.group_activity import GroupChange
 from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.shard import PARKED, LogRecord, Moment, Token
 from kraft.coordinator.walks import Walk

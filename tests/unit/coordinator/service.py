@@ -11,8 +11,8 @@ import trio.testing
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
-from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

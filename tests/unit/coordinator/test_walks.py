@@ -8,7 +8,7 @@ import trio.testing
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.group.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from kraft.coordinator.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.portions import portions
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata

@@ -9,8 +9,8 @@ import trio
 import trio.testing
 
 from kraft.common.errors import ApiError
-from kraft.coordinator import transaction_coordinator
 from kraft.coordinator.group.group_shard import GroupShard
+from kraft.coordinator.transaction import transaction_coordinator
 from kraft.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.fakes import MemoryLog
 from tests.unit.coordinator.group_host import join_request

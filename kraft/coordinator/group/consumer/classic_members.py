@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.coordinator.group.caller import Caller
-from kraft.coordinator.group.classic_group import (
+from kraft.coordinator.group.classic.classic_group import (
     CONSUMER_PROTOCOL_TYPE,
     MEMBER_ID_REQUIRED_VERSION,
     UNKNOWN_MEMBER_ID,
     Protocols,
 )
+from kraft.coordinator.group.classic.rebalance import join_error
 from kraft.coordinator.group.config import MigrationPolicy
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.assigning import assign
@@ -28,7 +29,6 @@ from kraft.coordinator.group.consumer.membership import forget_expression, repla
 from kraft.coordinator.group.consumer.progress import follow_topics, reconcile
 from kraft.coordinator.group.consumer_protocol import decode_subscription, encode_assignment, partitions_by_id
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group.rebalance import join_error
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest

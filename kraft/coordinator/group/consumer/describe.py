@@ -7,7 +7,7 @@ from typing import Final
 
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.member import ConsumerMember
-from kraft.coordinator.topic_directory import TopicDirectory
+from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.protocol.messages.consumer_group_describe_response import (
     Assignment,
     DescribedGroup,

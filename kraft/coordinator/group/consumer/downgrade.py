@@ -11,14 +11,14 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from kraft.common.errors import ProtocolError
-from kraft.coordinator.group import rebalance
-from kraft.coordinator.group.classic_group import CONSUMER_PROTOCOL_TYPE, STABLE, ClassicGroup, ClassicMember
+from kraft.coordinator.group.activity import CONSUMER, Happened
+from kraft.coordinator.group.classic import rebalance
+from kraft.coordinator.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE, STABLE, ClassicGroup, ClassicMember
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.member import ConsumerMember, Partitions
 from kraft.coordinator.group.consumer_protocol import encode_assignment
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group_activity import CONSUMER, Happened
 
 
 def may_downgrade(draft: GroupDraft, group: ConsumerGroup, leaving: Collection[str], *, joining: int = 0) -> bool:

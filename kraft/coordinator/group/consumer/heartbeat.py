@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.caller import Caller
-from kraft.coordinator.group.classic_group import EMPTY
+from kraft.coordinator.group.classic.classic_group import EMPTY
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.assigning import assign
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from kraft.coordinator.group.classic_group import Protocols
+from kraft.coordinator.group.classic.classic_group import Protocols
 
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kraft.common.errors import ApiError
+from kraft.coordinator.group.activity import CONSUMER, Happened
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, less
 from kraft.coordinator.group.consumer.downgrade import downgrade, may_downgrade
@@ -17,7 +18,6 @@ from kraft.coordinator.group.consumer.member import (
 )
 from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group_activity import CONSUMER, Happened
 from kraft.protocol.error_codes import ErrorCode
 
 

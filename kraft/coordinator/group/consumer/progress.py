@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kraft.coordinator.group.activity import CONSUMER, Happened
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroupState, RevocationDeadline
 from kraft.coordinator.group.consumer.member import ConsumerMember, MemberState, Partitions
@@ -12,7 +13,6 @@ from kraft.coordinator.group.consumer.membership import bump_epoch
 from kraft.coordinator.group.consumer.reconciliation import Reconciliation
 from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group_activity import CONSUMER, Happened
 
 
 def follow_topics(draft: GroupDraft, group_id: str, *, subscription_changed: bool) -> None:

@@ -11,7 +11,7 @@ from kraft.coordinator.group.consumer.assignors import uniform
 from kraft.coordinator.group.consumer.assignors.subscriber import Assign, Subscriber
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.member import Partitions
-from kraft.coordinator.topic_directory import TopicDirectory
+from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.protocol.schema import Turns
 
 ASSIGNORS: Final[Mapping[str, Assign]] = {

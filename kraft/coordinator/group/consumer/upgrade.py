@@ -9,7 +9,8 @@ and stay.
 from __future__ import annotations
 
 from kraft.common.errors import ApiError, ProtocolError
-from kraft.coordinator.group.classic_group import ClassicGroup, ClassicMember
+from kraft.coordinator.group.classic.classic_group import ClassicGroup, ClassicMember
+from kraft.coordinator.group.classic.rebalance import join_error
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.assigning import NEVER_ASSIGNED_MS
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
@@ -17,7 +18,6 @@ from kraft.coordinator.group.consumer.member import ClassicMembership, ConsumerM
 from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.consumer_protocol import decode_assignment, decode_subscription, partitions_by_id
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group.rebalance import join_error
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse

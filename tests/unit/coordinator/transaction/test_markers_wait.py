@@ -13,7 +13,7 @@ from kraft.common.ids import TopicPartition
 from kraft.coordinator.transaction.config import TransactionConfig
 from kraft.coordinator.transaction.ending import End
 from kraft.coordinator.transaction.transaction import Ending
-from kraft.coordinator.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
+from kraft.coordinator.transaction.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
 from tests.unit.coordinator.fakes import MemoryLog, MemoryWorld
 from tests.unit.coordinator.service import run
 

@@ -4,8 +4,8 @@ members by instance id."""
 from __future__ import annotations
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.group import rebalance
-from kraft.coordinator.group.classic_group import COMPLETING_REBALANCE, STABLE, UNKNOWN_MEMBER_ID, ClassicGroup
+from kraft.coordinator.group.classic import rebalance
+from kraft.coordinator.group.classic.classic_group import COMPLETING_REBALANCE, STABLE, UNKNOWN_MEMBER_ID, ClassicGroup
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.member import ConsumerMember
 from kraft.coordinator.group.consumer.membership import remove_members

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from kraft.common.ids import ZERO_UUID, TopicPartition
-from kraft.coordinator.group.offset_fetch import TOPIC_ID_VERSION as FETCH_TOPIC_ID_VERSION
-from kraft.coordinator.group.offset_fetch import topic_error
-from kraft.coordinator.topic_directory import TopicDirectory
+from kraft.coordinator.group.offsets.offset_fetch import TOPIC_ID_VERSION as FETCH_TOPIC_ID_VERSION
+from kraft.coordinator.group.offsets.offset_fetch import topic_error
+from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,

@@ -8,7 +8,7 @@ import trio.testing
 
 from kraft.common.errors import ApiError, NotLeader
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group_coordinator import PARTITIONS_A_WRITE
+from kraft.coordinator.group.service.group_coordinator import PARTITIONS_A_WRITE
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -598,7 +598,9 @@ def test_of_protocols_with_equally_many_votes_the_longest_standing_members_is_ch
 
 def test_a_large_commit_that_fails_in_between_keeps_its_first_portion(monkeypatch):
     assert PARTITIONS_A_WRITE == 1100
-    monkeypatch.setattr("kraft.coordinator.group_coordinator.PARTITIONS_A_WRITE", 2)  # A topic counts as one.
+    monkeypatch.setattr(
+        "kraft.coordinator.group.service.group_coordinator.PARTITIONS_A_WRITE", 2
+    )  # A topic counts as one.
 
     async def scenario():
         async with serving() as service:

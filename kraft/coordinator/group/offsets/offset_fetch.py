@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kraft.common.ids import NO_OFFSET, ZERO_UUID, TopicPartition
 from kraft.coordinator.group.consumer.offsets import check_fetch
-from kraft.coordinator.group.pending_offsets import NOTHING_PENDING
+from kraft.coordinator.group.offsets.pending_offsets import NOTHING_PENDING
 from kraft.coordinator.group.portions import in_order
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.protocol.error_codes import ErrorCode

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import ZERO_UUID, TopicPartition
-from kraft.coordinator.group.classic_group import EMPTY, UNKNOWN_MEMBER_ID
+from kraft.coordinator.group.classic.classic_group import EMPTY, UNKNOWN_MEMBER_ID
 from kraft.coordinator.group.consumer.offsets import PartitionCheck, check_transactional_commit
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group.offset_commit import metadata_is_too_long
+from kraft.coordinator.group.offsets.offset_commit import metadata_is_too_long
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
-from kraft.coordinator.topic_directory import TopicDirectory
+from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from kraft.protocol.messages.txn_offset_commit_response import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.coordinator.offset_requests import Merging, commit_error, commit_portions, delete_portions
+from kraft.coordinator.group.service.offset_requests import Merging, commit_error, commit_portions, delete_portions
 from kraft.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

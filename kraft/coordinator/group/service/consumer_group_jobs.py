@@ -26,9 +26,9 @@ from kraft.coordinator.group.consumer.expressions import (
     matching,
 )
 from kraft.coordinator.group.consumer.target import counted_topics
+from kraft.coordinator.group.topic_directory import TopicDirectory, TopicNames
 from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.shard import Operation
-from kraft.coordinator.topic_directory import TopicDirectory, TopicNames
 from kraft.world.ports import World
 from kraft.world.turns import TURN_ITEMS, in_turns
 

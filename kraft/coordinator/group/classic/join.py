@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.group import rebalance
 from kraft.coordinator.group.caller import Caller
-from kraft.coordinator.group.classic_group import (
+from kraft.coordinator.group.classic import rebalance
+from kraft.coordinator.group.classic.classic_group import (
     COMPLETING_REBALANCE,
     EMPTY,
     MEMBER_ID_REQUIRED_VERSION,
@@ -25,11 +25,11 @@ from kraft.coordinator.group.classic_group import (
     ClassicMember,
     Protocols,
 )
+from kraft.coordinator.group.classic.rebalance import join_error, join_response
 from kraft.coordinator.group.consumer.classic_members import join_as_classic
 from kraft.coordinator.group.consumer.membership import delete_consumer_group
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_records import empty_group_metadata
-from kraft.coordinator.group.rebalance import join_error, join_response
 from kraft.coordinator.shard import PARKED, Parked
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.join_group_request import JoinGroupRequest

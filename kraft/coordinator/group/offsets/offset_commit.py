@@ -10,7 +10,7 @@ from typing import Final
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.group.classic_group import (
+from kraft.coordinator.group.classic.classic_group import (
     COMPLETING_REBALANCE,
     EMPTY,
     PREPARING_REBALANCE,

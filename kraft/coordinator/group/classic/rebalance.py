@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kraft.coordinator.group.classic_group import (
+from kraft.coordinator.group.activity import CLASSIC, Happened
+from kraft.coordinator.group.classic.classic_group import (
     COMPLETING_REBALANCE,
     EMPTY,
     PREPARING_REBALANCE,
@@ -21,9 +22,8 @@ from kraft.coordinator.group.classic_group import (
     ClassicGroup,
     ClassicMember,
 )
+from kraft.coordinator.group.classic.subscription import subscribed_topics
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group.subscription import subscribed_topics
-from kraft.coordinator.group_activity import CLASSIC, Happened
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse

@@ -18,13 +18,13 @@ from kraft.coordinator.partitioner import partition_for
 from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.runtime import CoordinatorRuntime
 from kraft.coordinator.transaction import inspection
+from kraft.coordinator.transaction.activity import ABORTED, COMMITTED, TransactionActivity
 from kraft.coordinator.transaction.config import TransactionConfig
 from kraft.coordinator.transaction.ending import End, abort_timed_out, complete, end_transaction
 from kraft.coordinator.transaction.init_producer import Claim, init_producer
 from kraft.coordinator.transaction.partitions import add_partitions, missing_partitions
 from kraft.coordinator.transaction.shard import FreshId, TransactionDraft, TransactionShard, TransactionShardState
 from kraft.coordinator.transaction.transaction import Ending, ProducerIdNeeded, Transaction
-from kraft.coordinator.transaction_activity import ABORTED, COMMITTED, TransactionActivity
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import describe_transactions_response as described
 from kraft.protocol.messages.list_transactions_response import ListTransactionsResponse

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable
 
 from kraft.common.errors import ProtocolError
-from kraft.coordinator.group.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicMember
+from kraft.coordinator.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicMember
 from kraft.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 _I16 = struct.Struct(">h")

@@ -13,9 +13,9 @@ from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.deletion import delete_groups, expiring, forgetting
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_shard import GroupShard
-from kraft.coordinator.group.offset_fetch import fetch_offsets
+from kraft.coordinator.group.offsets.offset_fetch import fetch_offsets
+from kraft.coordinator.group.offsets.txn_offset_commit import commit_transactional_offsets
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
-from kraft.coordinator.group.txn_offset_commit import commit_transactional_offsets
 from kraft.coordinator.shard import Marker, Moment, Producer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.group import rebalance
-from kraft.coordinator.group.classic_group import (
+from kraft.coordinator.group.activity import CLASSIC, Happened
+from kraft.coordinator.group.classic import rebalance
+from kraft.coordinator.group.classic.classic_group import (
     COMPLETING_REBALANCE,
     EMPTY,
     PREPARING_REBALANCE,
@@ -16,7 +17,6 @@ from kraft.coordinator.group.classic_group import (
 )
 from kraft.coordinator.group.consumer.classic_members import sync_as_classic
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group_activity import CLASSIC, Happened
 from kraft.coordinator.shard import PARKED, Parked
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest

@@ -18,8 +18,8 @@ from kraft.coordinator.group.consumer.describe import describe_consumer_group
 from kraft.coordinator.group.consumer.expressions import MayDescribe
 from kraft.coordinator.group.consumer.heartbeat import check_request, consumer_heartbeat
 from kraft.coordinator.group.shard_state import GroupShardState
+from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.runtime import CoordinatorRuntime
-from kraft.coordinator.topic_directory import TopicDirectory
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraft.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup

@@ -16,35 +16,35 @@ import trio
 
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator import offset_requests
-from kraft.coordinator.committed_offsets import CommittedOffsets
-from kraft.coordinator.consumer_group_jobs import ConsumerGroupJobs, GroupJob
-from kraft.coordinator.consumer_group_service import ConsumerGroupService
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import append_error
+from kraft.coordinator.group.activity import GroupActivity, GroupChange
 from kraft.coordinator.group.caller import Caller
+from kraft.coordinator.group.classic.heartbeat import heartbeat
+from kraft.coordinator.group.classic.join import join
+from kraft.coordinator.group.classic.leave import BATCH_VERSION as LEAVE_BATCH_VERSION
+from kraft.coordinator.group.classic.leave import leave, leaving_members
+from kraft.coordinator.group.classic.rebalance import join_error
+from kraft.coordinator.group.classic.sync import abandon_assignment, sync
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.consumer.settings import ConsumerGroupConfigs
 from kraft.coordinator.group.deletion import delete_groups, delete_offsets, expiring, forgetting
 from kraft.coordinator.group.describe import describe_group, group_filter, list_groups
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_shard import GroupShard
-from kraft.coordinator.group.heartbeat import heartbeat
-from kraft.coordinator.group.join import join
-from kraft.coordinator.group.leave import BATCH_VERSION as LEAVE_BATCH_VERSION
-from kraft.coordinator.group.leave import leave, leaving_members
-from kraft.coordinator.group.offset_commit import commit_offsets
-from kraft.coordinator.group.offset_fetch import fetch_offsets, group_error, requested_groups, response_of
-from kraft.coordinator.group.rebalance import join_error
+from kraft.coordinator.group.offsets.offset_commit import commit_offsets
+from kraft.coordinator.group.offsets.offset_fetch import fetch_offsets, group_error, requested_groups, response_of
+from kraft.coordinator.group.offsets.txn_offset_commit import TxnOffsetCommitAnswers, commit_transactional_offsets
+from kraft.coordinator.group.service import offset_requests
+from kraft.coordinator.group.service.committed_offsets import CommittedOffsets
+from kraft.coordinator.group.service.consumer_group_jobs import ConsumerGroupJobs, GroupJob
+from kraft.coordinator.group.service.consumer_group_service import ConsumerGroupService
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
-from kraft.coordinator.group.sync import abandon_assignment, sync
-from kraft.coordinator.group.txn_offset_commit import TxnOffsetCommitAnswers, commit_transactional_offsets
-from kraft.coordinator.group_activity import GroupActivity, GroupChange
+from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.partitioner import partition_for
 from kraft.coordinator.runtime import CoordinatorRuntime
 from kraft.coordinator.shard import Marker, Producer
-from kraft.coordinator.topic_directory import TopicDirectory
-from kraft.coordinator.transaction_partitions import TransactionPartitions, TransactionSupport
+from kraft.coordinator.transaction.transaction_partitions import TransactionPartitions, TransactionSupport
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse

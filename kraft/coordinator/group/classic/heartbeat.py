@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.group.classic_group import EMPTY, PREPARING_REBALANCE
+from kraft.coordinator.group.classic.classic_group import EMPTY, PREPARING_REBALANCE
 from kraft.coordinator.group.consumer.classic_members import heartbeat_as_classic
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.protocol.error_codes import ErrorCode

@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from kraft.common.metrics import Histogram
-from kraft.coordinator.group.classic_group import ClassicGroupState
+from kraft.coordinator.group.activity import CLASSIC, CONSUMER, GroupActivity, GroupChange, Happened
+from kraft.coordinator.group.classic.classic_group import ClassicGroupState
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group_activity import CLASSIC, CONSUMER, GroupActivity, GroupChange, Happened
 from kraft.server.metrics import group_families as group_families_module
 from kraft.server.metrics.group_families import group_families
 from tests.unit.coordinator.classic_consumers import ClassicConsumer

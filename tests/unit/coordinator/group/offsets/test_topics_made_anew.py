@@ -17,9 +17,9 @@ from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from tests.unit.coordinator.fakes import MemoryLog
+from tests.unit.coordinator.group.service.test_group_coordinator import stable_member
 from tests.unit.coordinator.group_host import GroupHost, TestCaller, commit_request
 from tests.unit.coordinator.service import CALLER, Service, run, serving
-from tests.unit.coordinator.test_group_coordinator import stable_member
 
 CONFIG = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0, offsets_retention_check_interval_ms=60_000)
 

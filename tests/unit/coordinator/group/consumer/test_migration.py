@@ -6,14 +6,14 @@ from functools import partial
 
 import pytest
 
-from kraft.coordinator.group.classic_group import PREPARING_REBALANCE, STABLE
+from kraft.coordinator.group.classic.classic_group import PREPARING_REBALANCE, STABLE
+from kraft.coordinator.group.classic.heartbeat import heartbeat
+from kraft.coordinator.group.classic.join import join
+from kraft.coordinator.group.classic.sync import sync
 from kraft.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroupState
 from kraft.coordinator.group.consumer.describe import describe_consumer_group
 from kraft.coordinator.group.consumer.offsets import check_fetch
-from kraft.coordinator.group.heartbeat import heartbeat
-from kraft.coordinator.group.join import join
-from kraft.coordinator.group.sync import sync
 from kraft.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.classic_consumers import ClassicConsumer, assignment_of, subscription_of
 from tests.unit.coordinator.consumers import GROUP, Consumer, ConsumerHost

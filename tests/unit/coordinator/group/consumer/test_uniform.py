@@ -55,7 +55,7 @@ def test_a_member_that_joins_one_with_many_partitions_costs_little_more_than_the
         assert loads == [2000, 2000, 4000]
 
 
-RECORDED = Path(__file__).parents[3] / "vectors" / "assignors" / "uniform.txt"
+RECORDED = Path(__file__).parents[4] / "vectors" / "assignors" / "uniform.txt"
 
 
 @pytest.mark.parametrize("line", RECORDED.read_text().splitlines())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kraft.common.errors import ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group import group_records
-from kraft.coordinator.group.classic_group import EMPTY, STABLE
+from kraft.coordinator.group.classic.classic_group import EMPTY, STABLE
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
