@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http
 import http.client
 import re
 import subprocess
@@ -72,9 +73,14 @@ class S3Server:
                 return found
             more["continuation-token"] = token[1]
 
-    def content(self, name: str) -> bytes:
-        """Of one object."""
-        return self._get(f"/{urllib.parse.quote(name)}")
+    def content(self, name: str) -> bytes | None:
+        """Of one object. None where there is none of that name any more: nodes delete what they have given up."""
+        try:
+            return self._get(f"/{urllib.parse.quote(name)}")
+        except urllib.error.HTTPError as problem:
+            if problem.code != http.HTTPStatus.NOT_FOUND:
+                raise
+            return None
 
     def _get(self, what: str) -> bytes:
         # Whatever it says: without it the server shows no object.

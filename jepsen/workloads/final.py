@@ -170,7 +170,7 @@ def compare_replicas(cluster: Cluster, recorder: Recorder, replicas: dict[Partit
 def tell_writers(cluster: Cluster, recorder: Recorder, place: Partition, node: int) -> None:
     """Who wrote each batch of a partition whose replicas are alike."""
     told = Writers(process=str(node), began=recorder.now(), topic=place[0], partition=place[1])
-    on_disk = batches(replica_directory(cluster, place, node))
+    on_disk = list(batches(replica_directory(cluster, place, node)))  # First: what leaves the disk is in the store.
     known = {base: (after, content) for base, after, content in (*stored_batches(cluster, place), *on_disk)}
     for base, (after, content) in sorted(known.items()):
         batch = RecordBatch(content)
@@ -185,7 +185,7 @@ def stored_batches(cluster: Cluster, place: Partition) -> Iterator[tuple[int, in
     for name in [] if store is None else store.names():
         _, topic, partition, file = name.split("/")
         if topic.startswith(f"{place[0]}-") and int(partition) == place[1] and file.endswith(".log"):
-            yield from batches_of(store.content(name))
+            yield from batches_of(store.content(name) or b"")
 
 
 def replica_directory(cluster: Cluster, place: Partition, node: int) -> Path:

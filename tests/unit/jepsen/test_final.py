@@ -110,9 +110,10 @@ def test_who_wrote_what_is_in_the_object_store_is_told(tmp_path: Path) -> None:
 
 
 class Store:
-    """It has the first two batches, a copy of the first, and what is not of the partition."""
+    """It has the first two batches, a copy of the first, what is not of the partition, and no more a copy that was
+    there when it told its names."""
 
-    CONTENTS: ClassVar = {
+    CONTENTS: ClassVar[dict[str, bytes]] = {
         "log/events-id/0/0-a.log": of_producer(0, 7, 0) + of_producer(1, 8, 0),
         "log/events-id/0/0-a.index": b"no batches",
         "log/events-id/0/0-b.log": of_producer(0, 7, 0),
@@ -121,10 +122,10 @@ class Store:
     }
 
     def names(self) -> list[str]:
-        return list(self.CONTENTS)
+        return [*self.CONTENTS, "log/events-id/0/0-given-up.log"]
 
-    def content(self, name: str) -> bytes:
-        return self.CONTENTS[name]
+    def content(self, name: str) -> bytes | None:
+        return self.CONTENTS.get(name)
 
 
 class FakeRecorder:

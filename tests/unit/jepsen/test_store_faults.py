@@ -26,7 +26,8 @@ def server() -> S3Server:
 
 
 @pytest.mark.parametrize("is_met", [True, False])
-def test_it_bit_if_a_request_met_it(is_met: bool) -> None:
+def test_it_bit_if_a_request_met_it(is_met: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jepsen.nemesis.store.MET_SECONDS_MAX", 0.0)
     store = server()
     store.bites[Fault.OUTAGE] = 3
     injection = OUT(context(store))
@@ -34,6 +35,21 @@ def test_it_bit_if_a_request_met_it(is_met: bool) -> None:
     store.bites[Fault.OUTAGE] += is_met
     assert injection.end() == is_met
     assert store.fault == Fault.NONE
+
+
+def test_it_lasts_until_a_request_meets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = server()
+    pauses = []
+
+    def pause(seconds: float) -> None:
+        assert store.fault == Fault.OUTAGE
+        pauses.append(seconds)
+        store.bites[Fault.OUTAGE] += len(pauses) == 3
+
+    injection = OUT(context(store))
+    monkeypatch.setattr("jepsen.nemesis.store.time.sleep", pause)
+    assert injection.end()
+    assert len(pauses) == 3
 
 
 def test_there_is_one_at_a_time_and_none_without_a_store() -> None:
