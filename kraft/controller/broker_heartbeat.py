@@ -53,7 +53,7 @@ def process_heartbeat(
     if records:
         view = yield from view.after(records)
     current = current_state(view, heartbeats, request.broker_id)
-    following = next_state(view, heartbeats, request, current, registration_offset)
+    following = yield from next_state(view, heartbeats, request, current, registration_offset)
     if following != current:
         records += yield from _transition(view, request, following)
     fenced = following in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
@@ -94,7 +94,8 @@ def next_state(
     request: BrokerHeartbeatRequest,
     current: str,
     registration_offset: int,
-) -> str:
+) -> Generator[None, None, str]:
+    """What the broker is to be. Yields after each partition that is looked at."""
     broker_id = request.broker_id
     want_fence = request.want_fence or view.image.configs.desired_state(broker_id) == FENCED
     if current == BrokerControlState.FENCED:
@@ -108,18 +109,14 @@ def next_state(
             return BrokerControlState.SHUTDOWN_NOW if request.want_shut_down else BrokerControlState.FENCED
         if not request.want_shut_down:
             return BrokerControlState.UNFENCED
-        return (
-            BrokerControlState.CONTROLLED_SHUTDOWN
-            if leader_and_isr.has_leaderships(view, broker_id)
-            else BrokerControlState.SHUTDOWN_NOW
-        )
+        leads = yield from leader_and_isr.has_leaderships(view, broker_id)
+        return BrokerControlState.CONTROLLED_SHUTDOWN if leads else BrokerControlState.SHUTDOWN_NOW
     decided = heartbeats.controlled_shutdown_offset(broker_id)
     assert decided is not None
-    if leader_and_isr.has_leaderships(view, broker_id) or decided > heartbeats.lowest_active_offset(
-        _active_brokers(view)
-    ):
+    if decided > heartbeats.lowest_active_offset(_active_brokers(view)):
         return BrokerControlState.CONTROLLED_SHUTDOWN
-    return BrokerControlState.SHUTDOWN_NOW
+    leads = yield from leader_and_isr.has_leaderships(view, broker_id)
+    return BrokerControlState.CONTROLLED_SHUTDOWN if leads else BrokerControlState.SHUTDOWN_NOW
 
 
 def _has_no_disk(view: ControllerView, request: BrokerHeartbeatRequest) -> bool:

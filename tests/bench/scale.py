@@ -20,6 +20,7 @@ import trio
 import trio.lowlevel
 
 from kraft.common.errors import NotLeader
+from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.protocol.error_codes import ErrorCode
@@ -44,13 +45,12 @@ class CountedLog(LogInMemory):
     def __init__(self, loader: MetadataLoader, node_id: int = 1) -> None:
         super().__init__(loader, node_id)
         self.bytes = 0
-        self._sizes = MetadataRecordSerde()
 
-    def append(self, epoch: int, records: Sequence[Any], *, atomic: bool = True) -> int:
+    def append(self, epoch: int, records: Sequence[Any], *, encoded: Sequence[bytes] | None = None) -> int:
         if self.leader != LeaderAndEpoch(self.node_id, epoch):
             raise NotLeader("not the leader", self.leader.leader_id, self.leader.epoch)
-        base = self.log_end_offset
-        size = sum(len(self._sizes.encode(record)) for record in records)
+        assert encoded is not None, "the controller encodes as it replays"
+        base, size = self.log_end_offset, sum(map(len, encoded))
         self.bytes += size
         self.batches.append(CommittedBatch(base, base + len(records) - 1, epoch, 0, tuple(records), size))
         self._news.set()
@@ -97,6 +97,7 @@ class Model:
         self.steps = Steps()
         self._follower = MetadataLoader()
         self._followed = 0
+        self._loaded: MetadataImage | None = None
 
     async def event(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
         """Do it, and write down what it took."""
@@ -211,6 +212,7 @@ class Model:
         size = sum(len(value) for each in chunks for value in each)
         print(f"    snapshot: {size / 1e6:.0f} MB, read in {time.process_time() - began:.1f} s", flush=True)
         assert len(image.topics.by_id) == len(self.rig.image.topics.by_id)
+        self._loaded = image  # To give it up would be a step of this one.
 
 
 def line_of(event: Event) -> str:

@@ -7,11 +7,12 @@ then looks for leaderless partitions that the broker can lead.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final
 
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import allow_unclean_by_policy, change_of
+from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.image.topics_image import TopicIdPartition
 from kraft.metadata.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
@@ -30,19 +31,23 @@ def leader_and_isr_updates(
     view: ControllerView,
     keys: Iterable[TopicIdPartition],
     *,
+    where: Callable[[PartitionRegistration], bool] = lambda partition: True,
     remove: int = NO_BROKER,
     add: int = NO_BROKER,
     unclean_shutdown: int = NO_BROKER,
 ) -> Generator[None, None, list[PartitionChangeRecord]]:
-    """Changes of ISR and leader for the partitions named, as if `remove` could not lead, `add` could, and
-    `unclean_shutdown` had lost its unflushed records. Yields after each partition."""
+    """Changes of ISR and leader for the partitions named, of which `where` is true, as if `remove` could not lead,
+    `add` could, and `unclean_shutdown` had lost its unflushed records. Yields after each partition."""
 
     def acceptable(broker_id: int) -> bool:
         return broker_id not in (remove, unclean_shutdown) and (broker_id == add or view.is_active(broker_id))
 
     records = []
     for topic_id, partition_id in keys:
+        yield
         partition = view.image.topics.by_id[topic_id].partitions[partition_id]
+        if not where(partition):
+            continue
         builder = change_of(view, topic_id, partition_id, partition, acceptable)
         allow_unclean_by_policy(view, topic_id, builder, partition)
         builder.unclean_shutdown_replica = unclean_shutdown
@@ -50,32 +55,48 @@ def leader_and_isr_updates(
         record = builder.build()
         if record is not None:
             records.append(record)
-        yield
     return records
 
 
-def partitions_in_isr(view: ControllerView, broker_id: int) -> Iterator[TopicIdPartition]:
-    topics = view.image.topics
-    return (key for key in topics.partitions_on(broker_id) if broker_id in topics.by_id[key[0]].partitions[key[1]].isr)
-
-
-def partitions_in_elr(view: ControllerView, broker_id: int) -> Iterator[TopicIdPartition]:
-    topics = view.image.topics
-    return (key for key in topics.partitions_on(broker_id) if broker_id in topics.by_id[key[0]].partitions[key[1]].elr)
-
-
-def has_leaderships(view: ControllerView, broker_id: int) -> bool:
-    topics = view.image.topics
-    return any(
-        topics.by_id[topic_id].partitions[index].leader == broker_id
-        for topic_id, index in topics.partitions_on(broker_id)
+def in_isr_of(
+    view: ControllerView, broker_id: int, *, remove: int = NO_BROKER, unclean_shutdown: int = NO_BROKER
+) -> Generator[None, None, list[PartitionChangeRecord]]:
+    """The changes of the partitions in whose ISR the broker is."""
+    return leader_and_isr_updates(
+        view,
+        view.image.topics.partitions_on(broker_id),
+        where=lambda partition: broker_id in partition.isr,
+        remove=remove,
+        unclean_shutdown=unclean_shutdown,
     )
+
+
+def in_elr_of(
+    view: ControllerView, broker_id: int, *, unclean_shutdown: int
+) -> Generator[None, None, list[PartitionChangeRecord]]:
+    """Likewise of those in whose ELR it is."""
+    return leader_and_isr_updates(
+        view,
+        view.image.topics.partitions_on(broker_id),
+        where=lambda partition: broker_id in partition.elr,
+        unclean_shutdown=unclean_shutdown,
+    )
+
+
+def has_leaderships(view: ControllerView, broker_id: int) -> Generator[None, None, bool]:
+    """Whether the broker leads anything. Yields after each partition."""
+    topics = view.image.topics
+    for topic_id, index in topics.partitions_on(broker_id):
+        if topics.by_id[topic_id].partitions[index].leader == broker_id:
+            return True
+        yield
+    return False
 
 
 def broker_fenced(view: ControllerView, broker_id: int) -> Records:
     """Records that fence a registered broker."""
     broker = view.image.cluster.brokers[broker_id]
-    changes = yield from leader_and_isr_updates(view, partitions_in_isr(view, broker_id), remove=broker_id)
+    changes = yield from in_isr_of(view, broker_id, remove=broker_id)
     records: list[Any] = [*changes]
     records.append(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=FENCE))
     return records
@@ -101,7 +122,7 @@ def broker_in_controlled_shutdown(view: ControllerView, broker_id: int, broker_e
                 broker_id=broker_id, broker_epoch=broker_epoch, in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN
             )
         )
-    records += yield from leader_and_isr_updates(view, partitions_in_isr(view, broker_id), remove=broker_id)
+    records += yield from in_isr_of(view, broker_id, remove=broker_id)
     return records
 
 
@@ -114,8 +135,8 @@ def broker_unregistered(view: ControllerView, broker_id: int, broker_epoch: int)
 
 
 def _lost_unflushed_records(view: ControllerView, broker_id: int) -> Records:
-    changes = yield from leader_and_isr_updates(view, partitions_in_isr(view, broker_id), unclean_shutdown=broker_id)
-    more = yield from leader_and_isr_updates(view, partitions_in_elr(view, broker_id), unclean_shutdown=broker_id)
+    changes = yield from in_isr_of(view, broker_id, unclean_shutdown=broker_id)
+    more = yield from in_elr_of(view, broker_id, unclean_shutdown=broker_id)
     return [*changes, *more]
 
 
@@ -127,7 +148,7 @@ def broker_restarted(view: ControllerView, broker_id: int, clean: bool) -> Recor
     """
     if view.elr_enabled and not clean:
         return (yield from _lost_unflushed_records(view, broker_id))
-    changes = yield from leader_and_isr_updates(view, partitions_in_isr(view, broker_id), remove=broker_id)
+    changes = yield from in_isr_of(view, broker_id, remove=broker_id)
     return [*changes]
 
 

@@ -7,7 +7,7 @@ million partitions on a hundred brokers the index takes 0.4 s to make, and a bro
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.image.partition_registration import PartitionRegistration
@@ -24,12 +24,10 @@ class PartitionsByBroker:
     def __init__(self, held: Held | None = None) -> None:
         self._held: Held = OrderedMap() if held is None else held
 
-    def of(self, broker_id: int) -> tuple[tuple[bytes, int], ...]:
+    def of(self, broker_id: int) -> Iterator[tuple[bytes, int]]:
         """Every partition with a replica there, in order of topic id and partition."""
-        topics = self._held.get(broker_id)
-        if topics is None:
-            return ()
-        return tuple((topic_id, index) for topic_id, indexes in topics.items() for index in indexes)
+        topics = self._held.get(broker_id, _NOTHING)
+        return ((topic_id, index) for topic_id, indexes in topics.items() for index in indexes)
 
 
 class PartitionsByBrokerDraft:

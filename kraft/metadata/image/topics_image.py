@@ -63,7 +63,7 @@ class TopicsImage:
         topic = self.by_id.get(topic_id)
         return None if topic is None else topic.partitions.get(partition_id)
 
-    def partitions_on(self, broker_id: int) -> tuple[TopicIdPartition, ...]:
+    def partitions_on(self, broker_id: int) -> Iterator[TopicIdPartition]:
         """Every partition that lists the broker among its replicas, in order of topic id and partition."""
         if self._by_broker is None:
             for _ in self.index_brokers():
