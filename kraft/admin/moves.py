@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from kraft.admin.cluster import describe_cluster
 from kraft.admin.errors import check
 from kraft.admin.port import AskPort
+from kraft.admin.reassignment_plan import PlanBroker, replica_counts, with_copies
 from kraft.admin.topics import describe_topics, list_topics
 from kraft.common.errors import KraftError
 from kraft.common.ids import DEBUGGING_REPLICA, TopicPartition
-from kraft.common.reassignment_plan import PlanBroker, replica_counts, with_copies
 from kraft.protocol.error_codes import ErrorCode, message_of, name_of
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 
 from kraft.admin.copying import Copy, CopyRate, Sizes, Sums, bytes_left, sizes_of, sums
 from kraft.admin.moves import Outcome, alter_move, replica_offsets
+from kraft.admin.reassignment_plan import Place, PlanBroker, spread
 from kraft.admin.throttles import (
     Throttle,
     begin_moves,
@@ -22,7 +23,6 @@ from kraft.admin.topics import describe_topic, describe_topics
 from kraft.admin.topics import list_topics as all_topics
 from kraft.common.broker_state import ACTIVE
 from kraft.common.ids import TopicPartition
-from kraft.common.reassignment_plan import Place, PlanBroker, spread
 from kraft.protocol.error_codes import ErrorCode
 from kraft_http.asking import Kafka
 from kraft_http.deps import Cluster, ClusterContext, PartitionIdPath, Port, TopicNamePath, Writable, unanswered, whole

@@ -15,6 +15,7 @@ from kraft.admin import cluster as brokers
 from kraft.admin import moves, topics
 from kraft.admin.copying import Copy, bytes_left, replica_sizes
 from kraft.admin.moves import Move, Outcome
+from kraft.admin.reassignment_plan import Place, Plan, PlanBroker, spread
 from kraft.admin.throttles import (
     Throttle,
     begin_moves,
@@ -30,7 +31,6 @@ from kraft.cli.admin.running import FAILED, NOT_FOUND, NotFound, ask, complain
 from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
-from kraft.common.reassignment_plan import Place, Plan, PlanBroker, spread
 from kraft.protocol.error_codes import ErrorCode, name_of
 
 app = typer.Typer(

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Any, Final, NamedTuple
 
+from kraft.admin.reassignment_plan import PlanBroker, replica_counts, substitute
 from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, FENCED
 from kraft.common.config.resource_type import ResourceType
-from kraft.common.reassignment_plan import PlanBroker, replica_counts, substitute
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import change_of

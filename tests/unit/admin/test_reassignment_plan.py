@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.common.reassignment_plan import PlanBroker, move_off, replica_counts, spread, with_copies
+from kraft.admin.reassignment_plan import PlanBroker, move_off, replica_counts, spread, with_copies
 
 
 def brokers(*ids: int, **racks: str) -> list[PlanBroker]:

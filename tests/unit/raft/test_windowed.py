@@ -1,8 +1,8 @@
-"""kraft/common/windowed.py"""
+"""kraft/raft/windowed.py"""
 
 from __future__ import annotations
 
-from kraft.common.windowed import SAMPLE_SECONDS, Windowed
+from kraft.raft.windowed import SAMPLE_SECONDS, Windowed
 
 
 def test_values_of_late_are_averaged_and_the_largest_is_known() -> None:
