@@ -21,7 +21,7 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
-from kraft.storage.meta_properties import read_meta_properties
+from kraft.storage.directories.meta_properties import read_meta_properties
 from kraft.world.real.files import RealFileSystem
 
 NEW = 6

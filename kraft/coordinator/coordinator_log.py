@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.shard import LogRecord, Marker, Producer
-from kraft.storage.verification import Verification
+from kraft.storage.producers.verification import Verification
 
 
 class LoadedRecord(Protocol):

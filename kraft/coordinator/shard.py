@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from kraft.storage.verification import Verification
+from kraft.storage.producers.verification import Verification
 
 TimerKey = tuple[str, ...]
 Token = int

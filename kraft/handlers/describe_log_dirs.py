@@ -20,7 +20,7 @@ from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
-    from kraft.storage.log_directory import LogDirectory
+    from kraft.storage.directories.log_directory import LogDirectory
 
 API = Handler(ApiKey.DESCRIBE_LOG_DIRS, between(1, 5), permission=OnCluster(Operation.DESCRIBE))
 

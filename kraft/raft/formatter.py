@@ -30,8 +30,8 @@ from kraft.raft.ports import RecordSerde
 from kraft.raft.quorum_storage import METADATA_DIRECTORY
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_FILE, BOOTSTRAP_ID, snapshot_name
 from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
-from kraft.storage.log_directory import make_name_durable
-from kraft.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from kraft.storage.directories.log_directory import make_name_durable
+from kraft.storage.directories.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from kraft.world.ports import FileSystem, Randomness
 
 RELEASE_VERSIONS: Mapping[str, int] = {"4.3-IV0": 30, "4.3": 30}

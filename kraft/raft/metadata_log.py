@@ -18,8 +18,8 @@ from kraft.common.ids import METADATA_TOPIC_ID, uuid_to_text
 from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, Buffer, RecordBatch
 from kraft.raft.durable_names import sync_names
 from kraft.storage.checkpoints import replace_file
+from kraft.storage.recovery.stored_batches import damage_before, read_batch
 from kraft.storage.storage_failure import passing_refused
-from kraft.storage.stored_batches import damage_before, read_batch
 from kraft.world.ports import File, FileSystem
 
 INDEX_INTERVAL_BYTES = 4096

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kraft.common.errors import CorruptData
 from kraft.common.ids import uuid_to_text
-from kraft.storage.meta_properties import MetaProperties, read_meta_properties
+from kraft.storage.directories.meta_properties import MetaProperties, read_meta_properties
 from kraft.world.ports import FileSystem
 
 

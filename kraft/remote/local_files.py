@@ -17,7 +17,7 @@ from kraft.storage.log_files import (
     TRANSACTION_INDEX_SUFFIX,
 )
 from kraft.storage.log_segment import LogSegment
-from kraft.storage.producer_snapshot import encode_snapshot
+from kraft.storage.producers.producer_snapshot import encode_snapshot
 from kraft.storage.steps import run_here
 from kraft.storage.tiered_log import lacking_snapshots, make_snapshot
 from kraft.storage.unified_log import UnifiedLog

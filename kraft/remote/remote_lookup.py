@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kraft.remote.log_facts import LogFacts
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.segment_metadata import EpochRange, RemoteLogSegmentMetadata
-from kraft.storage.transaction_index import AbortedTransaction
+from kraft.storage.indexes.transaction_index import AbortedTransaction
 
 
 class RemotePart(NamedTuple):

@@ -14,10 +14,10 @@ from kraft.common.ids import Uuid
 from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD
 from kraft.remote.object_names import object_name
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata
+from kraft.storage.indexes.offset_index import OffsetIndex
+from kraft.storage.indexes.time_index import TimeIndex
+from kraft.storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
 from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
-from kraft.storage.offset_index import OffsetIndex
-from kraft.storage.time_index import TimeIndex
-from kraft.storage.transaction_index import AbortedTransaction, TransactionIndex
 from kraft.world.ports import ObjectStore
 
 INDEX_BYTES_MAX: Final = 64 << 20

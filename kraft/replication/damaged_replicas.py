@@ -1,4 +1,4 @@
-"""Replicas whose log was damaged (`kraft.storage.damaged_log`), and that must not lead before that is settled.
+"""Replicas whose log was damaged (`kraft.storage.recovery.damaged_log`), and that must not lead before that is settled.
 
 While nobody else leads the partition, such a replica waits: it is offline on this broker, and the controller is told
 that its directory is LOST, so that it elects another. Once another leads, the replica follows and fetches what it
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from kraft.common.ids import OffsetAndEpoch, TopicPartition
-from kraft.storage.damaged_log import FETCHED, DamageReport, read_damage
+from kraft.storage.recovery.damaged_log import FETCHED, DamageReport, read_damage
 from kraft.storage.storage_failure import upkeep_failure
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kraft.replication.tiers.partition_tier import PartitionTier
     from kraft.storage.log_append import LogAppendInfo
     from kraft.storage.log_reader import FetchData
+    from kraft.storage.producers.verification import Verification
     from kraft.storage.unified_log import UnifiedLog
-    from kraft.storage.verification import Verification
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1

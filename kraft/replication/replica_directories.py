@@ -11,7 +11,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.replication.directory_assignments import DirectoryAssignments, Key
 from kraft.replication.logs.mover import LogDirMover
 from kraft.replication.partition import Partition
-from kraft.storage.log_directory import LogDirectory
+from kraft.storage.directories.log_directory import LogDirectory
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger

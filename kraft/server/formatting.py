@@ -30,9 +30,9 @@ from kraft.raft.quorum_storage import METADATA_DIRECTORY
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_FILE, BOOTSTRAP_ID, part_of, snapshot_name
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
 from kraft.server.security.scram_arguments import parse_scram_credentials
-from kraft.storage.log_directory import LogDirectory
+from kraft.storage.directories.log_directory import LogDirectory
+from kraft.storage.directories.meta_properties import MetaProperties, check_same_node, read_meta_properties
 from kraft.storage.log_files import LOCK, META_PROPERTIES
-from kraft.storage.meta_properties import MetaProperties, check_same_node, read_meta_properties
 from kraft.world.ports import FileSystem, World
 
 HARMLESS: Final = frozenset((LOCK, "lost+found"))

@@ -47,8 +47,8 @@ from kraft.server.security.tls_keys import TlsKeys
 from kraft.server.shared_server import SharedServer
 from kraft.server.stall_monitor import StallMonitor
 from kraft.server.tiers.remote_store import open_store
+from kraft.storage.directories.meta_properties import read_meta_properties
 from kraft.storage.log_manager import LogManager
-from kraft.storage.meta_properties import read_meta_properties
 from kraft.world.ports import Listener, World
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from kraft.protocol.records.record_batch import NO_SEQUENCE, RecordBatch, batche
 from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.storage.log_validator import AppendOrigin
-from kraft.storage.verification import Verification
+from kraft.storage.producers.verification import Verification
 from kraft.world.turns import Turn, in_turns
 
 ALL_REPLICAS = -1

@@ -6,7 +6,7 @@ of files to delete later. Everything is synchronous, through the world's `FileSy
 loop).
 
 `log_manager` owns the log directories and opens `unified_log`s; a log is a list of `log_segment`s, each a `.log`
-with its indexes; `log_loader` brings a log back after a crash; `log_validator` and `retention` decide and touch
+with its `indexes`; `recovery` brings a log back after a crash; `log_validator` and `retention` decide and touch
 nothing. Deliberately absent: replication, purgatory, when to run what (`kraft.replication`, `kraft.server`), and any
 task, lock or clock.
 """

@@ -13,10 +13,10 @@ from kraft.common.ids import TopicPartition, Uuid
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.checkpoints import partition_metadata_text, read_partition_metadata, write_file
 from kraft.storage.file_cache import FileCache, OpenFile
+from kraft.storage.indexes.transaction_index import AbortedTransaction
 from kraft.storage.log_files import DELETED_SUFFIX, PARTITION_METADATA
 from kraft.storage.log_reader import EMPTY, FetchData, find_batch_by_timestamp, read_slices, segment_at
 from kraft.storage.log_segment import LogSegment
-from kraft.storage.transaction_index import AbortedTransaction
 
 
 class LocalLog:

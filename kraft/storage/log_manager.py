@@ -14,19 +14,24 @@ from contextlib import ExitStack
 from kraft.common.errors import ConfigurationError, StorageError
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.storage.deletion import DelayedDeletions, DeletionJob
+from kraft.storage.directories.future_logs import FutureLogs
+from kraft.storage.directories.log_directory import NO_BROKER_EPOCH, CheckpointJob, LogDirectory, prepare_new_log
+from kraft.storage.directories.log_directory_loader import LogDirectoryLoader
+from kraft.storage.directories.meta_properties import (
+    MetaProperties,
+    check_same_node,
+    read_meta_properties,
+    write_meta_properties,
+)
 from kraft.storage.file_cache import FileCache
-from kraft.storage.future_logs import FutureLogs
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_directory import NO_BROKER_EPOCH, CheckpointJob, LogDirectory, prepare_new_log
-from kraft.storage.log_directory_loader import LogDirectoryLoader
 from kraft.storage.log_files import (
     DELETE_DIRECTORY_SUFFIX,
     STRAY_DIRECTORY_SUFFIX,
     directory_name,
     marked_directory_name,
 )
-from kraft.storage.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
-from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
+from kraft.storage.producers.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kraft.storage.retention import DeletedSegments
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import upkeep_failure

@@ -13,6 +13,9 @@ from kraft.common.errors import CorruptData, StorageError
 from kraft.protocol.records.record_batch import CorruptBatch, RecordBatch
 from kraft.storage.batch_walk import BatchSpan, batch_at, find_batch, read_checked, walk_headers, walk_whole
 from kraft.storage.file_cache import FileCache, OpenFile
+from kraft.storage.indexes.offset_index import OffsetIndex
+from kraft.storage.indexes.time_index import NO_TIMESTAMP, TimeIndex
+from kraft.storage.indexes.transaction_index import TransactionIndex
 from kraft.storage.log_files import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -21,9 +24,6 @@ from kraft.storage.log_files import (
     TRANSACTION_INDEX_SUFFIX,
     offset_file_name,
 )
-from kraft.storage.offset_index import OffsetIndex
-from kraft.storage.time_index import NO_TIMESTAMP, TimeIndex
-from kraft.storage.transaction_index import TransactionIndex
 from kraft.world.ports import Buffer
 
 RELATIVE_OFFSET_MAX = 0x7FFFFFFF

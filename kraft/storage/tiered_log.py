@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from kraft.common.errors import CorruptData, StorageError
+from kraft.storage.directories.log_directory import LogDirectory
 from kraft.storage.flush_state import NOT_CLOSED
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
-from kraft.storage.log_directory import LogDirectory
-from kraft.storage.producer_rebuild import rebuild_producers
-from kraft.storage.producer_state_manager import ProducerStateManager
+from kraft.storage.producers.producer_rebuild import rebuild_producers
+from kraft.storage.producers.producer_state_manager import ProducerStateManager
 from kraft.storage.retention import NOTHING_DELETED, DeletedSegments, must_close_to_expire
 from kraft.storage.steps import Steps
 from kraft.storage.truncation import checkpoint_before_truncation

@@ -7,7 +7,7 @@ lowered, durably, before the log is touched.
 from __future__ import annotations
 
 from kraft.common.errors import StorageError
-from kraft.storage.log_directory import LogDirectory
+from kraft.storage.directories.log_directory import LogDirectory
 from kraft.storage.unified_log import UnifiedLog
 
 

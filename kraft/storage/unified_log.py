@@ -19,19 +19,21 @@ from kraft.common.ids import OffsetAndEpoch, TopicPartition, Uuid
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import marker_of
 from kraft.protocol.records.record_batch import CONTROL_FLAG, HEADER_SIZE, Buffer, with_offset_and_epoch
-from kraft.storage.damaged_log import DamageReport, settle_damage
 from kraft.storage.file_cache import FileCache
 from kraft.storage.flush_state import NOT_CLOSED, FlushJob, FlushState
+from kraft.storage.indexes.transaction_index import AbortedTransaction
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
 from kraft.storage.local_log import LocalLog
 from kraft.storage.log_append import AppendedBatch, LogAppendInfo, PendingAppend, replicated_batches
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_loader import LoadedLog, LoadReport, LogLoader
 from kraft.storage.log_reader import EMPTY, FetchData
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
 from kraft.storage.log_validator import AppendOrigin, ValidatedBatch, batch_for_leader
-from kraft.storage.producer_rebuild import rebuild_producers, take_into_producers
-from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS, ProducerStateManager
+from kraft.storage.producers.producer_rebuild import rebuild_producers, take_into_producers
+from kraft.storage.producers.producer_state_manager import PRODUCER_ID_EXPIRATION_MS, ProducerStateManager
+from kraft.storage.producers.verification import Verification
+from kraft.storage.recovery.damaged_log import DamageReport, settle_damage
+from kraft.storage.recovery.log_loader import LoadedLog, LoadReport, LogLoader
 from kraft.storage.retention import (
     NOTHING_DELETED,
     DeletedSegments,
@@ -41,8 +43,6 @@ from kraft.storage.retention import (
 )
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import storage_failure, upkeep_failure
-from kraft.storage.transaction_index import AbortedTransaction
-from kraft.storage.verification import Verification
 from kraft.world.ports import FileSystem
 
 

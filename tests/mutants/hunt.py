@@ -56,7 +56,7 @@ OWN_SIMULATIONS: Final = {
     "kraft/security/authorizer.py": "tests.properties.access_decisions",
     "kraft/security/tokens.py": "tests.properties.token_decisions",
     "kraft/storage/cleaner/log_to_clean.py": "tests.properties.cleaned_log",
-    "kraft/storage/index_file.py": "tests.properties.restarted_log",
+    "kraft/storage/indexes/index_file.py": "tests.properties.restarted_log",
     "kraft/storage/cleaner/log_cleaner.py": "tests.properties.restarted_log",
     "kraft/storage/unified_log.py": "tests.properties.restarted_log",
     "kraft/coordinator/pending_batch.py": "tests.properties.whole_operations",

@@ -20,9 +20,9 @@ from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.producers.verification import NOT_REQUIRED
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
-from kraft.storage.verification import NOT_REQUIRED
 from tests.properties.seeds import run_seeds
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, found_by_time
 

@@ -20,8 +20,8 @@ from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.partition_record import PartitionRecord
 from kraft.metadata.records.topic_record import TopicRecord
 from kraft.storage.checkpoints import read_offset_checkpoint
-from kraft.storage.future_logs import agreed_end
-from kraft.storage.log_directory import LogDirectory
+from kraft.storage.directories.future_logs import agreed_end
+from kraft.storage.directories.log_directory import LogDirectory
 from kraft.storage.log_files import RECOVERY_POINT_CHECKPOINT, STRAY_DIRECTORY_SUFFIX, is_marked_directory
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import SimulatedWorld, Universe

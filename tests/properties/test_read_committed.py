@@ -15,8 +15,8 @@ from kraft.protocol.records.control_record import ControlRecordType, Transaction
 from kraft.protocol.records.record_batch import batches
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.producers.verification import Verification
 from kraft.storage.unified_log import UnifiedLog
-from kraft.storage.verification import Verification
 from tests.unit.storage.support import NOW_MS, Machine, batch_of
 
 PRODUCERS = (1, 2, 3)

@@ -27,10 +27,10 @@ from kraft.protocol.records.record import CorruptBatch, Record
 from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, RecordBatch
 from kraft.protocol.schema import Field, fields_of
 from kraft.protocol.schema import Struct as Fields
-from kraft.storage.offset_index import OffsetIndex
-from kraft.storage.producer_snapshot import decode_snapshot
-from kraft.storage.time_index import TimeIndex
-from kraft.storage.transaction_index import TransactionIndex
+from kraft.storage.indexes.offset_index import OffsetIndex
+from kraft.storage.indexes.time_index import TimeIndex
+from kraft.storage.indexes.transaction_index import TransactionIndex
+from kraft.storage.producers.producer_snapshot import decode_snapshot
 
 BATCH_BYTES_MAX: Final = 1 << 30
 """A batch that says it has more is damage."""

@@ -37,8 +37,8 @@ from kraft.raft.formatter import (
     random_uuid,
 )
 from kraft.server.security.scram_arguments import parse_scram_credentials
-from kraft.storage.damaged_log import ACCEPTED, DAMAGED_FOLDER, DamageReport, find_damaged, settle_damage
-from kraft.storage.meta_properties import MetaProperties, read_meta_properties
+from kraft.storage.directories.meta_properties import MetaProperties, read_meta_properties
+from kraft.storage.recovery.damaged_log import ACCEPTED, DAMAGED_FOLDER, DamageReport, find_damaged, settle_damage
 from kraft.world.real import RealWorld
 
 app = typer.Typer(

@@ -3,7 +3,7 @@ transaction coordinator confirms that its partition belongs to the transaction, 
 
 Where the producer's transaction is open on all partitions already nothing is asked, and nothing is awaited. What may
 have changed while the coordinator was asked (leader epoch, a marker, the producer's state) is checked by the append:
-see `kraft.storage.verification`.
+see `kraft.storage.producers.verification`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kraft.handlers.errors import EXPECTED
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC, TRANSACTIONAL_FLAG, RecordBatch
 from kraft.replication.partition import TransactionalAppend
-from kraft.storage.verification import NOT_REQUIRED
+from kraft.storage.producers.verification import NOT_REQUIRED
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:

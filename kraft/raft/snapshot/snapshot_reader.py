@@ -11,8 +11,8 @@ from kraft.protocol.records.record_batch import RecordBatch
 from kraft.raft.control_batches import ControlContent, decode_control
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.ports import CommittedBatch, RecordSerde
+from kraft.storage.recovery.stored_batches import read_batch
 from kraft.storage.storage_failure import no_descriptor_refused
-from kraft.storage.stored_batches import read_batch
 from kraft.world.ports import FileSystem
 
 

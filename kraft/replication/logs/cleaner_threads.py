@@ -20,7 +20,7 @@ from kraft.storage.cleaner.cleaning_order import CleanerLimits
 from kraft.storage.cleaner.log_cleaner import CleanerStats, CleaningAborted, CleaningWork, Uncleanable
 from kraft.storage.cleaner.log_to_clean import LogToClean
 from kraft.storage.cleaner.segment_cleaner import clean_segments
-from kraft.storage.log_directory import LogDirectory
+from kraft.storage.directories.log_directory import LogDirectory
 from kraft.storage.log_manager import LogManager
 from kraft.storage.steps import Job
 from kraft.storage.storage_failure import upkeep_failure

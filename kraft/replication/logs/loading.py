@@ -15,7 +15,7 @@ from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
 from kraft.replication.logs.step_driver import run_steps
 from kraft.storage.checkpoints import read_partition_metadata
-from kraft.storage.log_directory import LogDirectory, remember_absent
+from kraft.storage.directories.log_directory import LogDirectory, remember_absent
 from kraft.storage.log_files import (
     LOG_SUFFIX,
     PARTITION_METADATA,

@@ -19,8 +19,8 @@ import trio
 from kraft.common.errors import CorruptData, KraftError, OutOfResources, StorageError
 from kraft.replication.partition import Partition
 from kraft.replication.replication_quota import ReplicationQuota
-from kraft.storage.future_logs import PromotionFailed
-from kraft.storage.log_directory import LogDirectory
+from kraft.storage.directories.future_logs import PromotionFailed
+from kraft.storage.directories.log_directory import LogDirectory
 from kraft.storage.unified_log import UnifiedLog
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition, Uuid, uuid_to_text
-from kraft.storage.damaged_log import ACCEPTED, WAITING, DamageReport, read_damage, write_damage
-from kraft.storage.log_directory import NO_BROKER_EPOCH
+from kraft.storage.directories.log_directory import NO_BROKER_EPOCH
+from kraft.storage.recovery.damaged_log import ACCEPTED, WAITING, DamageReport, read_damage, write_damage
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger

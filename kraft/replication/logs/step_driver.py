@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import trio
 
-from kraft.storage.log_directory import CheckpointJob
+from kraft.storage.directories.log_directory import CheckpointJob
 from kraft.storage.steps import Job, Steps
 from kraft.world.ports import Threads
 

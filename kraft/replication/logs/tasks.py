@@ -19,7 +19,7 @@ from kraft.common.set_aside import SetAside
 from kraft.replication.logs.cleaner_threads import LogCleaner
 from kraft.replication.logs.flusher import LogFlusher
 from kraft.replication.logs.step_driver import run_steps, serve_others, write_checkpoint
-from kraft.storage.log_directory import CheckpointJob, LogDirectory
+from kraft.storage.directories.log_directory import CheckpointJob, LogDirectory
 from kraft.storage.log_manager import LogManager
 from kraft.storage.steps import Steps
 from kraft.storage.unified_log import UnifiedLog

@@ -17,7 +17,7 @@ from kraft.replication.logs.step_driver import write_checkpoint
 from kraft.replication.partition import Partition
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.storage.checkpoints import checkpoint_lines, checkpoint_text, read_text
-from kraft.storage.log_directory import CheckpointJob
+from kraft.storage.directories.log_directory import CheckpointJob
 from kraft.world.ports import FileSystem
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from kraft.protocol.records.control_record import ControlRecordType, control_type_of
 from kraft.protocol.records.record_batch import RecordBatch
-from kraft.storage.transaction_index import AbortedTransaction
+from kraft.storage.indexes.transaction_index import AbortedTransaction
 
 MARKER_BYTES_MAX = 1 << 16
 """Bytes that the one record of a transaction marker may decompress to."""

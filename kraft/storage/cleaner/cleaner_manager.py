@@ -11,7 +11,7 @@ from kraft.common.ids import TopicPartition
 from kraft.storage.cleaner.cleaning_order import CleanerLimits
 from kraft.storage.cleaner.log_cleaner import CleanerStats, Cleaning, Uncleanable
 from kraft.storage.cleaner.log_to_clean import LogToClean, log_to_clean
-from kraft.storage.log_directory import LogDirectory
+from kraft.storage.directories.log_directory import LogDirectory
 from kraft.storage.log_manager import LogManager
 from kraft.storage.steps import Steps
 from kraft.storage.storage_failure import upkeep_failure

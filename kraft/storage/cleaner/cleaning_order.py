@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kraft.storage.transaction_index import AbortedTransaction
+from kraft.storage.indexes.transaction_index import AbortedTransaction
 
 NO_OFFSET = -1
 

@@ -21,7 +21,7 @@ from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import control_key
 from kraft.protocol.records.record import append_record
-from kraft.storage.verification import Verification
+from kraft.storage.producers.verification import Verification
 
 
 class TrioClock:

@@ -25,7 +25,7 @@ from kraft.raft.quorum_storage import QuorumStorage
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
 from kraft.raft.storage_info import storage_info
-from kraft.storage.meta_properties import read_meta_properties
+from kraft.storage.directories.meta_properties import read_meta_properties
 from kraft.world.randomness import SeededRandomness
 from kraft.world.real.files import RealFileSystem
 from kraft.world.simulated import Universe

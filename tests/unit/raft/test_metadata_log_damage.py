@@ -9,7 +9,7 @@ import pytest
 
 from kraft.common.errors import CorruptData
 from kraft.raft.metadata_log import MetadataLog
-from kraft.storage.stored_batches import SCAN_BYTES, SECTOR_BYTES
+from kraft.storage.recovery.stored_batches import SCAN_BYTES, SECTOR_BYTES
 from kraft.world.ports import FileSystem
 from kraft.world.real.files import RealFileSystem
 from kraft.world.simulated import Universe

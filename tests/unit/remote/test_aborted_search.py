@@ -13,7 +13,7 @@ from kraft.remote.log_facts import LogFacts
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.remote_lookup import AbortedSearch, find_part, parts_with_aborted
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata
-from kraft.storage.transaction_index import AbortedTransaction
+from kraft.storage.indexes.transaction_index import AbortedTransaction
 from tests.unit.remote.logs import log
 from tests.unit.remote.support import put_into, segment
 

@@ -7,11 +7,11 @@ from kraft.remote.local_files import contents_of, facts_of
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.object_names import LEADER_EPOCHS_SUFFIX
 from kraft.storage.leader_epoch_cache import parse_leader_epochs
-from kraft.storage.producer_snapshot import decode_snapshot
+from kraft.storage.producers.producer_snapshot import decode_snapshot
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FilePart
+from tests.unit.storage.recovery.test_aborted_stay_aborted import produce, write
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
-from tests.unit.storage.test_aborted_stay_aborted import produce, write
 
 
 def roll(log: UnifiedLog) -> None:

@@ -20,8 +20,8 @@ from kraft.world.turns import in_turns
 from tests.unit.remote.support import PARTITION
 from tests.unit.remote.test_local_files import roll
 from tests.unit.remote.tier import Broker, Topic, in_a_life, run
+from tests.unit.storage.recovery.test_aborted_stay_aborted import write
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, batch_of
-from tests.unit.storage.test_aborted_stay_aborted import write
 
 EVERYTHING = RemoteRetention(retention_ms=-1, retention_bytes=-1)
 ENDS = [6, 8, 9]

@@ -17,8 +17,8 @@ from kraft.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderTopic,
 )
 from kraft.replication.damaged_replicas import POLL_SECONDS
-from kraft.storage.damaged_log import ACCEPTED, DamageReport, read_damage, write_damage
 from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.recovery.damaged_log import ACCEPTED, DamageReport, read_damage, write_damage
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 

@@ -26,7 +26,7 @@ from kraft.server.formatting import (
     refuse_foreign_directories,
     require_metadata_directory,
 )
-from kraft.storage.meta_properties import read_meta_properties
+from kraft.storage.directories.meta_properties import read_meta_properties
 from kraft.world.simulated import SimulatedWorld, Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import simulate

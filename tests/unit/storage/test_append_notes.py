@@ -10,8 +10,8 @@ import pytest
 
 from kraft.common.errors import StorageError
 from kraft.storage.file_cache import FileCache
+from kraft.storage.indexes.time_index import TimeIndex
 from kraft.storage.log_config import LogConfig
-from kraft.storage.time_index import TimeIndex
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.disk import Fault
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content

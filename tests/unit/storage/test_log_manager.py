@@ -10,10 +10,15 @@ import pytest
 from kraft.common.errors import ConfigurationError, CorruptData, StorageError
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.storage.checkpoints import read_file, read_offset_checkpoint, write_file
+from kraft.storage.directories.log_directory import CheckpointJob
+from kraft.storage.directories.meta_properties import (
+    MetaProperties,
+    parse_properties,
+    read_meta_properties,
+    write_meta_properties,
+)
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_directory import CheckpointJob
 from kraft.storage.log_manager import LogManager
-from kraft.storage.meta_properties import MetaProperties, parse_properties, read_meta_properties, write_meta_properties
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.disk import Fault
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of, content

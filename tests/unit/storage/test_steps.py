@@ -1,13 +1,13 @@
 """kraft/storage/steps.py, and the long work that comes in them: reading a segment back
-(kraft/storage/segment_recovery.py)."""
+(kraft/storage/recovery/segment_recovery.py)."""
 
 from __future__ import annotations
 
 import pytest
 
-from kraft.storage import segment_recovery
 from kraft.storage.log_config import LogConfig
-from kraft.storage.segment_recovery import BATCHES_PER_STEP
+from kraft.storage.recovery import segment_recovery
+from kraft.storage.recovery.segment_recovery import BATCHES_PER_STEP
 from kraft.storage.steps import Job, Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, Machine, batch_of, content

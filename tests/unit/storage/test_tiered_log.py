@@ -9,12 +9,12 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import ControlRecordType
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
-from kraft.storage.producer_snapshot import encode_snapshot
+from kraft.storage.producers.producer_snapshot import encode_snapshot
 from kraft.storage.steps import run_here
 from kraft.storage.tiered_log import RemoteStart, lacking_snapshots, make_snapshot, sync_snapshot
 from kraft.storage.unified_log import UnifiedLog
+from tests.unit.storage.recovery.test_aborted_stay_aborted import aborted, end, produce
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of
-from tests.unit.storage.test_aborted_stay_aborted import aborted, end, produce
 
 TIERED = LogConfig(remote_storage_enable=True, retention_ms=-1)
 

@@ -16,9 +16,9 @@ from kraft.protocol.records.compression import GZIP, ZSTD
 from kraft.protocol.records.record_batch import CRC_START, LOG_APPEND_TIME, InvalidRecord, RecordBatch
 from kraft.storage.checkpoints import read_file
 from kraft.storage.file_cache import FileCache
+from kraft.storage.indexes.offset_index import OffsetIndex
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import AppendOrigin
-from kraft.storage.offset_index import OffsetIndex
 from kraft.world.ports import FileSystem
 from kraft.world.simulated.disk import Fault
 from tests.unit.storage.support import (

@@ -68,7 +68,7 @@ from kraft.protocol.messages.sync_group_request import SyncGroupRequest
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from kraft.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
-from kraft.storage.verification import NOT_REQUIRED, Verification
+from kraft.storage.producers.verification import NOT_REQUIRED, Verification
 from kraft.world.ports import World
 from kraft.world.turns import TURN_ITEMS, Turn, in_turns
 

@@ -10,7 +10,7 @@ import pytest
 from kraft.cli.admin.local_cluster import SERVED, LocalNodes, format_node, load_layout
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.quorum_storage import QuorumStorage
-from kraft.storage.meta_properties import read_meta_properties
+from kraft.storage.directories.meta_properties import read_meta_properties
 from kraft.world.real.files import RealFileSystem
 from tests.unit.raft.builders import TextSerde
 

@@ -17,7 +17,7 @@ from kraft.replication.partition import TransactionalAppend
 from kraft.security.acl_rules import AclRules
 from kraft.security.acls import CLUSTER_NAME, AccessControlEntry, Operation, PatternType, Permission, ResourceKind
 from kraft.storage.log_validator import AppendOrigin
-from kraft.storage.verification import NOT_REQUIRED
+from kraft.storage.producers.verification import NOT_REQUIRED
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import NODE, Broker, batch, broker, decoded, simulate

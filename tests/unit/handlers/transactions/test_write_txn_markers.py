@@ -18,7 +18,7 @@ from kraft.protocol.messages.write_txn_markers_request import (
 )
 from kraft.protocol.records.control_record import ControlRecordType, marker_of
 from kraft.protocol.records.record_batch import batches
-from kraft.storage.verification import NOT_REQUIRED
+from kraft.storage.producers.verification import NOT_REQUIRED
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 

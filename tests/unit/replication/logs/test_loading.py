@@ -12,11 +12,11 @@ from kraft.common.errors import ConfigurationError, StorageError
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.replication.logs.loading import load_logs
 from kraft.replication.logs.step_driver import run_steps
-from kraft.storage import segment_recovery
-from kraft.storage.absent_directories import AbsentDirectories
 from kraft.storage.checkpoints import write_file
+from kraft.storage.directories.absent_directories import AbsentDirectories
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
+from kraft.storage.recovery import segment_recovery
 from kraft.storage.steps import Steps
 from kraft.world.simulated import SimulatedWorld, Universe
 from kraft.world.simulated.disk import Fault

@@ -12,8 +12,8 @@ from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY
 from kraft.replication.damaged_replicas import POLL_SECONDS
 from kraft.storage.checkpoints import partition_metadata_text, read_partition_metadata
-from kraft.storage.damaged_log import ACCEPTED, read_damage, write_damage
 from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.recovery.damaged_log import ACCEPTED, read_damage, write_damage
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 

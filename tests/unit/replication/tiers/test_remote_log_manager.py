@@ -31,7 +31,7 @@ from kraft.world.simulated.objects import ObjectServer
 from kraft.world.turns import TURN_PARTITIONS
 from tests.unit.remote.test_metadata_manager import MemoryTopic
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
-from tests.unit.storage.test_aborted_stay_aborted import write
+from tests.unit.storage.recovery.test_aborted_stay_aborted import write
 
 URI = "s3://bucket/kraft"
 SETS = (

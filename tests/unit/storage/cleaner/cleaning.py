@@ -9,9 +9,9 @@ from kraft.storage.cleaner.log_to_clean import LogToClean, log_to_clean
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.producers.verification import NOT_REQUIRED
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
-from kraft.storage.verification import NOT_REQUIRED
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of
 
 CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=300, delete_retention_ms=1000, index_interval_bytes=50)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from kraft.common.ids import TopicPartition
 from kraft.storage.checkpoints import replace_file
+from kraft.storage.directories.log_directory import PREPARED, LogDirectory
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_directory import PREPARED, LogDirectory
 from kraft.storage.log_files import (
     CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,

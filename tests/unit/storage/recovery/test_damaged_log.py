@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kraft.storage.damaged_log import ACCEPTED, FETCHED, DamageReport, read_damage
 from kraft.storage.log_config import LogConfig
+from kraft.storage.recovery.damaged_log import ACCEPTED, FETCHED, DamageReport, read_damage
 from kraft.storage.steps import Steps
 from kraft.storage.unified_log import UnifiedLog
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content

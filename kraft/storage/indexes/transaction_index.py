@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 
 from kraft.common.errors import CorruptData
-from kraft.storage.index_file import IndexFile
+from kraft.storage.indexes.index_file import IndexFile
 
 VERSION = 0
 

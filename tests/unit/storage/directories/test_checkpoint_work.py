@@ -6,10 +6,10 @@ import pytest
 
 from kraft.common.ids import TopicPartition
 from kraft.storage.checkpoints import read_offset_checkpoint
+from kraft.storage.directories.log_directory import LOGS_PER_STEP, CheckpointJob, LogDirectory
+from kraft.storage.directories.offset_table import OffsetTable
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_directory import LOGS_PER_STEP, CheckpointJob, LogDirectory
 from kraft.storage.log_manager import LogManager
-from kraft.storage.offset_table import OffsetTable
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
 from tests.unit.storage.support import NOW_MS, TOPIC_ID, Machine, batch_of

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.storage.file_cache import FileCache
-from kraft.storage.offset_index import OffsetIndex
-from kraft.storage.time_index import TimeIndex
+from kraft.storage.indexes.offset_index import OffsetIndex
+from kraft.storage.indexes.time_index import TimeIndex
 from tests.unit.storage.support import Machine
 
 BASE = 1_000

@@ -10,7 +10,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kraft.common.errors import CorruptData
-from kraft.storage.index_file import IndexFile
+from kraft.storage.indexes.index_file import IndexFile
 
 NO_TIMESTAMP = -1
 

@@ -8,10 +8,10 @@ from kraft.common.errors import CorruptData
 from kraft.protocol.records.control_record import TransactionMarker, marker_of
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.batch_walk import read_batch, walk_whole
+from kraft.storage.indexes.transaction_index import AbortedTransaction
 from kraft.storage.log_segment import LogSegment
-from kraft.storage.producer_state_manager import ProducerStateManager
+from kraft.storage.producers.producer_state_manager import ProducerStateManager
 from kraft.storage.steps import Steps
-from kraft.storage.transaction_index import AbortedTransaction
 
 HEADERS_PER_STEP = 128
 

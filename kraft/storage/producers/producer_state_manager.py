@@ -24,9 +24,9 @@ from kraft.protocol.records.record_batch import (
 from kraft.storage.checkpoints import read_file, replace_file
 from kraft.storage.log_files import PRODUCER_SNAPSHOT_SUFFIX, offset_file_name
 from kraft.storage.log_validator import AppendOrigin
-from kraft.storage.producer_snapshot import decode_snapshot, encode_snapshot
-from kraft.storage.producer_state_entry import BatchMetadata, ProducerStateEntry
-from kraft.storage.verification import NOT_REQUIRED, Verification
+from kraft.storage.producers.producer_snapshot import decode_snapshot, encode_snapshot
+from kraft.storage.producers.producer_state_entry import BatchMetadata, ProducerStateEntry
+from kraft.storage.producers.verification import NOT_REQUIRED, Verification
 from kraft.world.ports import FileSystem
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000

@@ -25,7 +25,6 @@ from kraft.common.errors import CorruptData
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.batch_walk import walk_headers
 from kraft.storage.checkpoints import read_text
-from kraft.storage.damaged_log import DAMAGED_FOLDER, DamageReport, read_damage, set_damaged_aside
 from kraft.storage.file_cache import FileCache
 from kraft.storage.leader_epoch_cache import LeaderEpochCache, parse_leader_epochs
 from kraft.storage.log_config import LogConfig
@@ -42,12 +41,13 @@ from kraft.storage.log_files import (
     parse_segment_file,
 )
 from kraft.storage.log_segment import LogSegment
-from kraft.storage.producer_rebuild import HEADERS_PER_STEP, rebuild_producers, replay_batch
-from kraft.storage.producer_state_manager import ProducerStateManager
-from kraft.storage.segment_recovery import BadBatch, recover_segment
+from kraft.storage.producers.producer_rebuild import HEADERS_PER_STEP, rebuild_producers, replay_batch
+from kraft.storage.producers.producer_state_manager import ProducerStateManager
+from kraft.storage.recovery.damaged_log import DAMAGED_FOLDER, DamageReport, read_damage, set_damaged_aside
+from kraft.storage.recovery.segment_recovery import BadBatch, recover_segment
+from kraft.storage.recovery.transaction_rebuild import complete_transaction_indexes
 from kraft.storage.steps import Steps
 from kraft.storage.storage_failure import suppress_passing
-from kraft.storage.transaction_rebuild import complete_transaction_indexes
 
 TEMPORARY_SUFFIX = ".tmp"
 

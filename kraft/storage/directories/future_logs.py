@@ -15,9 +15,9 @@ from typing import NamedTuple
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
 from kraft.storage.deletion import DelayedDeletions
+from kraft.storage.directories.log_directory import LogDirectory, prepare_new_log
 from kraft.storage.file_cache import FileCache
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
-from kraft.storage.log_directory import LogDirectory, prepare_new_log
 from kraft.storage.log_files import (
     DELETE_DIRECTORY_SUFFIX,
     FUTURE_DIRECTORY_SUFFIX,

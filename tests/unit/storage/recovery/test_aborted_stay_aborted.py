@@ -14,12 +14,12 @@ from kraft.storage.cleaner.log_cleaner import Uncleanable
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_files import TRANSACTION_INDEX_SUFFIX, TRANSACTION_INDEXES_WHOLE
 from kraft.storage.log_manager import LogManager
+from kraft.storage.producers.verification import NOT_REQUIRED
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
-from kraft.storage.verification import NOT_REQUIRED
 from tests.unit.storage.cleaner.cleaning import cleaning_of
+from tests.unit.storage.producers.test_producer_state import end
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, content, found_by_time
-from tests.unit.storage.test_producer_state import end
 
 DAY_MS = 86_400_000
 ABORTED = [(1, 0, 1), (1, 4, 5)]

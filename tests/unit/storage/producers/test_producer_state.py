@@ -11,10 +11,10 @@ from kraft.protocol.records.record_batch import SEQUENCE_MAX, batches
 from kraft.storage.log_append import LogAppendInfo
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import AppendOrigin
-from kraft.storage.producer_snapshot import decode_snapshot, encode_snapshot
-from kraft.storage.producer_state_entry import BatchMetadata, ProducerStateEntry
+from kraft.storage.producers.producer_snapshot import decode_snapshot, encode_snapshot
+from kraft.storage.producers.producer_state_entry import BatchMetadata, ProducerStateEntry
+from kraft.storage.producers.verification import NOT_REQUIRED
 from kraft.storage.unified_log import UnifiedLog
-from kraft.storage.verification import NOT_REQUIRED
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraft.common.ids import TopicPartition
 from kraft.storage.checkpoints import checkpoint_lines, offset_checkpoint_text
-from kraft.storage.offset_table import OffsetTable
+from kraft.storage.directories.offset_table import OffsetTable
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 

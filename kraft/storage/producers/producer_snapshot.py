@@ -15,7 +15,7 @@ from struct import Struct
 from crc32c import crc32c
 
 from kraft.common.errors import CorruptData
-from kraft.storage.producer_state_entry import CACHED_BATCHES, BatchMetadata, ProducerStateEntry
+from kraft.storage.producers.producer_state_entry import CACHED_BATCHES, BatchMetadata, ProducerStateEntry
 
 VERSION = 1
 NO_TRANSACTION = -1

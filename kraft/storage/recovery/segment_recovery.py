@@ -17,8 +17,8 @@ from kraft.protocol.records.record_batch import HEADER_SIZE, CorruptBatch, Recor
 from kraft.storage.batch_walk import walk_headers
 from kraft.storage.file_cache import OpenFile
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
+from kraft.storage.recovery.stored_batches import damage_before, is_written
 from kraft.storage.steps import Steps
-from kraft.storage.stored_batches import damage_before, is_written
 from kraft.world.ports import File
 
 BATCHES_PER_STEP: Final = 32

@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager
 
 from kraft.common.errors import ConfigurationError, CorruptData
 from kraft.common.ids import METADATA_TOPIC, TopicPartition, Uuid
-from kraft.storage.absent_directories import AbsentDirectories
 from kraft.storage.checkpoints import (
     offset_checkpoint_text,
     read_offset_checkpoint,
@@ -22,6 +21,9 @@ from kraft.storage.checkpoints import (
     replace_file,
     write_file,
 )
+from kraft.storage.directories.absent_directories import AbsentDirectories
+from kraft.storage.directories.meta_properties import meta_properties_path
+from kraft.storage.directories.offset_table import OffsetTable
 from kraft.storage.log_files import (
     CLEAN_SHUTDOWN,
     CLEANER_CHECKPOINT,
@@ -33,8 +35,6 @@ from kraft.storage.log_files import (
     is_marked_directory,
     parse_directory_name,
 )
-from kraft.storage.meta_properties import meta_properties_path
-from kraft.storage.offset_table import OffsetTable
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import UnifiedLog
