@@ -1,9 +1,11 @@
-"""The ways of requests in docs/architecture.md exist: each function is there, and names the next one."""
+"""What docs/architecture.md says of places is true: in the ways of requests each function is there and names the next
+one, and what "Where is ...?" names is there, too."""
 
 from __future__ import annotations
 
 import ast
 import re
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,8 @@ from tests.tidy.source import ROOT
 DOCUMENT = ROOT / "docs/architecture.md"
 STEP = re.compile(r"^\d+\. `(?P<file>[\w/]+\.py):(?P<name>[\w.]+)`(?: \(as `(?P<alias>\w+)`\))?", re.MULTILINE)
 
+PLACE = re.compile(r"`(?P<file>[\w/]+\.(?:py|js))(?::(?P<name>[\w.]+))?`")
+
 
 def ways(text: str) -> dict[str, list[re.Match[str]]]:
     """The numbered lists of steps, by the heading above each."""
@@ -19,9 +23,20 @@ def ways(text: str) -> dict[str, list[re.Match[str]]]:
     return {section.partition("\n")[0]: list(STEP.finditer(section.split("\n## ")[0])) for section in sections}
 
 
+def places(text: str) -> list[re.Match[str]]:
+    """What the table "Where is ...?" names, row by row."""
+    table = text.partition("\n## Where is ...?\n")[2].partition("\n## ")[0]
+    return list(PLACE.finditer(table))
+
+
+def file_of(path: str) -> Path:
+    """`api/` stands beside `kraft/`, in which all other paths are."""
+    return ROOT / path if path.startswith("api/") else ROOT / "kraft" / path
+
+
 def source_of(path: str, name: str) -> str:
     """The source of a function. Raises LookupError."""
-    text = (ROOT / "kraft" / path).read_text(encoding="utf-8")
+    text = file_of(path).read_text(encoding="utf-8")
     body: list[ast.stmt] = ast.parse(text).body
     node: ast.AST | None = None
     for part in name.split("."):
@@ -55,6 +70,15 @@ def test_there_are_ways() -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_each_function_exists_and_calls_the_next(way: str) -> None:
     assert not problems(WAYS[way])
+
+
+def test_what_is_said_of_where_things_are_is_true() -> None:
+    found = places(DOCUMENT.read_text(encoding="utf-8"))
+    assert len(found) >= 20
+    for place in found:
+        assert file_of(place["file"]).is_file(), place["file"]
+        if place["name"]:
+            source_of(place["file"], place["name"])
 
 
 def test_a_call_that_is_not_made_and_a_function_that_is_gone_are_caught() -> None:
