@@ -21,10 +21,11 @@ from kraft.controller.pending_log import PendingLog
 from kraft.controller.registration_offsets import RegistrationOffsets
 from kraft.controller.unclean.loss_records import with_reports
 from kraft.controller.unclean.reports import log_unclean_elections
+from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.records.no_op_record import NoOpRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.ports import Clock
-from kraft.world.turns import in_turns
+from kraft.world.turns import TURN_ITEMS, in_turns
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -89,9 +90,12 @@ class ControllerWrites:
             if beforehand is not None:
                 result = await beforehand(result)
                 self._require_epoch(epoch)
-            offset = await self._append(result)
+            offset, changes = await self._append(result)
+            image = self._pending.image
             if appended is not None:
                 appended(result.response, self._pending.last_appended)
+        if self._logger is not None:
+            await in_turns(log_unclean_elections(self._logger, changes, image), TURN_ITEMS)
         await self._pending.committed(offset)
         return result.response
 
@@ -125,11 +129,9 @@ class ControllerWrites:
         if self._pending.epoch != epoch:
             raise self._pending.not_controller()
 
-    async def _append(self, result: ControllerResult[Any]) -> int:
+    async def _append(self, result: ControllerResult[Any]) -> tuple[int, MetadataChanges]:
         offset, changes = await self._pending.append(result)
         if result.records:
             self._last_write = self._clock.now()
             self.registrations.appended(changes, self._pending.image, offset)
-            if self._logger is not None:
-                log_unclean_elections(self._logger, changes, self._pending.image)
-        return offset
+        return offset, changes

@@ -3,12 +3,12 @@ keeps what is told."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
-from kraft.metadata.image.partition_registration import PartitionRegistration, is_unclean_election
+from kraft.metadata.image.partition_registration import is_unclean_election
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -37,38 +37,34 @@ class NobodyListens:
         """See `RecoveryListener`."""
 
 
-def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: MetadataImage) -> None:
+def log_unclean_elections(
+    logger: Logger, changes: MetadataChanges, image: MetadataImage
+) -> Generator[None, None, None]:
     """A warning for each partition that went to a replica which may lack acknowledged records; of many at once the
-    first few are told, and how many more."""
-    further = 0
-    for told, (topic, index, before, after) in enumerate(_unclean_elections(changes, image)):
-        if told >= TOLD_AT_ONCE_MAX:
-            further += 1
-            continue
-        logger.warning(
-            "unclean leader election",
-            topic=topic,
-            partition=index,
-            leader=after.leader,
-            leader_epoch=after.leader_epoch,
-            former_leader=before.leader,
-            former_isr=list(before.isr),
-        )
-    if further:
-        logger.warning(
-            "unclean leader election of further partitions", partitions=further, note="GET /v1/events tells each"
-        )
-
-
-def _unclean_elections(
-    changes: MetadataChanges, image: MetadataImage
-) -> Iterator[tuple[str, int, PartitionRegistration, PartitionRegistration]]:
-    """(topic, index, before, after) of every partition that went to a leader which was neither in sync nor eligible."""
+    first few are told, and how many more. Yields after each partition that changed."""
+    told = 0
     for topic_id, partitions in changes.topics.partitions.items():
         topic = image.topics.by_id.get(topic_id)
         for index, before in partitions.items():
+            yield
             after = None if topic is None else topic.partitions.get(index)
-            if topic is None or before is None or after is None:
+            if topic is None or before is None or after is None or not is_unclean_election(before, after):
                 continue
-            if is_unclean_election(before, after):
-                yield topic.name, index, before, after
+            told += 1
+            if told > TOLD_AT_ONCE_MAX:
+                continue
+            logger.warning(
+                "unclean leader election",
+                topic=topic.name,
+                partition=index,
+                leader=after.leader,
+                leader_epoch=after.leader_epoch,
+                former_leader=before.leader,
+                former_isr=list(before.isr),
+            )
+    if told > TOLD_AT_ONCE_MAX:
+        logger.warning(
+            "unclean leader election of further partitions",
+            partitions=told - TOLD_AT_ONCE_MAX,
+            note="GET /v1/events tells each",
+        )
