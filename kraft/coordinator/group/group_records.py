@@ -65,16 +65,26 @@ def offset_commit_records(
     """A record for each commit of the group, by `offset_commit_key` and `offset_commit_value`. What one has in common
     with the one before it is copied: the topic in its key, all behind offset and leader epoch in its value."""
     records: list[LogRecord] = []
-    last_topic: str | None = None
-    last_rest: tuple[object, ...] = ()
+    last_topic = last_metadata = last_topic_id = last_committed_ms = last_expire_ms = None
     key_start = value_end = b""
     pack_index, pack_value = _I32.pack, _VALUE_START.pack
     for (topic, index), committed in commits:
-        if topic != last_topic:
+        # A request's topics and times are the same objects. What is equal and another is encoded once more.
+        if topic is not last_topic:
             last_topic, key_start = topic, offset_commit_key(group_id, TopicPartition(topic, index))[: -_I32.size]
         offset, leader_epoch, metadata, committed_ms, expire_ms, topic_id = committed
-        if (metadata, committed_ms, expire_ms, topic_id) != last_rest:
-            last_rest = metadata, committed_ms, expire_ms, topic_id
+        if (
+            metadata != last_metadata
+            or committed_ms is not last_committed_ms
+            or topic_id is not last_topic_id
+            or expire_ms is not last_expire_ms
+        ):
+            last_metadata, last_committed_ms, last_expire_ms, last_topic_id = (
+                metadata,
+                committed_ms,
+                expire_ms,
+                topic_id,
+            )
             value_end = offset_commit_value(committed)[_VALUE_START.size :]
         if expire_ms == NO_TIMESTAMP:
             value = pack_value(OFFSET_COMMIT_VALUE_VERSION, offset, leader_epoch) + value_end

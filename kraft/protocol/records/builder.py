@@ -28,7 +28,7 @@ from kraft.protocol.records.record_batch import (
     Buffer,
     RecordBatch,
 )
-from kraft.protocol.records.varint import varint
+from kraft.protocol.records.varint import SMALL, SMALL_COUNT, varint
 
 TURN_ENTRIES = 1000
 """Records of a few tenths of a microsecond each that are encoded in one go."""
@@ -158,18 +158,19 @@ def _keyed_records(entries: Sequence[tuple[bytes, bytes | None]], first: int) ->
     """Records as `append_record` makes them, from the offset delta `first` on. Lengths are encoded once for those of
     one shape beside each other."""
     parts: list[bytes] = []
-    shape: tuple[int, int, int] | None = None
+    last_delta_size = last_key_size = last_value_size = -2
     head = key_head = value_head = b""
     for index, (key, value) in enumerate(entries, first):
-        delta = varint(index)
-        key_size, value_size = len(key), -1 if value is None else len(value)
-        if (len(delta), key_size, value_size) != shape:
-            shape = len(delta), key_size, value_size
+        delta = SMALL[index] if index < SMALL_COUNT else varint(index)
+        delta_size, key_size, value_size = len(delta), len(key), -1 if value is None else len(value)
+        if value_size != last_value_size or key_size != last_key_size or delta_size != last_delta_size:
+            last_delta_size, last_key_size, last_value_size = delta_size, key_size, value_size
             key_head, value_head = varint(key_size), varint(value_size)
-            size = 3 + len(delta) + len(key_head) + key_size + len(value_head) + max(value_size, 0)
-            head = varint(size) + b"\0\0"  # Behind the size attributes and timestamp delta; last, no headers.
-        parts += (head, delta, key_head, key, value_head, value or b"", b"\0")
-    return b"".join(parts)
+            size = 3 + delta_size + len(key_head) + key_size + len(value_head) + max(value_size, 0)
+            # Behind the size attributes and timestamp delta; before it that the last record has no headers.
+            head = b"\0" + varint(size) + b"\0\0"
+        parts += (head, delta, key_head, key, value_head, value or b"")
+    return b"".join(parts)[1:] + b"\0"
 
 
 def resealed_batch(

@@ -200,6 +200,24 @@ def test_leaving_as_a_batch_answers_each():
     run(scenario)
 
 
+def test_every_partition_of_a_large_commit_is_answered_for_itself():
+    async def scenario():
+        async with serving() as service:
+            service.topics.counts["t"] = 5_000
+            indexes = (0, 1, 2_047, 2_048, 4_999)
+            wanted = {("t", index): index + 7 for index in indexes}
+            for _ in range(2):
+                answer = await service.coordinator.offset_commit(commit_request("g", wanted), CALLER)
+                answers = [part for topic in answer.topics for part in topic.partitions]
+                assert [(part.partition_index, part.error_code) for part in answers] == [
+                    (index, 0) for index in indexes
+                ]
+            kept = (await service.coordinator.committed_offsets())["g"]
+            assert {key.partition: each.offset for key, each in kept.items()} == {index: index + 7 for index in indexes}
+
+    run(scenario)
+
+
 def test_commits_for_what_does_not_exist_are_refused_and_the_rest_is_kept():
     async def scenario():
         async with serving() as service:
