@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from kraft.controller import cluster_control, partition_change_builder
 from kraft.controller.partition_change_builder import change_of
 from kraft.controller.replication_control.alter_partition import alter_partition
-from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates, partitions_in_isr
+from kraft.controller.replication_control.leader_and_isr import in_isr_of
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.controller.unclean import recovery
 from kraft.controller.unclean.election_facts import Recovered
@@ -352,7 +352,7 @@ PLANTED = {
         patch.object(
             cluster_control,
             "broker_restarted",
-            lambda view, broker, clean: leader_and_isr_updates(view, partitions_in_isr(view, broker), remove=broker),
+            lambda view, broker, clean: in_isr_of(view, broker, remove=broker),
         ),
         ("none", "balanced"),
     ),

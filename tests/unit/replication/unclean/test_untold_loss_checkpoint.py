@@ -1,4 +1,4 @@
-"""kraft/storage/cut_checkpoint.py"""
+"""kraft/replication/unclean/untold_loss_files.py"""
 
 from __future__ import annotations
 
