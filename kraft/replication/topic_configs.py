@@ -28,6 +28,8 @@ class ConfigView:
         self._image: MetadataImage | None = None
         self._effective = static
         self._plain: TopicConfig | None = None
+        self._own: dict[str, TopicConfig] = {}
+        """Of topics of the image that have overrides."""
 
     def layers(self, image: MetadataImage) -> BrokerLayers:
         configs = image.configs
@@ -40,6 +42,7 @@ class ConfigView:
         if self._image is None or self._image.configs is not image.configs:
             self._effective = self.layers(image).effective()
             self._plain = None
+            self._own = {}
         self._image = image
         return self._effective
 
@@ -52,7 +55,10 @@ class ConfigView:
         node = self.effective(image)
         overrides = image.configs.topic(name)
         if overrides:
-            return _topic_config(dict(overrides.items()), node)
+            own = self._own.get(name)
+            if own is None:
+                own = self._own[name] = _topic_config(dict(overrides.items()), node)
+            return own
         if self._plain is None:
             self._plain = _topic_config({}, node)
         return self._plain

@@ -59,6 +59,7 @@ class ConfigKey:
     import."""
 
     __slots__ = (
+        "default",
         "default_text",
         "documentation",
         "importance",
@@ -91,17 +92,13 @@ class ConfigKey:
         self.validator = validator
         self.documentation = documentation
         self.internal = internal
+        absent = default_text is None or isinstance(default_text, Required)
+        self.default: Value = None if absent else parse_text(type_code, str(default_text))
+        """The parsed default; None for Kafka's null and for a required key."""
 
     @property
     def required(self) -> bool:
         return isinstance(self.default_text, Required)
-
-    @property
-    def default(self) -> Value:
-        """The parsed default; None for Kafka's null and for a required key."""
-        if self.default_text is None or isinstance(self.default_text, Required):
-            return None
-        return parse_text(self.type, self.default_text)
 
     @property
     def default_canonical_text(self) -> str | None:

@@ -10,7 +10,7 @@ from kraft.common.config.definition import ConfigKey, Status, UpdateMode
 from kraft.common.config.node_loader import load_node_config
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import BROKER_KEYS, TOPIC_KEYS, TOPIC_SYNONYMS
-from kraft.metadata.image.configs_image import ConfigsDraft, ConfigsImage
+from kraft.metadata.image.configs_image import ConfigsDraft
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.replication.topic_configs import ConfigView
@@ -35,10 +35,14 @@ DYNAMIC = [
 """Those of elections are the controller's."""
 
 
+def set_for(image: MetadataImage, resource: int, name: str, key: str, value: str) -> MetadataImage:
+    draft = ConfigsDraft(image.configs)
+    draft.config(ConfigRecord(resource_type=resource, resource_name=name, name=key, value=value))
+    return replace(image, configs=draft.finish())
+
+
 def set_for_every_broker(key: str, value: str) -> MetadataImage:
-    draft = ConfigsDraft(ConfigsImage())
-    draft.config(ConfigRecord(resource_type=ResourceType.BROKER, resource_name="", name=key, value=value))
-    return replace(MetadataImage(), configs=draft.finish())
+    return set_for(MetadataImage(), ResourceType.BROKER, "", key, value)
 
 
 @pytest.mark.parametrize(("topic_key", "key"), DYNAMIC)
@@ -50,3 +54,16 @@ def test_a_default_that_is_changed_while_the_broker_runs_counts_for_logs(topic_k
     field = topic_key.replace(".", "_")
     changed = (after.log, before.log) if hasattr(after.log, field) else (after, before)
     assert changed[0] != changed[1], field
+
+
+def test_what_topics_override_is_computed_once_for_each_image_of_the_configuration() -> None:
+    view = ConfigView(load_node_config(sets=["log.dirs=/data"]))
+    first = set_for(MetadataImage(), ResourceType.TOPIC, "t", "retention.ms", "1000")
+    first = set_for(first, ResourceType.TOPIC, "u", "retention.ms", "2000")
+    assert view.topic(first, "t").log.retention_ms == 1000
+    assert view.topic(first, "u").log.retention_ms == 2000
+    assert view.topic(first, "t") is view.topic(replace(first), "t")
+    assert view.topic(set_for(first, ResourceType.TOPIC, "t", "retention.ms", "3000"), "t").log.retention_ms == 3000
+    broader = set_for(first, ResourceType.BROKER, "", "log.segment.bytes", "1048576")
+    assert view.topic(broader, "t").log.segment_bytes == 1048576
+    assert view.topic(first, "t").log.segment_bytes == 1 << 30
