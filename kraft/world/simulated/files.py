@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import posixpath
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn, TypeVar
 
@@ -54,7 +55,7 @@ class SimulatedFile:
         if count < 0 or offset < 0:
             fail(errno.EINVAL, self.path)
         data = bytes(self.inode.content[offset : offset + count])
-        self._node.note("read", *digest_of([data]))
+        self._node.note("read", len(data), zlib.crc32(data))
         return data
 
     def read_resident(self, count: int, offset: int) -> Buffer | None:

@@ -161,9 +161,10 @@ class Parking:
 
     def _wake_now(self) -> None:
         for task in list(self._tasks):
-            self.release(task, outcome.Value(None))
+            self._forget(task)
+            trio.lowlevel.reschedule(task)
 
-    def release(self, task: trio.lowlevel.Task, result: outcome.Outcome[None]) -> None:
+    def release(self, task: trio.lowlevel.Task, result: outcome.Error) -> None:
         self._forget(task)
         trio.lowlevel.reschedule(task, result)
 

@@ -55,6 +55,11 @@ class _ByThread:
     def __init__(self, seed: str, others: random.Random) -> None:
         self._thread, self._seeded, self._others = threading.get_ident(), random.Random(seed), others
 
+    def shuffle(self, batch: list[Any]) -> None:
+        """Most batches are of one task, and draw nothing."""
+        if len(batch) > 1:
+            (self._seeded if threading.get_ident() == self._thread else self._others).shuffle(batch)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._seeded if threading.get_ident() == self._thread else self._others, name)
 

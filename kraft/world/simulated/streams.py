@@ -4,6 +4,7 @@ network does."""
 from __future__ import annotations
 
 import errno
+import zlib
 from collections import deque
 from collections.abc import Sequence
 
@@ -152,10 +153,6 @@ class SimulatedStream:
 
     # What the node calls.
 
-    def _enter(self, operation: str, *facts: object) -> None:
-        self._node.enter(operation, self.name, *facts)
-        self._check()
-
     def _check(self) -> None:
         if self._closed:
             raise ConnectionAbortedError(errno.ECONNABORTED, "closed on this side")
@@ -166,22 +163,28 @@ class SimulatedStream:
         await trio.lowlevel.checkpoint()
 
     def receive_nowait(self, buffer: memoryview) -> int | None:
-        self._enter("receive", len(buffer))
-        unread = self.incoming.unread
+        room = len(buffer)
+        self._node.enter("receive", self.name, room)
+        if self._closed or self._failure is not None:
+            self._check()
+        incoming = self.incoming
+        unread = incoming.unread
         if not unread:
-            return 0 if self.incoming.ended or not len(buffer) else None
-        count = min(len(buffer), len(unread))
-        if count > 1 and self._internet.splits(self.incoming.source, self._home):
+            return 0 if incoming.ended or not room else None
+        count = min(room, len(unread))
+        if count > 1 and self._internet.splits(incoming.source, self._home):
             count = self._internet.chance.randint(1, count)
-        data = bytes(unread[:count])
+        data = unread[:count]
         buffer[:count] = data
         del unread[:count]
-        self._node.note("received", self.name, *digest_of([data]))
-        self.incoming.release(count)
+        self._node.note("received", self.name, count, zlib.crc32(data))
+        incoming.release(count)
         return count
 
     async def wait_readable(self, expected: int = 1) -> None:
-        self._enter("wait_readable")
+        self._node.enter("wait_readable", self.name)
+        if self._closed or self._failure is not None:
+            self._check()
         if self.incoming.unread or self.incoming.ended:
             await trio.lowlevel.checkpoint()
         else:
@@ -190,14 +193,17 @@ class SimulatedStream:
                 self._check()
 
     async def wait_ended(self) -> None:
-        self._enter("wait_ended")
+        self._node.enter("wait_ended", self.name)
+        self._check()
         while self.incoming.unread or not self.incoming.ended:
             await self.readable.wait()
             self._check()
         await trio.lowlevel.checkpoint()
 
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
-        self._enter("send", *digest_of(buffers))
+        self._node.enter("send", self.name, *digest_of(buffers))
+        if self._closed or self._failure is not None:
+            self._check()
         if self._internet.resets(self._home, self.outgoing.target):
             self.reset()
             self._check()
@@ -212,7 +218,8 @@ class SimulatedStream:
         return count
 
     async def wait_writable(self) -> None:
-        self._enter("wait_writable")
+        self._node.enter("wait_writable", self.name)
+        self._check()
         if self.outgoing.window > 0:
             await trio.lowlevel.checkpoint()
         else:

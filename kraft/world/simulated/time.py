@@ -44,9 +44,10 @@ class VirtualTime(trio.abc.Clock):
 
     def call_at(self, time: float, action: Callable[[], object]) -> Event:
         """`action` runs outside any task: it may wake tasks and change plain state, and must not raise."""
-        self._sequence += 1
+        sequence = self._sequence = self._sequence + 1
         event = Event(action)
-        heapq.heappush(self._heap, (max(time, self.now), self._sequence, event))
+        now = self.now
+        heapq.heappush(self._heap, (time if time > now else now, sequence, event))
         return event
 
     def call_after(self, seconds: float, action: Callable[[], object]) -> Event:
@@ -82,8 +83,8 @@ class VirtualTime(trio.abc.Clock):
     def current_time(self) -> float:
         """Trio's question at every turn of its loop: what is due happens here."""
         self.now += self._turn_seconds
-        while self._heap and self._heap[0][0] <= self.now:
-            _, _, event = heapq.heappop(self._heap)
+        while (heap := self._heap) and heap[0][0] <= self.now:
+            _, _, event = heapq.heappop(heap)
             action, event.action = event.action, None
             if action is None:
                 self._cancelled -= 1

@@ -30,29 +30,35 @@ def digest_of(buffers: Sequence[Buffer]) -> tuple[int, int]:
 class Trace:
     """A running hash, and the text behind it where somebody wants to compare two runs line by line."""
 
-    __slots__ = ("_hash", "_stamp", "_text", "_time", "_waiting", "calls")
+    __slots__ = ("_folded", "_hash", "_text", "_waiting")
 
     def __init__(self, path: str | None = None) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
         self._text = Path(path).open("wb") if path else None  # noqa: SIM115  # Open for the length of the simulation; `close` ends it.
-        self._waiting: list[str] = []
-        self._time = -1.0
-        self._stamp = ""
-        """The latest time, and its text: most calls come at the time of the one before."""
-        self.calls = 0
+        self._waiting: list[tuple[float, object, str, tuple[object, ...]]] = []
+        self._folded = 0  # Calls whose lines are in the hash.
 
     def record(self, time: float, node: object, operation: str, facts: tuple[object, ...]) -> None:
-        self.calls += 1
-        if time != self._time:
-            self._time = time
-            self._stamp = f"{time:.9f}"
+        """`facts` do not change any more: their text is made later."""
         waiting = self._waiting
-        waiting.append(f"{self._stamp} {node} {operation} {facts}\n")
+        waiting.append((time, node, operation, facts))
         if len(waiting) >= LINES_PER_UPDATE:
             self._flush()
 
+    @property
+    def calls(self) -> int:
+        """How many were recorded."""
+        return self._folded + len(self._waiting)
+
     def _flush(self) -> None:
-        data = "".join(self._waiting).encode()
+        lines = []
+        latest, stamp = -1.0, ""  # Most calls come at the time of the one before.
+        for time, node, operation, facts in self._waiting:
+            if time != latest:
+                latest, stamp = time, f"{time:.9f}"
+            lines.append(f"{stamp} {node} {operation} {facts}\n")
+        data = "".join(lines).encode()
+        self._folded += len(lines)
         self._waiting.clear()
         self._hash.update(data)
         if self._text:

@@ -28,6 +28,7 @@ from kraft.world.simulated.network import SimulatedNetwork
 from kraft.world.simulated.node import Node
 from kraft.world.simulated.objects import ObjectServers, SimulatedObjects
 from kraft.world.simulated.scheduling import seeded_scheduling
+from kraft.world.simulated.shortcuts import shortcuts, without_instruments
 from kraft.world.simulated.threads import SimulatedThreads
 from kraft.world.simulated.time import TURN_SECONDS, VirtualTime
 from kraft.world.simulated.trace import Trace
@@ -137,7 +138,7 @@ class Universe:
     def run(self, body: Callable[[Universe], Awaitable[T]], *, seconds_max: float = SECONDS_MAX) -> T:
         """Run `body` to its end in simulated time. Raises SimulationTimeout, or what the body raises."""
         self.time.ended = False
-        with seeded_scheduling(f"{self.seed}//trio"), self._collecting_on_time():
+        with seeded_scheduling(f"{self.seed}//trio"), shortcuts(), self._collecting_on_time():
             return trio.run(self._main, body, seconds_max, clock=self.time)
 
     @contextlib.contextmanager
@@ -160,6 +161,7 @@ class Universe:
                 gc.enable()
 
     async def _main(self, body: Callable[[Universe], Awaitable[T]], seconds_max: float) -> T:
+        without_instruments()
         with trio.CancelScope() as scope:
             limit = self.time.call_after(seconds_max, scope.cancel)
             try:

@@ -1,0 +1,66 @@
+"""The simulation's shortcuts through trio: what trio promises holds with them, and without them it is as it was."""
+
+from __future__ import annotations
+
+import trio
+import trio.testing
+from trio._core import _run
+
+from kraft.world.simulated import Universe
+from kraft.world.simulated.shortcuts import RESCHEDULES, shortcuts
+
+
+def run_all() -> list[object]:
+    """Deadlines, wakings with and without a value, errors and cancellations, in one run."""
+    seen: list[object] = []
+
+    async def waits(event: trio.Event) -> None:
+        seen.append(await event.wait())
+
+    async def main() -> None:
+        with trio.move_on_after(1) as passed:
+            await trio.sleep_forever()
+        seen.append(("deadline", passed.cancelled_caught, trio.current_time()))
+        with trio.CancelScope() as late:
+            late.deadline = trio.current_time() + 2
+            await trio.sleep_forever()
+        seen.append(("set inside", late.cancelled_caught, trio.current_time()))
+        with trio.move_on_after(5) as lifted:
+            lifted.deadline = float("inf")
+            await trio.sleep(9)
+        seen.append(("lifted", lifted.cancelled_caught, trio.current_time()))
+        event = trio.Event()
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(waits, event)
+            await trio.testing.wait_all_tasks_blocked()
+            event.set()
+        send, receive = trio.open_memory_channel[str](0)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send.send, "value")
+            seen.append(await receive.receive())
+            nursery.start_soon(trio.sleep_forever)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    return seen
+
+
+def test_trio_does_the_same_with_them_and_is_as_it_was_afterwards() -> None:
+    def patched() -> list[object]:
+        scopes = vars(trio.CancelScope)["_might_change_registered_deadline"]
+        return [scopes, *(reschedule.__defaults__ for reschedule in RESCHEDULES)]
+
+    before, plain = patched(), run_all()
+    with shortcuts():
+        assert run_all() == plain
+        assert patched() != before
+    assert patched() == before
+    assert ("set inside", True, 3.0) in plain
+
+
+def test_a_simulation_asks_a_plain_dict_for_instruments() -> None:
+    async def instruments(_: Universe) -> object:
+        return _run.GLOBAL_RUN_CONTEXT.runner.instruments
+
+    assert Universe(1).run(instruments) == {}
