@@ -8,14 +8,18 @@ file descriptors) ever does.
 from __future__ import annotations
 
 import hashlib
+import marshal
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Final
 
 from kraft.world.ports import Buffer
 
-LINES_PER_UPDATE = 512  # Lines hashed at once: hashing one by one costs three times as much.
+CALLS_PER_UPDATE = 512  # Hashed at once: hashing one by one costs three times as much.
+MARSHAL_VERSION: Final = 2
+"""The last one without references: whether an object is told by one depends on who else holds it."""
 
 
 def digest_of(buffers: Sequence[Buffer]) -> tuple[int, int]:
@@ -36,13 +40,13 @@ class Trace:
         self._hash = hashlib.blake2b(digest_size=16)
         self._text = Path(path).open("wb") if path else None  # noqa: SIM115  # Open for the length of the simulation; `close` ends it.
         self._waiting: list[tuple[float, object, str, tuple[object, ...]]] = []
-        self._folded = 0  # Calls whose lines are in the hash.
+        self._folded = 0  # Calls that are in the hash.
 
     def record(self, time: float, node: object, operation: str, facts: tuple[object, ...]) -> None:
-        """`facts` do not change any more: their text is made later."""
+        """`facts` do not change any more: they are hashed later."""
         waiting = self._waiting
         waiting.append((time, node, operation, facts))
-        if len(waiting) >= LINES_PER_UPDATE:
+        if len(waiting) >= CALLS_PER_UPDATE:
             self._flush()
 
     @property
@@ -51,18 +55,19 @@ class Trace:
         return self._folded + len(self._waiting)
 
     def _flush(self) -> None:
-        lines = []
-        latest, stamp = -1.0, ""  # Most calls come at the time of the one before.
-        for time, node, operation, facts in self._waiting:
-            if time != latest:
-                latest, stamp = time, f"{time:.9f}"
-            lines.append(f"{stamp} {node} {operation} {facts}\n")
-        data = "".join(lines).encode()
-        self._folded += len(lines)
-        self._waiting.clear()
+        waiting = self._waiting
+        if not waiting:
+            return
+        try:
+            data = marshal.dumps(waiting, MARSHAL_VERSION)
+        except ValueError:  # A fact is not quite a number, a text or None.
+            data = repr(waiting).encode()
         self._hash.update(data)
         if self._text:
-            self._text.write(data)
+            lines = (f"{time:.9f} {node} {operation} {facts}\n" for time, node, operation, facts in waiting)
+            self._text.write("".join(lines).encode())
+        self._folded += len(waiting)
+        waiting.clear()
 
     def hexdigest(self) -> str:
         self._flush()
