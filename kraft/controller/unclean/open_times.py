@@ -9,14 +9,16 @@ controller goes on from what it noted itself. Only a controller that started mea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
+from kraft.common.config.resource_type import ResourceType
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.unclean.recovery import is_open
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.topics_image import TopicIdPartition
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.world.ports import Clock
+from kraft.world.turns import TURN_ITEMS
 
 
 class OpenTimes:
@@ -25,25 +27,56 @@ class OpenTimes:
     def __init__(self, view: Callable[[MetadataImage], ControllerView], clock: Clock) -> None:
         self._view = view
         self._clock = clock
-        self._seen: MetadataImage | None = None
+        self._has_seen = False
         self._since: dict[TopicIdPartition, tuple[int, bool, float]] = {}
 
-    def publish(self, update: MetadataUpdate) -> None:
-        """See `kraft.metadata.publisher.MetadataPublisher`."""
-        image, seen = update.image, self._seen
-        self._seen = image
-        if seen is not None and image.topics.leaderless is seen.topics.leaderless and image.configs is seen.configs:
-            return
-        known, self._since = self._since, {}
+    def publish(self, update: MetadataUpdate) -> Iterator[None] | None:
+        """See `kraft.metadata.publisher.MetadataPublisher`. Looks at what may have changed, not at all that wait."""
+        topics = update.image.topics
+        looks_at_all = not self._has_seen or _may_change_all(update)
+        self._has_seen = True
+        if not topics.leaderless and not self._since:
+            return None
+        return self._look(update.image, (*self._since, *topics.leaderless) if looks_at_all else _touched(update))
+
+    def _look(self, image: MetadataImage, keys: Iterable[TopicIdPartition]) -> Iterator[None]:
         now, view = self._clock.now(), self._view(image)
-        for key in image.topics.leaderless:
-            partition = image.topics.by_id[key[0]].partitions[key[1]]
-            state = (partition.leader_epoch, is_open(view, key[0], partition))
-            before = known.get(key)
-            self._since[key] = before if before is not None and before[:2] == state else (*state, now)
+        for count, key in enumerate(keys, 1):
+            if key in image.topics.leaderless:
+                partition = image.topics.by_id[key[0]].partitions[key[1]]
+                state = (partition.leader_epoch, is_open(view, key[0], partition))
+                before = self._since.get(key)
+                if before is None or before[:2] != state:
+                    self._since[key] = (*state, now)
+            else:
+                self._since.pop(key, None)
+            if count % TURN_ITEMS == 0:
+                yield
 
     def since(self, key: TopicIdPartition, leader_epoch: int, is_open: bool) -> float | None:
         """When the partition was first seen in that leader epoch, open or waiting for a member of ISR or ELR; None if
         it never was."""
         known = self._since.get(key)
         return known[2] if known is not None and known[:2] == (leader_epoch, is_open) else None
+
+
+def _may_change_all(update: MetadataUpdate) -> bool:
+    """Whether what is configured for all topics, or what all may use, has changed."""
+    resources = update.changes.configs
+    return bool(update.changes.features) or any(kind != ResourceType.TOPIC for kind, _ in resources)
+
+
+def _touched(update: MetadataUpdate) -> Iterator[TopicIdPartition]:
+    """The partitions that changed or are gone, and those whose topics have other configs now."""
+    topics, changed = update.image.topics, update.changes.topics
+    for topic_id, partitions in changed.partitions.items():
+        for index in partitions:
+            yield topic_id, index
+    for topic_id, deleted in changed.deleted.items():
+        for index in deleted.partitions:
+            yield topic_id, index
+    for _, name in update.changes.configs:
+        topic = topics.by_name(name)
+        if topic is not None:
+            for index in topic.partitions:
+                yield topic.id, index

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import pytest
+import trio
 
+from kraft.common.config.resource_type import ResourceType
+from kraft.controller.controller_view import ControllerView
 from kraft.controller.request_context import ControllerRequestContext
+from kraft.controller.unclean import open_times
 from kraft.controller.unclean.log_comparison import Answer, LogEnd
+from kraft.controller.unclean.open_times import OpenTimes
 from kraft.controller.unclean.recovery import Question
 from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
+from kraft.metadata.image.metadata_changes import MetadataChanges
+from kraft.metadata.image.topics_image import TopicIdPartition
+from kraft.metadata.publisher import MetadataUpdate
+from kraft.metadata.records.remove_topic_record import RemoveTopicRecord
 from kraft.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 from kraft.world.simulated import Universe
+from kraft.world.turns import TURN_ITEMS
+from tests.step_work import WorkOfSteps
 from tests.unit.controller.harness import Rig, running, simulate
+from tests.unit.controller.pure_cluster import TABLE, PureCluster
 
 WAIT_MS = 60_000
 SESSION = 9
@@ -97,6 +110,101 @@ def test_a_strategy_that_is_set_later_begins_the_wait_then() -> None:
             assert rig.controller.open_times.since(key, epoch + 1, True) is None
 
     simulate(body)
+
+
+def test_one_partition_more_costs_no_look_at_those_that_wait_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = WorkOfSteps(monkeypatch, (open_times, "is_open"))
+
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(1)
+            await rig.create("many", partitions=2_500)
+            await rig.create("one")
+            trio.lowlevel.add_instrument(work)
+            assert await rig.beat(1, want_fence=True)
+            assert len(rig.image.topics.leaderless) == 2_501
+            assert work.most["is_open"] == TURN_ITEMS
+            await rig.broker(2)
+            work.most.clear()
+            await rig.create("another")
+            await rig.beat(2, want_fence=True)
+            assert len(rig.image.topics.leaderless) == 2_502
+            assert work.most["is_open"] == 1
+
+    simulate(body)
+
+
+class Followed:
+    """A cluster, and since when `OpenTimes` knows its partitions to wait."""
+
+    def __init__(self) -> None:
+        self.cluster = PureCluster(1, 2, 3, elr=True)
+        self.clock = Now()
+        self.times = OpenTimes(lambda image: ControllerView(image, self.cluster.settings, TABLE), self.clock)
+        self.published = self.cluster.image
+
+    def publish(self) -> None:
+        self.clock.seconds += 1
+        after = self.cluster.image
+        changes = MetadataChanges.between(self.published, after)
+        for _ in self.times.publish(MetadataUpdate(after, changes, 1, 1, 0, 0, False)) or ():
+            pass
+        self.published = after
+
+    def check(self, waits: dict[TopicIdPartition, tuple[int, bool, float]]) -> None:
+        """`waits` is what a look at everything, each time, has found so far."""
+        before = dict(waits)
+        waits.clear()
+        view = self.cluster.view
+        for key in view.image.topics.leaderless:
+            partition = view.image.topics.by_id[key[0]].partitions[key[1]]
+            state = partition.leader_epoch, open_times.is_open(view, key[0], partition)
+            known = before.get(key)
+            waits[key] = known if known is not None and known[:2] == state else (*state, self.clock.seconds)
+        assert self.times._since == waits
+
+
+class Now:
+    seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+
+def change(cluster: PureCluster, source: random.Random, number: int) -> None:
+    """Something that may make partitions wait, or end that, or change for what they wait."""
+    names = [topic.name for topic in cluster.image.topics.topics_by_name()]
+    active = [broker_id for broker_id in (1, 2, 3) if cluster.view.is_active(broker_id)]
+    broker_id, what = source.choice((1, 2, 3)), source.randrange(8)
+    if what == 0 and active:
+        cluster.topic(f"t{number}", *([source.choice(active)] for _ in range(3)))
+    elif what == 1:
+        cluster.fence(broker_id)
+    elif what == 2:
+        cluster.unfence(broker_id)
+    elif what == 3:
+        cluster.register(broker_id, incarnation=number)
+    elif what == 4:
+        cluster.configure(ResourceType.BROKER, "", kraft_unclean_recovery_strategy=source.choice(("none", "balanced")))
+    elif what == 5 and names:
+        strategy = source.choice(("none", "balanced"))
+        cluster.configure(ResourceType.TOPIC, source.choice(names), kraft_unclean_recovery_strategy=strategy)
+    elif what == 6 and names:
+        enabled = source.choice(("true", "false"))
+        cluster.configure(ResourceType.TOPIC, source.choice(names), unclean_leader_election_enable=enabled)
+    elif what == 7 and names:
+        cluster.replay(RemoveTopicRecord(topic_id=cluster.image.topics.id_by_name[source.choice(names)]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_may_have_changed_is_all_that_has_to_be_looked_at(seed: int) -> None:
+    source, followed = random.Random(seed), Followed()
+    waits: dict[TopicIdPartition, tuple[int, bool, float]] = {}
+    for number in range(80):
+        change(followed.cluster, source, number)
+        if source.random() < 0.7:
+            followed.publish()
+            followed.check(waits)
 
 
 def test_a_broker_that_may_be_dead_is_looked_for_in_growing_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
