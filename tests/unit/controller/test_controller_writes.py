@@ -104,7 +104,7 @@ def test_others_are_served_while_thousands_of_partitions_are_decided_of(monkeypa
         async with running(universe) as rig:
             for broker_id in (1, 2, 3):
                 await rig.broker(broker_id)
-            trio.lowlevel.add_instrument(work)
+            work.begin()
             await rig.create("many", partitions=4_000, replicas=3)
             await rig.beat(1, want_shut_down=True)
             topic = rig.image.topics.by_name("many")

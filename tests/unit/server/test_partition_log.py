@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 
 import pytest
-import trio
 
 from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.common.ids import TopicPartition
@@ -60,7 +59,7 @@ def test_others_are_served_while_thousands_of_small_batches_are_listed(monkeypat
             log, now = PartitionLog(made.replicas), made.world.clock.wall_ms()
             for _ in range(2 * TURN_ITEMS + 1):
                 await log.append(OFFSETS, 0, [(b"k", b"v")], now)
-            trio.lowlevel.add_instrument(work)
+            work.begin()
             assert len(await log.read(OFFSETS, 0)) == 2 * TURN_ITEMS + 1
 
     simulate(play)

@@ -6,7 +6,6 @@ import random
 from collections.abc import Sequence
 
 import pytest
-import trio
 
 from kraft.common.config.resource_type import ResourceType
 from kraft.controller.controller_view import ControllerView
@@ -120,12 +119,12 @@ def test_one_partition_more_costs_no_look_at_those_that_wait_already(monkeypatch
             await rig.broker(1)
             await rig.create("many", partitions=2_500)
             await rig.create("one")
-            trio.lowlevel.add_instrument(work)
+            work.begin()
             assert await rig.beat(1, want_fence=True)
             assert len(rig.image.topics.leaderless) == 2_501
             assert work.most["is_open"] == TURN_ITEMS
             await rig.broker(2)
-            work.most.clear()
+            work.begin()
             await rig.create("another")
             await rig.beat(2, want_fence=True)
             assert len(rig.image.topics.leaderless) == 2_502
