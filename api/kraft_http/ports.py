@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kraft.common.broker_state import ACTIVE
-from kraft.common.config.loss_reports import Report
+from kraft.common.config.dynamic.loss_reports import Report
 from kraft.common.ids import TopicPartition
 from kraft.protocol.schema import Message
 from kraft.security.acls import AccessControlEntry

@@ -46,7 +46,7 @@ from jepsen.simulation.topics import ALL_TOPICS, COMPACTED, EVENTS, MOVED, PLACE
 from jepsen.simulation.transactors import FeatureRaiser, Transactor, cluster_of, set_level
 from kraft.admin.features import SAFE_DOWNGRADE
 from kraft.client.cluster import Cluster
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import KraftError
 from kraft.coordinator.transaction.transaction_coordinator import TRANSACTION_STATE_TOPIC
 from kraft.world.simulated import Universe

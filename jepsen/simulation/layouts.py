@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from jepsen.simulation.scene import Directories
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import load_node_config
 
 PORT: Final = 9092
 CONTROLLER_PORT: Final = 9093

@@ -31,7 +31,7 @@ from jepsen.simulation.recorder import Recorder
 from jepsen.simulation.scene import Scene
 from jepsen.simulation.session import Refused
 from jepsen.simulation.visits import Visits
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import StorageError
 from kraft.server.node import Node, run_node
 from kraft.world.simulated import SimulatedWorld, Universe

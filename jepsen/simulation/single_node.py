@@ -23,8 +23,8 @@ from jepsen.simulation.run import SimulatedRun
 from jepsen.simulation.scene import Directories, Scene
 from jepsen.simulation.session import Session
 from jepsen.simulation.topic_makers import TopicMaker, create_topic, see_topics
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.world.simulated import Universe
 
 NODE: Final = "1"

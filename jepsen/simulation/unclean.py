@@ -33,7 +33,7 @@ from jepsen.simulation.run import SimulatedRun
 from jepsen.simulation.session import RoamingSession, Unanswered
 from jepsen.simulation.topic_makers import create_topic
 from jepsen.simulation.visits import SHORTLY_SECONDS, Moment, Visits
-from kraft.common.config.loss_reports import reports_of
+from kraft.common.config.dynamic.loss_reports import reports_of
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
 from kraft.world.simulated import Universe

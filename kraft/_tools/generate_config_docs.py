@@ -9,8 +9,8 @@ from pathlib import Path
 
 from kraft._tools.generated_page import write_or_check
 from kraft.common.config.definition import ConfigKey, Status, UpdateMode
-from kraft.common.config.layers import OPTION_KEYS
-from kraft.common.config.node_loader import NODE_DEFAULTS, QUORUM_OF_ONE_DEFAULTS
+from kraft.common.config.node.layers import OPTION_KEYS
+from kraft.common.config.node.node_loader import NODE_DEFAULTS, QUORUM_OF_ONE_DEFAULTS
 from kraft.common.config.resources import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS, TOPIC_KEYS, TOPIC_SYNONYMS
 
 TARGET = Path(__file__).parents[2] / "docs" / "configuration.md"

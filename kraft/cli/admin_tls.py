@@ -6,7 +6,7 @@ from __future__ import annotations
 import ssl
 
 from kraft.common.config.keys.admin_keys import PREFIX
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.security.tls import TlsSettings, load_tls
 from kraft.server.http_admin.logins import principals_of_certificates

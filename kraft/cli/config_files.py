@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from kraft.common.config.layers import ConfigFile
-from kraft.common.config.node_loader import Surroundings
+from kraft.common.config.node.layers import ConfigFile
+from kraft.common.config.node.node_loader import Surroundings
 from kraft.common.config.providers import SECRET_BYTES_MAX, SecretPlaces, shows_secret
 from kraft.common.config.resources import broker_key
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 from kraft.cli.config_files import process_surroundings, read_config_files, refuse_secrets
 from kraft.cli.options import Invocation, parse_command_line
 from kraft.cli.terminal import refuse_system, report_problems, stderr_sink
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from kraft.cli.process import RunNode
-    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.config.node.node_config import NodeConfig
 
 OK = 0
 FAULT = 1

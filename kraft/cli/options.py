@@ -1,7 +1,7 @@
 """The command line of `kraft-node`: what can be given, how it is explained, and nothing else.
 
-Every option is short for a configuration key (`kraft.common.config.layers.OPTION_KEYS`). Values are not judged here;
-the configuration's one report does that.
+Every option is short for a configuration key (`kraft.common.config.node.layers.OPTION_KEYS`). Values are not judged
+here; the configuration's one report does that.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from kraft.common.config.format_options import FormatOptions
+from kraft.common.config.node.format_options import FormatOptions
 from kraft.common.version import VERSION
 
 _HELP_WIDTH: Final = 100

@@ -20,7 +20,7 @@ from kraft.cli.http_admin import AdminThread, bind_admin
 from kraft.cli.service_manager import service_manager
 from kraft.cli.terminal import print_ready, process_age_ms, ready_line
 from kraft.common.config.endpoints import Address, Endpoint
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError, KraftError
 from kraft.world.ports import World
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kraft.common.config.internal_topics import internal_topic_settings
+from kraft.common.config.node.internal_topics import internal_topic_settings
 from kraft.common.errors import ConfigurationError
 
 WORKERS_MAX: Final = 64

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kraft.common.config.alterations import check_texts
-from kraft.common.config.describe import BrokerLayers, describe_topic
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.dynamic.alterations import check_texts
+from kraft.common.config.dynamic.describe import BrokerLayers, describe_topic
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resources import TOPIC_KEYS
 from kraft.common.config.types import text_of
 from kraft.controller.config_schema import EffectiveConfig

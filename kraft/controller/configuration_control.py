@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from kraft.common.config.alterations import Alteration, altered, check_report, replaced
-from kraft.common.config.loss_reports import is_report_key
+from kraft.common.config.dynamic.alterations import Alteration, altered, check_report, replaced
+from kraft.common.config.dynamic.loss_reports import is_report_key
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import RESOURCE_TYPE_NAMES
 from kraft.common.errors import ApiError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kraft.common.broker_state import ACTIVE, FENCED
-from kraft.common.config.loss_reports import keys_by_partition
+from kraft.common.config.dynamic.loss_reports import keys_by_partition
 from kraft.common.features import SUPPORTED_FEATURES
 from kraft.common.recovery_strategy import RECOVERY_STRATEGY
 from kraft.controller.config_schema import ConfigSchema

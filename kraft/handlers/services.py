@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.config.node.node_config import NodeConfig
     from kraft.common.logging import Logger, Loggers
     from kraft.controller.quorum_controller import QuorumController
     from kraft.coordinator.group.service.group_coordinator import GroupCoordinator

@@ -25,7 +25,7 @@ from kraft.quota.rates import TokenBucket, WindowedRate
 from kraft.quota.throttle import Report, Throttle, ignore
 
 if TYPE_CHECKING:
-    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.config.node.node_config import NodeConfig
     from kraft.network.limits import ConnectionLimits
     from kraft.world.ports import Clock
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kraft.replication.replication_quota import ReplicationQuota
 
 if TYPE_CHECKING:
-    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.config.node.node_config import NodeConfig
     from kraft.replication.partition import Partition
 
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"

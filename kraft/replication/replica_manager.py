@@ -26,7 +26,7 @@ from kraft.replication.topic_configs import ConfigView, TopicConfig
 from kraft.storage.storage_failure import upkeep_failure
 
 if TYPE_CHECKING:
-    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.config.node.node_config import NodeConfig
     from kraft.common.logging import Logger
     from kraft.metadata.image.metadata_changes import MetadataChanges
     from kraft.metadata.image.metadata_image import MetadataImage

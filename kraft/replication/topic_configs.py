@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kraft.common.config.describe import BrokerLayers
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.topic_config import effective_topic_config
+from kraft.common.config.dynamic.describe import BrokerLayers
+from kraft.common.config.dynamic.topic_config import effective_topic_config
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.storage.log_config import LogConfig
 

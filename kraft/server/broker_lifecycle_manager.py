@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.features import SUPPORTED_FEATURES
 from kraft.protocol.error_codes import ErrorCode, name_of

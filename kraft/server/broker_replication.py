@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import trio
 
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.logging import Loggers
 from kraft.metadata.metadata_cache import MetadataCache
 from kraft.replication.alter_partition_manager import AlterPartitionManager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from kraft.common.config.endpoints import Endpoint
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import StorageError
 from kraft.common.logging import Loggers
 from kraft.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from kraft.common.config.endpoints import Endpoint, host_counts
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resources import listener_key
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Loggers

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kraft.common.config.group_config import effective_group_config
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.dynamic.group_config import effective_group_config
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kraft.metadata.image.configs_image import ConfigsImage

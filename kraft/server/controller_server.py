@@ -8,7 +8,7 @@ from typing import Any
 import trio
 
 from kraft.common.config.endpoints import Endpoint
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.features import SUPPORTED_FEATURES
 from kraft.common.logging import Loggers

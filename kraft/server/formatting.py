@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from kraft.common.config.endpoints import Endpoint as ListenerEndpoint
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import OffsetAndEpoch, uuid_to_text
 from kraft.metadata.record_serde import MetadataRecordSerde

@@ -17,7 +17,7 @@ import trio
 
 from kraft.client.connection import Disconnected, connect
 from kraft.common.config.endpoints import Endpoint
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import TopicPartition
 from kraft.common.logging import Loggers

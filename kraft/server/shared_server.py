@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from kraft.common.config.endpoints import Endpoint as ListenerEndpoint
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.features import KRAFT_VERSION
 from kraft.common.logging import Loggers
 from kraft.metadata.image.features_image import FeaturesImage

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from kraft.common.config.internal_topics import internal_topic_settings
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.internal_topics import internal_topic_settings
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.testing.cluster_security import ClusterSecurity
 from kraft.testing.ports import HOST, free_ports
 

@@ -23,7 +23,7 @@ from typing import Any, Literal, Self, overload
 
 import trio
 
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.server.node import Node, run_node
 from kraft.testing.admin_server import AdminServer
 from kraft.testing.cluster_client import ClusterClient

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ProtocolError
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.registry import Handler

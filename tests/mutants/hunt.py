@@ -65,7 +65,7 @@ OWN_SIMULATIONS: Final = {
     "kraft/controller/replication_control/leader_and_isr.py": POWER,
     "kraft/controller/unclean/": POWER,
     "kraft/controller/partition_change_builder.py": UNCLEAN,
-    "kraft/common/config/loss_reports.py": UNCLEAN,
+    "kraft/common/config/dynamic/loss_reports.py": UNCLEAN,
     "kraft/replication/unclean/": UNCLEAN,
 }
 """Parts that have a simulation of their own, a module that takes seeds."""

@@ -12,8 +12,8 @@ import pytest
 import trio
 
 from kraft.client.connection import connect
-from kraft.common.config.loss_reports import reports_of
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.dynamic.loss_reports import reports_of
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.messages.create_topics_request import (

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from kraft.cli.children import stop_with_parent
-from kraft.common.config.internal_topics import internal_topic_settings
+from kraft.common.config.node.internal_topics import internal_topic_settings
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import uuid_to_text
 from kraft.metadata.record_serde import MetadataRecordSerde

@@ -17,9 +17,9 @@ from kraft.cli.admin.options import Output, OutputFormat
 from kraft.cli.admin.output import Table, say, show, write
 from kraft.cli.admin.running import FAILED, NotFound, complain
 from kraft.cli.config_files import process_surroundings, read_config_files, refuse_secrets
-from kraft.common.config.format_options import FormatOptions
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.format_options import FormatOptions
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError, KraftError
 from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.metadata.record_serde import MetadataRecordSerde

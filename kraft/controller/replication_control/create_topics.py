@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final
 
-from kraft.common.config.alterations import Alteration, Operation
+from kraft.common.config.dynamic.alterations import Alteration, Operation
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.common.ids import METADATA_TOPIC

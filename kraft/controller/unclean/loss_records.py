@@ -1,12 +1,20 @@
-"""What the controller writes of unclean elections beside the elections themselves (`kraft.common.config.loss_reports`).
-Pure."""
+"""What the controller writes of unclean elections beside the elections themselves
+(`kraft.common.config.dynamic.loss_reports`). Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from kraft.common.config.loss_reports import ELECTIONS_KEPT, Loss, Report, election_key, loss_key, reports_of, text_of
+from kraft.common.config.dynamic.loss_reports import (
+    ELECTIONS_KEPT,
+    Loss,
+    Report,
+    election_key,
+    loss_key,
+    reports_of,
+    text_of,
+)
 from kraft.common.config.resource_type import ResourceType
 from kraft.controller.controller_result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraft.controller.controller_view import ControllerView

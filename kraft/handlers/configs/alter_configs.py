@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kraft.common.config.alterations import Alteration, Operation, check_logger_alterations, check_request
+from kraft.common.config.dynamic.alterations import Alteration, Operation, check_logger_alterations, check_request
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.handlers.controller_items import check_item_count

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kraft.common.config.describe import (
+from kraft.common.config.dynamic.describe import (
     BrokerLayers,
     ConfigSource,
     DescribedConfig,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraft.common.config.internal_topics import internal_topic_setting
+from kraft.common.config.node.internal_topics import internal_topic_setting
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
 from kraft.coordinator.transaction.transaction_coordinator import TRANSACTION_STATE_TOPIC

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from kraft.common.config.alterations import OPERATION_NAMES
+from kraft.common.config.dynamic.alterations import OPERATION_NAMES
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import TOPIC_KEYS, is_secret
 from kraft.protocol.error_codes import ErrorCode

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
 from kraft.replication.logs.step_driver import run_steps

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import OutOfResources, StorageError
 from kraft.common.ids import TopicPartition
 from kraft.common.set_aside import SetAside

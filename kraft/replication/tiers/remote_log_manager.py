@@ -41,7 +41,7 @@ from kraft.world.ports import ObjectError, ObjectStore
 from kraft.world.turns import TURN_PARTITIONS, Turn, in_turns
 
 if TYPE_CHECKING:
-    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.config.node.node_config import NodeConfig
     from kraft.common.logging import Logger
     from kraft.replication.partition import Partition
     from kraft.replication.replica_manager import ReplicaManager

@@ -27,7 +27,7 @@ from kraft.world.ports import ObjectError, ObjectMissing, ObjectStore, World
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
-    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.config.node.node_config import NodeConfig
     from kraft.replication.partition import Partition
 
 KEPT_BYTES_MAX: Final = 64 << 20

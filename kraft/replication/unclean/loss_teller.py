@@ -1,4 +1,4 @@
-"""Completes reports of unclean elections (`kraft.common.config.loss_reports`): tells the active controller what
+"""Completes reports of unclean elections (`kraft.common.config.dynamic.loss_reports`): tells the active controller what
 replicas of this broker lost.
 
 `untold_losses` decides. A loss that may count is in a file of its log directory before the log is truncated. It
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from kraft.common.config.alterations import Operation
-from kraft.common.config.loss_reports import Loss, UntoldLoss, text_of
+from kraft.common.config.dynamic.alterations import Operation
+from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss, text_of
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.metadata.image.metadata_image import MetadataImage

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kraft.common.config.loss_reports import Loss, UntoldLoss
+from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss
 from kraft.common.errors import CorruptData, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition, uuid_from_text, uuid_to_text
 from kraft.replication.logs.step_driver import write_checkpoint

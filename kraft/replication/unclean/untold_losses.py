@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from kraft.common.config.loss_reports import (
+from kraft.common.config.dynamic.loss_reports import (
     Loss,
     Report,
     UntoldLoss,

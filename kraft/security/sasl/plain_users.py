@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resources import listener_key
 from kraft.security.sasl.jaas import PLAIN_MODULE, JaasLogin, parse_jaas
 from kraft.security.sasl.plain import PLAIN

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from kraft.common.config.checks import super_users
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.checks import super_users
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.few_at_a_time import FewAtATime
 from kraft.handlers.security.audited_changes import CONFIG, CREDENTIAL, QUOTA, TOKEN, Change
 from kraft.metadata.publisher import MetadataUpdate

@@ -16,7 +16,7 @@ from kraft_http.ports import (
 )
 
 from kraft.common.broker_state import ACTIVE, DECOMMISSION
-from kraft.common.config.internal_topics import internal_topic_setting
+from kraft.common.config.node.internal_topics import internal_topic_setting
 from kraft.common.ids import TopicPartition
 from kraft.controller.replication_control.broker_duties import draining, planned
 from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
@@ -28,7 +28,7 @@ from kraft.replication.topic_configs import ConfigView
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.config.node.node_config import NodeConfig
     from kraft.metadata.image.metadata_image import MetadataImage
     from kraft.server.node import Node
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from kraft_http.ports import UncleanElectionFacts
 
-from kraft.common.config.loss_reports import keys_by_partition, reports_of
+from kraft.common.config.dynamic.loss_reports import keys_by_partition, reports_of
 from kraft.common.config.resource_type import ResourceType
 from kraft.metadata.image.metadata_image import MetadataImage
 

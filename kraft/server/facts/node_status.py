@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import METADATA_TOPIC

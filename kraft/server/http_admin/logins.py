@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import trio
 from kraft_http.ports import Caller, LoginRefused
 
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.network.login_outcome import CREDENTIALS, MECHANISM, PRINCIPAL, REQUEST, LoginOutcome, Report
 from kraft.security.certificate_names import PrincipalMapping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.logging import Logger
 from kraft.metadata.image.configs_image import ConfigsImage
 from kraft.metadata.publisher import MetadataUpdate

@@ -13,7 +13,7 @@ from typing import Final
 
 from kraft.client.login_tokens import FetchedTokens
 from kraft.common.config.endpoints import Endpoint
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resources import listener_key
 from kraft.common.config.types import Value
 from kraft.common.errors import ConfigurationError

@@ -7,8 +7,8 @@ the principal of a controller must therefore be one of `super.users`. Without it
 from __future__ import annotations
 
 from kraft.client.login_tokens import NoLoginToken
-from kraft.common.config.checks import super_users
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.checks import super_users
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import ANONYMOUS
 from kraft.common.logging import Logger

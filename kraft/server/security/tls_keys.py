@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Logger
 from kraft.security.certificates import first_expiry

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kraft.common.config.internal_topics import internal_topic_setting
+from kraft.common.config.node.internal_topics import internal_topic_setting
 from kraft.common.errors import ApiError, KraftError
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kraft.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.config.node.node_config import NodeConfig
     from kraft.world.ports import ObjectStore, World
 
 STORE_SECONDS_MAX: Final = 30.0

@@ -19,7 +19,7 @@ from kraft.server.transactions.add_partitions_to_txn_manager import AddPartition
 from kraft.server.transactions.marker_sender import MarkerSender
 
 if TYPE_CHECKING:
-    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.config.node.node_config import NodeConfig
     from kraft.common.ids import TopicPartition
     from kraft.common.logging import Loggers
     from kraft.coordinator.transaction.transaction_coordinator import ProducerIds

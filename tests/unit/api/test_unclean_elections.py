@@ -7,7 +7,7 @@ from typing import Any
 from kraft_http.ports import UncleanElectionFacts
 from kraft_http.routers.elections import shown
 
-from kraft.common.config.loss_reports import Loss, Report
+from kraft.common.config.dynamic.loss_reports import Loss, Report
 from kraft.controller.unclean.election_facts import Recovered, fields_of
 from kraft.controller.unclean.log_comparison import LogEnd
 

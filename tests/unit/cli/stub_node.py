@@ -13,7 +13,7 @@ from kraft_http.ports import AdminPort
 from kraft.cli.node import configure, run_process
 from kraft.cli.options import parse_command_line
 from kraft.common.config.endpoints import Endpoint
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.world.ports import World
 

@@ -12,8 +12,8 @@ import trio
 
 from kraft.cli import admin_tls as module
 from kraft.cli.admin_tls import AdminTls, admin_tls
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
 from kraft.world.real import RealWorld
 from tests.certificates import certificates

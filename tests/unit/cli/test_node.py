@@ -16,7 +16,7 @@ from kraft.cli.node import UNUSABLE, configure, main
 from kraft.cli.options import parse_command_line
 from kraft.cli.terminal import ready_line
 from kraft.common.config.endpoints import Endpoint
-from kraft.common.config.format_options import FormatOptions
+from kraft.common.config.node.format_options import FormatOptions
 from kraft.common.version import VERSION
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from typing import Any
 
 import trio
 
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ApiError, NotLeader
 from kraft.common.logging import Loggers
 from kraft.controller.config_table import ConfigTable

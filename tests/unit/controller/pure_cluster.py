@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, TypeVar
 
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.controller import cluster_control
 from kraft.controller.config_table import ConfigTable
 from kraft.controller.controller_result import ControllerResult, Decision

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from kraft.common.config.describe import BrokerLayers, describe_topic
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.dynamic.describe import BrokerLayers, describe_topic
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.controller.config_table import ConfigTable
 
 STATIC = load_node_config(sets=["log.retention.ms=777", "min.insync.replicas=2"])

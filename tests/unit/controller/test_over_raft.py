@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import trio
 
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.ids import Uuid
 from kraft.common.logging import Loggers
 from kraft.controller.config_table import ConfigTable

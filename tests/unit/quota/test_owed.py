@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.metadata.image.client_quotas_image import ClientQuotasImage
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.quota_keys import PRODUCER_BYTE_RATE

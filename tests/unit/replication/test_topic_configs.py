@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kraft.common.config.definition import ConfigKey, Status, UpdateMode
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import BROKER_KEYS, TOPIC_KEYS, TOPIC_SYNONYMS
 from kraft.metadata.image.configs_image import ConfigsDraft

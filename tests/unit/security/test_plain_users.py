@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kraft.common.config.layers import ConfigFile
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import Surroundings, load_node_config
+from kraft.common.config.node.layers import ConfigFile
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import Surroundings, load_node_config
 from kraft.common.config.providers import SecretPlaces
 from kraft.security.sasl.jaas import PLAIN_MODULE
 from kraft.security.sasl.plain_users import PlainUsers, changed_users, listener_of

@@ -9,8 +9,8 @@ from typing import Any
 
 import trio
 
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.ids import Uuid
 from kraft.common.logging import Loggers
 from kraft.metadata.image.metadata_image import MetadataImage

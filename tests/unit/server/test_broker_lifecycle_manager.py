@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ApiError
 from kraft.common.logging import Loggers
 from kraft.protocol.error_codes import ErrorCode

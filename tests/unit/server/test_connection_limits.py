@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from kraft.client.connection import ClientConnection, Disconnected, connect
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.publisher import MetadataUpdate

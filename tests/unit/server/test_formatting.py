@@ -11,9 +11,9 @@ from functools import partial
 import pytest
 
 from kraft.common.config.endpoints import Endpoint
-from kraft.common.config.format_options import FormatOptions
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.format_options import FormatOptions
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import uuid_from_text
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord

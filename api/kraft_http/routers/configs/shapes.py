@@ -7,8 +7,8 @@ from typing import Any, Final
 from fastapi import Response
 
 from kraft.admin.configs import BROKER, GROUP, SOURCES, TOPIC, TYPES, Resource, Setting, alter_configs, describe_configs
-from kraft.common.config.alterations import Operation
-from kraft.common.config.describe import SOURCE_NAMES, ConfigSource
+from kraft.common.config.dynamic.alterations import Operation
+from kraft.common.config.dynamic.describe import SOURCE_NAMES, ConfigSource
 from kraft.common.config.types import TYPE_NAMES
 from kraft_http.deps import ClusterContext
 from kraft_http.errors import ApiProblem

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kraft.common.config.alterations import Alteration, Operation
-from kraft.common.config.loss_reports import (
+from kraft.common.config.dynamic.alterations import Alteration, Operation
+from kraft.common.config.dynamic.loss_reports import (
     ELECTIONS_KEPT,
     Loss,
     Report,

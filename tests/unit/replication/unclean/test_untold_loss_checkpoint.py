@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from kraft.common.config.loss_reports import Loss, UntoldLoss
+from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss
 from kraft.common.errors import CorruptData
 from kraft.replication.unclean.untold_loss_files import UntoldLossCheckpoint
 from kraft.storage.checkpoints import replace_file

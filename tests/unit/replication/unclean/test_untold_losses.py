@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.common.config.loss_reports import Loss, UntoldLoss, election_key, loss_key, parse_loss, text_of
+from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss, election_key, loss_key, parse_loss, text_of
 from kraft.common.ids import Uuid
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.records.config_record import ConfigRecord

@@ -10,7 +10,7 @@ import pytest
 import trio
 from kraft_http.ports import Caller, LoginRefused
 
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
 from kraft.metadata.image.scram_image import ScramCredential
 from kraft.network.login_outcome import LoginOutcome

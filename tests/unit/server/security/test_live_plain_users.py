@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraft.common.config.layers import ConfigFile
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.layers import ConfigFile
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.publisher import MetadataUpdate

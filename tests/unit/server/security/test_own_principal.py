@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Loggers
 from kraft.server.security.logins import NodeLogins

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Loggers
 from kraft.server.security import tls_keys

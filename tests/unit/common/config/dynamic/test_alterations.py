@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraft.common.config.alterations import (
+from kraft.common.config.dynamic.alterations import (
     Alteration,
     altered,
     applied,
@@ -14,8 +14,8 @@ from kraft.common.config.alterations import (
     check_texts,
     replaced,
 )
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ApiError, ConfigurationError
 
 SET, DELETE, APPEND, SUBTRACT = range(4)

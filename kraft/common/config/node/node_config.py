@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 from kraft.common.config.definition import UpdateMode
 from kraft.common.config.endpoints import Address, Endpoint, Voter
-from kraft.common.config.format_options import NOTHING_ASKED, FormatOptions
 from kraft.common.config.keys.admin_keys import PREFIX
-from kraft.common.config.layers import Setting
+from kraft.common.config.node.format_options import NOTHING_ASKED, FormatOptions
+from kraft.common.config.node.layers import Setting
 from kraft.common.config.providers import Providers, SecretPlaces
 from kraft.common.config.resources import (
     ADMIN_TLS_KEYS,

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kraft.common.config.definition import ConfigKey, UpdateMode
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.dynamic.topic_config import effective_topic_config
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resources import (
     BROKER_KEYS,
     CLIENT_METRICS_KEYS,
@@ -25,7 +26,6 @@ from kraft.common.config.resources import (
     broker_key,
     listener_base,
 )
-from kraft.common.config.topic_config import effective_topic_config
 from kraft.common.config.types import text_of
 
 

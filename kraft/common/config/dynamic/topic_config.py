@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resources import TOPIC_KEYS, TOPIC_SYNONYMS
 from kraft.common.config.types import Value
 

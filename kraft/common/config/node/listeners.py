@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kraft.common.config.endpoints import WILDCARD_HOSTS, Endpoint, parse_address, parse_listener, parse_protocol_map
-from kraft.common.config.layers import Setting
+from kraft.common.config.node.layers import Setting
 from kraft.common.config.types import Value, split_list
 
 DEFAULT_BROKER_ADDRESS: Final = "127.0.0.1:9092"

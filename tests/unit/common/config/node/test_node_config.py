@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kraft.common.config.dynamic.topic_config import effective_topic_config
 from kraft.common.config.endpoints import Address, Endpoint, Voter
-from kraft.common.config.layers import ConfigFile
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import Surroundings, load_node_config
+from kraft.common.config.node.layers import ConfigFile
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import Surroundings, load_node_config
 from kraft.common.config.properties import Property, parse_properties
-from kraft.common.config.topic_config import effective_topic_config
 from kraft.common.errors import ConfigurationError
 
 HERE = Surroundings(working_directory="/srv", host_name="here.example")

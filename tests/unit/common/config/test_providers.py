@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from kraft.cli.config_files import process_secret_places, refuse_secrets
-from kraft.common.config.describe import BrokerLayers, describe_broker
-from kraft.common.config.format_options import FormatOptions
-from kraft.common.config.layers import ConfigFile
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import Surroundings, load_node_config
+from kraft.common.config.dynamic.describe import BrokerLayers, describe_broker
+from kraft.common.config.node.format_options import FormatOptions
+from kraft.common.config.node.layers import ConfigFile
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import Surroundings, load_node_config
 from kraft.common.config.providers import SECRET_BYTES_MAX, Providers, SecretPlaces
 from kraft.common.errors import ConfigurationError
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from kraft._tools.generate_config_docs import TARGET, document
 from kraft.common.config.definition import Status
-from kraft.common.config.layers import ConfigFile
-from kraft.common.config.node_loader import Surroundings, load_node_config
+from kraft.common.config.node.layers import ConfigFile
+from kraft.common.config.node.node_loader import Surroundings, load_node_config
 from kraft.common.config.resources import ADMIN_TLS_KEYS, BROKER_KEYS, GROUP_KEYS, TOPIC_SYNONYMS
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 READ_BY_THE_LOADER = {
     *ADMIN_TLS_KEYS,

@@ -10,7 +10,7 @@ from kraft.common.config.endpoints import PER_IP_OVERRIDES, host_counts
 from kraft.common.config.types import Value
 
 if TYPE_CHECKING:
-    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.config.node.node_config import NodeConfig
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 

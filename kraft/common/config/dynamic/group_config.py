@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resources import BROKER_KEYS, GROUP_KEYS
 from kraft.common.config.types import Value
 from kraft.common.errors import ApiError

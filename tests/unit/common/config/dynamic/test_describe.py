@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from kraft.common.config.checks import STANDARD_AUTHORIZER
-from kraft.common.config.describe import (
+from kraft.common.config.dynamic.describe import (
     BrokerLayers,
     ConfigSource,
     DescribedConfig,
@@ -26,12 +25,13 @@ from kraft.common.config.describe import (
     describe_loggers,
     describe_topic,
 )
-from kraft.common.config.layers import ConfigFile
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.node.checks import STANDARD_AUTHORIZER
+from kraft.common.config.node.layers import ConfigFile
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.config.resources import TOPIC_KEYS
 
 RECORDED = json.loads(
-    gzip.decompress((Path(__file__).parents[2] / "vectors" / "config" / "described.json.gz").read_bytes())
+    gzip.decompress((Path(__file__).parents[4] / "vectors" / "config" / "described.json.gz").read_bytes())
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.config.node.node_config import NodeConfig
 
 REPLICAS_MAX: Final = 3
 QUORUM_OF_ONE: Final = "default of a quorum of one"

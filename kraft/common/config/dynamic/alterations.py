@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kraft.common.broker_state import DESIRED_STATE
-from kraft.common.config.client_metrics import check_subscription
 from kraft.common.config.definition import ConfigKey, Status, UpdateMode
+from kraft.common.config.dynamic.client_metrics import check_subscription
+from kraft.common.config.dynamic.group_config import check_group
+from kraft.common.config.dynamic.loss_reports import election_of_loss, is_report_key, parse_loss
+from kraft.common.config.dynamic.topic_config import effective_topic_config
 from kraft.common.config.endpoints import PER_IP_OVERRIDES, host_counts
-from kraft.common.config.group_config import check_group
-from kraft.common.config.loss_reports import election_of_loss, is_report_key, parse_loss
-from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import (
     LOG_LEVELS,
@@ -29,7 +30,6 @@ from kraft.common.config.resources import (
     keys_of,
     listener_base,
 )
-from kraft.common.config.topic_config import effective_topic_config
 from kraft.common.config.types import ConfigType, split_list
 from kraft.common.errors import ApiError
 

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kraft.common.broker_state import DESIRED_STATE
-from kraft.common.config.checks import check_together
 from kraft.common.config.definition import ConfigKey, Status
 from kraft.common.config.endpoints import Address, Voter, parse_address, parse_voter
-from kraft.common.config.format_options import NOTHING_ASKED, FormatOptions
-from kraft.common.config.internal_topics import QUORUM_OF_ONE, internal_topic_settings
-from kraft.common.config.layers import ConfigFile, Gathered, Setting, gather
-from kraft.common.config.listeners import Listening, derive_listeners
-from kraft.common.config.node_config import BROKER, CONTROLLER, NodeConfig
+from kraft.common.config.node.checks import check_together
+from kraft.common.config.node.format_options import NOTHING_ASKED, FormatOptions
+from kraft.common.config.node.internal_topics import QUORUM_OF_ONE, internal_topic_settings
+from kraft.common.config.node.layers import ConfigFile, Gathered, Setting, gather
+from kraft.common.config.node.listeners import Listening, derive_listeners
+from kraft.common.config.node.node_config import BROKER, CONTROLLER, NodeConfig
 from kraft.common.config.providers import PROVIDERS, Providers, SecretPlaces, is_provider_key
 from kraft.common.config.resources import BROKER_KEYS, LISTENER_KEYS
 from kraft.common.config.suggestions import explain_unknown, is_plugin_key

@@ -14,7 +14,7 @@ from kraft.common.config.definition import ConfigDef, Status
 from kraft.common.config.resources import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS, TOPIC_KEYS, TOPIC_SYNONYMS
 from kraft.common.config.types import ConfigType, java_double_text, text_of
 
-VECTORS = Path(__file__).parents[2] / "vectors" / "config" / "config_texts.json.gz"
+VECTORS = Path(__file__).parents[3] / "vectors" / "config" / "config_texts.json.gz"
 TABLES: dict[str, ConfigDef] = {"broker": BROKER_KEYS, "topic": TOPIC_KEYS, "group": GROUP_KEYS}
 
 

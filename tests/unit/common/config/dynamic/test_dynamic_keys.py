@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kraft.common.config.alterations import INVALID_REQUEST, Alteration, Operation, check_request
 from kraft.common.config.definition import Status, UpdateMode
-from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.dynamic.alterations import INVALID_REQUEST, Alteration, Operation, check_request
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import BROKER_KEYS, TLS_KEYS
 from kraft.common.errors import ApiError

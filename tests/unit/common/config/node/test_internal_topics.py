@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraft.common.config.internal_topics import internal_topic_settings
+from kraft.common.config.node.internal_topics import internal_topic_settings
 from kraft.testing.cluster_security import ClusterSecurity
 from kraft.testing.configurations import configurations
 

@@ -1,10 +1,10 @@
-"""kraft/common/config/loss_reports.py"""
+"""kraft/common/config/dynamic/loss_reports.py"""
 
 from __future__ import annotations
 
 import pytest
 
-from kraft.common.config.loss_reports import (
+from kraft.common.config.dynamic.loss_reports import (
     Loss,
     election_key,
     election_of_loss,
