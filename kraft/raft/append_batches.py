@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.records.builder import build_batch
-from kraft.protocol.records.record import Record
+from kraft.protocol.records.builder import build_values_batch
 from kraft.raft.control_batches import encode_payload
 from kraft.raft.core.log_state import Batch
 from kraft.raft.core.payloads import LeaderChange, Voters
@@ -31,11 +30,9 @@ def encode_batch(batch: Batch, now_ms: int) -> bytes:
     if isinstance(payload, LeaderChange | Voters):
         return encode_payload(payload, base_offset=batch.base_offset, epoch=batch.epoch, timestamp_ms=now_ms)
     assert isinstance(payload, Appended), f"nobody appends {payload!r}"
-    records = [
-        Record(batch.base_offset + index, payload.timestamp_ms, None, value)
-        for index, value in enumerate(payload.values)
-    ]
-    return build_batch(records, leader_epoch=batch.epoch)
+    return build_values_batch(
+        payload.values, payload.timestamp_ms, base_offset=batch.base_offset, leader_epoch=batch.epoch
+    )
 
 
 def split(values: Sequence[bytes], bytes_max: int, atomic: bool) -> list[list[bytes]]:

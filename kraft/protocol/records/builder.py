@@ -97,13 +97,15 @@ def build_values_batch(
     values: Sequence[bytes],
     timestamp_ms: int,
     *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
     codec: int = NONE,
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
     is_transactional: bool = False,
 ) -> bytes:
-    """One whole batch of values (at least one) without keys and headers, from offset 0 on and all of one time."""
+    """One whole batch of values (at least one) without keys and headers, from `base_offset` on and all of one time."""
     parts: list[bytes] = []
     for delta, value in enumerate(values):
         size = len(value)
@@ -112,8 +114,8 @@ def build_values_batch(
     payload = b"".join(parts)
     return _seal(
         payload if codec == NONE else compress(codec, payload),
-        0,
-        -1,
+        base_offset,
+        leader_epoch,
         codec | (TRANSACTIONAL_FLAG if is_transactional else 0),
         len(values) - 1,
         timestamp_ms,
