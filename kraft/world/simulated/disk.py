@@ -11,6 +11,7 @@ import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log
 from typing import NoReturn
 
 from kraft.world.simulated.inodes import Directory, Inode
@@ -18,8 +19,9 @@ from kraft.world.simulated.journal import Journal
 from kraft.world.simulated.node import Node
 
 WRITE_BACK_RATE = 0.02  # How often a write is followed by the kernel's own flusher.
-SYNC_SECONDS_MEAN = 500e-6  # A flash disk's fsync.
-CALL_SECONDS_MEAN = 5e-6  # Any other file call.
+SYNCS = ("sync", "sync_directory")
+SYNC_RATE = 1 / 500e-6  # One over the mean seconds of a flash disk's fsync.
+CALL_RATE = 1 / 5e-6  # The same of any other file call.
 GIBIBYTE = 1 << 30
 
 
@@ -74,8 +76,8 @@ class Disk:
 
     def check_faults(self, operation: str, path: str) -> None:
         """Count the call's time, and raise the OSError that a fault wants it to."""
-        mean = SYNC_SECONDS_MEAN if operation.startswith("sync") else CALL_SECONDS_MEAN
-        self._busy += self._random.expovariate(1 / mean) * self.slowness
+        rate = SYNC_RATE if operation in SYNCS else CALL_RATE
+        self._busy += -log(1.0 - self._random.random()) / rate * self.slowness  # Distributed exponentially.
         if self.slowness > 1.0:
             self.bites["slow"] += 1
         if self.drip is not None and (waited := self.drip(self._busy)) > 0:

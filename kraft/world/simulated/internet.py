@@ -12,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log
 from typing import TYPE_CHECKING
 
 from kraft.world.simulated.node import Node
@@ -175,7 +176,7 @@ class Internet:
 
     def latency(self, source: Host, target: Host) -> float:
         faults = self.faults_between(source, target)
-        drawn = faults.latency_min + self.chance.expovariate(1.0) * faults.latency_mean
+        drawn = faults.latency_min + -log(1.0 - self.chance.random()) * faults.latency_mean
         if source is target:
             return drawn / 4
         if faults.latency_min > LATENCY_SECONDS_MIN:

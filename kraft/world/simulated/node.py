@@ -35,6 +35,7 @@ class Node:
         "_on_death",
         "_parked",
         "_planned_power_loss",
+        "_record",
         "alive",
         "delayed",
         "incarnation",
@@ -50,6 +51,7 @@ class Node:
         self.incarnation = incarnation
         self.time = time
         self.trace = trace
+        self._record = trace.record
         self.alive = True
         self.paused = False
         self.delayed = 0  # What would have woken the node at once, had it not been paused.
@@ -66,14 +68,14 @@ class Node:
             raise NodeDied(self.name)
         self._countdown -= 1
         if self._countdown < 0:
-            self.trace.record(self.time.now, self.name, "planned death before", (operation,))
+            self._record(self.time.now, self.name, "planned death before", (operation,))
             self.die(power_lost=self._planned_power_loss)
             raise NodeDied(self.name)
-        self.trace.record(self.time.now, self.name, operation, facts)
+        self._record(self.time.now, self.name, operation, facts)
 
     def note(self, operation: str, *facts: object) -> None:
         """Write a result into the trace."""
-        self.trace.record(self.time.now, self.name, operation, facts)
+        self._record(self.time.now, self.name, operation, facts)
 
     def die_after_calls(self, count: int, *, power_lost: bool) -> None:
         """The node dies just before its port call number `count` from now (0 = the next), be it in a task or in a

@@ -25,11 +25,8 @@ FACTORIES = ("__attr_factory__tasks", "__attr_factory__children")
 class _InOrder(dict[Any, None]):
     """A set that is gone through in the order of insertion, as far as `CancelStatus` uses it."""
 
-    def add(self, member: object) -> None:
-        self[member] = None
-
-    def remove(self, member: object) -> None:
-        del self[member]
+    add = dict.setdefault
+    remove = dict.__delitem__
 
 
 def check_knobs() -> None:

@@ -13,7 +13,6 @@ import trio
 from kraft.world.ports import Buffer, File
 from kraft.world.simulated.internet import RETRY_SECONDS, RETRY_SECONDS_MAX, Host, Internet, failure
 from kraft.world.simulated.node import Node, Parking
-from kraft.world.simulated.trace import digest_of
 
 WINDOW = 256 * 1024  # Bytes that a sender may have under way: in flight, unread, or not yet known to be read.
 YIELD_RATE = 0.1  # How often a send that needs no wait gives up its turn all the same.
@@ -201,13 +200,15 @@ class SimulatedStream:
         await trio.lowlevel.checkpoint()
 
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
-        self._node.enter("send", self.name, *digest_of(buffers))
+        return self._send(b"".join(buffers))
+
+    def _send(self, data: bytes) -> int:
+        self._node.enter("send", self.name, len(data), zlib.crc32(data))
         if self._closed or self._failure is not None:
             self._check()
         if self._internet.resets(self._home, self.outgoing.target):
             self.reset()
             self._check()
-        data = b"".join(buffers)
         count = min(len(data), self.outgoing.window)
         if count > 1 and self._internet.splits(self._home, self.outgoing.target):
             count = self._internet.chance.randint(1, count)
@@ -228,10 +229,9 @@ class SimulatedStream:
                 self._check()
 
     async def send_all(self, buffers: Sequence[Buffer]) -> None:
-        rest = memoryview(b"".join(buffers))
+        rest = b"".join(buffers)
         while rest:
-            sent = self.send_nowait([rest])
-            rest = rest[sent:]
+            rest = rest[self._send(rest) :]
             if rest:
                 await self.wait_writable()
         if self._internet.chance.random() < YIELD_RATE:
