@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import gc
 import json
 import os
 import subprocess
@@ -313,11 +314,14 @@ def main() -> int:
     arguments = parser.parse_args()
     check_trees()
     if arguments.one is not None or arguments.these:
-        for seed in arguments.these or [arguments.one]:
+        seeds = arguments.these or [arguments.one]
+        for seed in seeds:
             outcome = run_here(seed, arguments.trace, arguments.kind)
             print(json.dumps(outcome), flush=True)
             if arguments.stop and outcome["verdict"] == "violation":
                 break
+            if seed != seeds[-1]:
+                gc.collect()  # What is left of the cluster, before the next one.
         return 0
     first = arguments.first
     seeds = standard_seeds(arguments.seeds) if first is None else list(range(first, first + arguments.seeds))

@@ -3,8 +3,10 @@ waits, and an outcome."""
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -91,7 +93,7 @@ class SimulatedRun:
         self._ended = (0.0, 0, "")
 
     def run(self) -> Outcome:
-        with self.universe.trace:
+        with self.universe.trace, _uncollected():
             self.universe.run(self.main, seconds_max=RUN_SECONDS_MAX)
             faults = self.recorder.history.of(FaultInjected)
             counts = Counter(fault.kind for fault in faults if fault.bit)
@@ -214,6 +216,19 @@ class SimulatedRun:
             self.universe.time.cancel(limit)
         if scope.cancelled_caught:
             self.recorder.stuck(f"{what}: not within {seconds:g} s after healing")
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Python's collector does not run of itself: it would go through a whole cluster and its history, all alive, while
+    that is judged."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def is_explained(error: BaseException, refusals: Set[int]) -> bool:
