@@ -9,10 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-
-from trio._core import _run
-from trio._core._instrumentation import Instruments
 
 from kraft.world.real.loop import RealLoop
 
@@ -40,13 +36,5 @@ class LoopSteps:
 def loop_steps() -> Iterator[LoopSteps]:
     """Measure the steps of the trio loop that runs now. Long steps of the body's own task count too."""
     steps = LoopSteps()
-    _take_instruments()
     with RealLoop(time.thread_time).watch(steps):
         yield steps
-
-
-def _take_instruments() -> None:
-    """The loop that runs now takes instruments again, which a simulation spares itself."""
-    runner: Any = _run.GLOBAL_RUN_CONTEXT.runner
-    if not isinstance(runner.instruments, Instruments):
-        runner.instruments = Instruments([])

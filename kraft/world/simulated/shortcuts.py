@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import trio
 from trio._core import _run
+from trio._core._instrumentation import Instruments
 
 RESCHEDULES: Final = (_run.Runner.reschedule, trio.lowlevel.reschedule)
 """The one default of both is what a task is woken with."""
@@ -80,8 +81,26 @@ def shortcuts() -> Iterator[None]:
         _wake_with(_run._NO_SEND)
 
 
+class _NoInstruments(dict[str, Any]):
+    """A run's instruments until the first is added: trio asks it by hook, many times a step, whether it has any."""
+
+    __slots__ = ("_runner",)
+
+    def __init__(self, runner: Any) -> None:
+        self._runner = runner
+
+    def add_instrument(self, instrument: trio.abc.Instrument) -> None:
+        """From now on trio's own are asked."""
+        self._runner.instruments = Instruments([])
+        self._runner.instruments.add_instrument(instrument)
+
+    def remove_instrument(self, instrument: trio.abc.Instrument) -> None:
+        """Raises KeyError, as trio's do: none was added."""
+        raise KeyError(instrument)
+
+
 def without_instruments() -> None:
-    """Trio's present run takes none from now on: whether it has any is asked of a plain dict."""
+    """While trio's present run has none, a plain dict says so."""
     runner: Any = _run.GLOBAL_RUN_CONTEXT.runner
     if not runner.instruments["_all"]:
-        runner.instruments = {}
+        runner.instruments = _NoInstruments(runner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 import trio.testing
 from trio._core import _run
@@ -59,8 +60,25 @@ def test_trio_does_the_same_with_them_and_is_as_it_was_afterwards() -> None:
     assert ("set inside", True, 3.0) in plain
 
 
-def test_a_simulation_asks_a_plain_dict_for_instruments() -> None:
-    async def instruments(_: Universe) -> object:
-        return _run.GLOBAL_RUN_CONTEXT.runner.instruments
+def test_a_simulation_takes_instruments_when_it_is_given_one() -> None:
+    class Steps(trio.abc.Instrument):
+        def __init__(self) -> None:
+            self.count = 0
 
-    assert Universe(1).run(instruments) == {}
+        def after_task_step(self, task: trio.lowlevel.Task) -> None:
+            self.count += 1
+
+    async def main(universe: Universe) -> None:
+        assert type(_run.GLOBAL_RUN_CONTEXT.runner.instruments).__contains__ is dict.__contains__
+        steps = Steps()
+        with pytest.raises(KeyError):
+            trio.lowlevel.remove_instrument(steps)
+        trio.lowlevel.add_instrument(steps)
+        await universe.sleep(1.0)
+        await universe.sleep(1.0)
+        trio.lowlevel.remove_instrument(steps)
+        assert steps.count == 2
+        await universe.sleep(1.0)
+        assert steps.count == 2
+
+    Universe(1).run(main)
