@@ -112,6 +112,7 @@ def balance_leaders(view: ControllerView) -> Generator[None, None, ControllerRes
     """Preferred elections for at most 1,000 partitions. The answer tells whether another pass is due at once. Yields
     after each partition."""
     records: list[Any] = []
+    yield from view.image.topics.imbalanced.sort()
     for topic_id, index in view.image.topics.imbalanced:
         if len(records) >= MAX_ELECTIONS_PER_PASS:
             break
@@ -128,6 +129,7 @@ def balance_leaders(view: ControllerView) -> Generator[None, None, ControllerRes
 def elect_unclean_leaders(view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
     """Elections for leaderless partitions of topics that allow unclean ones, at most 1,000; as above."""
     records: list[Any] = []
+    yield from view.image.topics.leaderless.sort()
     for topic_id, index in view.image.topics.leaderless:
         if len(records) >= MAX_ELECTIONS_PER_PASS:
             break

@@ -107,6 +107,7 @@ def broker_unfenced(view: ControllerView, broker_id: int, broker_epoch: int) -> 
     records: list[Any] = [
         BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=UNFENCE)
     ]
+    yield from view.image.topics.leaderless.sort()
     records += yield from leader_and_isr_updates(view, view.image.topics.leaderless, add=broker_id)
     return records
 
@@ -189,4 +190,5 @@ def directories_cordoned(
 
 def leaderless_after_hold(view: ControllerView) -> Generator[None, None, list[PartitionChangeRecord]]:
     """Elections that waited for the session of a broker fenced early; `view` no longer holds it."""
-    return leader_and_isr_updates(view, view.image.topics.leaderless)
+    yield from view.image.topics.leaderless.sort()
+    return (yield from leader_and_isr_updates(view, view.image.topics.leaderless))

@@ -25,6 +25,7 @@ from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.topics_image import TopicIdPartition
 from kraft.world.ports import Clock
+from kraft.world.turns import TURN_ITEMS, in_turns
 
 LOOK_SECONDS: Final = 0.25
 ELECTIONS_PER_WRITE: Final = 1_000
@@ -78,6 +79,7 @@ class LeaderlessWatch:
         ):
             self._seen = view
             return
+        await in_turns(view.image.topics.leaderless.sort(), TURN_ITEMS)
         if seen is not None and view.image.configs is not seen.image.configs:
             await self._elect_what_may_be()
         self._recoveries.forget_led(self._view())
@@ -90,6 +92,7 @@ class LeaderlessWatch:
         """A configuration changed: elections that it allows do not wait for the next periodic scan."""
 
         def elect(view: ControllerView) -> Generator[None, None, ControllerResult[None]]:
+            yield from view.image.topics.leaderless.sort()
             keys = [key for key, _ in zip(view.image.topics.leaderless, range(ELECTIONS_PER_WRITE), strict=False)]
             return ControllerResult([*(yield from leader_and_isr_updates(view, keys))], None)
 
