@@ -29,7 +29,7 @@ class WorkOfSteps:
     def _counted(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         def counted(*args: Any, **named: Any) -> Any:
             task = trio.lowlevel.current_task()
-            # Trio counts the steps of each task. A simulation takes no instruments, which would tell them as well.
+            # Trio counts the steps of each task.
             at = task, task._schedule_points
             if at != self._at:
                 self._at = at
