@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -59,6 +59,10 @@ if TYPE_CHECKING:
 CLUSTER_ID_RETRY_SECONDS = 0.2
 UNREACHED_TELL_SECONDS = 10.0
 CONTROLLER_ENDPOINTS = 2
+
+BACKLOG_LEAST: Final = 1024
+"""How many connections the kernel completes ahead of us: the loop that accepts them serves others, too, and who finds
+no room tries again a second later."""
 
 
 class Node:
@@ -189,7 +193,7 @@ async def _bind(world: World, config: NodeConfig, keys: TlsKeys) -> dict[str, Li
     """Listen on every port of the configuration. Raises ConfigurationError naming the option for each that cannot be
     had."""
     listeners: dict[str, Listener] = {}
-    backlog = config.integer("socket.listen.backlog.size")
+    backlog = max(config.integer("socket.listen.backlog.size"), BACKLOG_LEAST)
     problems = []
     for endpoint in config.listeners:
         try:

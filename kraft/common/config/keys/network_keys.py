@@ -98,7 +98,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         READ_ONLY,
         ENFORCED,
         at_least(1),
-        "How many connections may wait to be accepted.",
+        "How many connections may wait to be accepted; 1,024 at least: they are accepted between other work.",
     ),
     key(
         "socket.connection.setup.timeout.ms",
