@@ -137,7 +137,7 @@ class Kafka:
         return [broker.node_id for broker in (await describe_cluster(self)).brokers if not broker.is_fenced]
 
     async def metadata(self, topics: Sequence[str] | None = ()) -> ClusterMetadata:
-        """As this node's image shows it. Raises Refused."""
+        """The metadata as this node's image shows it. Raises Refused."""
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         return read_metadata(await self.ask(request, MetadataResponse))
@@ -184,7 +184,7 @@ class Kafka:
         return [task.result() for task in tasks]
 
     async def ask_brokers(self, ask: Callable[[int], Awaitable[T]], broker_ids: Iterable[int]) -> list[T]:
-        """As `of_each`, without the brokers that do not answer: those are in `silent` afterwards."""
+        """Ask like `of_each`, but leave out the brokers that do not answer. Those are in `silent` afterwards."""
 
         async def one(broker_id: int) -> list[T]:
             try:
@@ -206,5 +206,5 @@ class Kafka:
         await asyncio.sleep(seconds)
 
     async def salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:
-        """In a thread of the node."""
+        """Salt a password in a thread of the node."""
         return await self.port.salted_password(mechanism, password, iterations)

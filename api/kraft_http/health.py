@@ -169,7 +169,7 @@ def judge(
 
 
 def _internal_topic_reasons(internal: Sequence[InternalTopicFacts]) -> Iterator[Reason]:
-    """Of coordinators' topics that were made when there were fewer brokers."""
+    """The reasons about coordinators' topics that were created when there were fewer brokers."""
     for each in internal:
         if each.replicas >= each.replicas_wanted:
             continue

@@ -1,4 +1,5 @@
-"""Who sends a request: asked once, before anything is done for it. Routes get the node as it is for that caller."""
+"""The caller of a request. It is determined once, before anything is done for the request. Routes get the node as that
+caller may use it."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class OwnPagesOnly:
 
 
 def _normal(host: str) -> str:
-    """As `host_of` gives it."""
+    """The host as `host_of` gives it."""
     return host.strip("[]").lower().removesuffix(".")
 
 

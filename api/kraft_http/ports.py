@@ -303,7 +303,7 @@ class AdminPort(Protocol):
         """
 
     def principal(self) -> str:
-        """As whom it is asked."""
+        """The principal of the caller."""
 
     def permissions(self) -> Hashable:
         """Equal for callers, and for moments, in which the same is allowed: what one of them was told, another may be
@@ -330,8 +330,8 @@ class AdminPort(Protocol):
         """The node's wall clock."""
 
     async def cluster_facts(self) -> ClusterFacts:
-        """As all facts and events: raises ApiError CLUSTER_AUTHORIZATION_FAILED where the caller may not describe
-        the cluster."""
+        """Gather the facts of the cluster. Like all facts and events it raises ApiError CLUSTER_AUTHORIZATION_FAILED
+        where the caller may not describe the cluster."""
 
     async def leave_plan(self, broker_id: int) -> LeavePlan:
         """By the metadata of this moment. Raises ApiError as facts do."""
@@ -358,7 +358,7 @@ class AdminPort(Protocol):
         """Those that the caller may describe, in order of name, as this node's metadata shows them."""
 
     async def topic_facts(self, topics: Sequence[str]) -> TopicFactsPage:
-        """Of those of the topics that there are."""
+        """The facts of those of the topics that exist."""
 
     async def topic_groups(self, topic: str) -> TopicGroups:
         """Those of one topic that the caller may describe."""

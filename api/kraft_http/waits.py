@@ -174,7 +174,7 @@ def election_reasons(elections: WaitingElections) -> Iterator[Reason]:
 
 
 def replica_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
-    """Of damaged logs, and of records that cannot be read."""
+    """The reasons about damaged logs and about records that cannot be read."""
     for node in nodes:
         for each in node.waiting_replicas[:WAITS_SAID_MAX]:
             yield Reason(
@@ -223,7 +223,7 @@ def _unreadable_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
 
 
 def set_aside_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
-    """Of work that failed unexpectedly."""
+    """The reasons about work that failed unexpectedly."""
     remedy = (
         "This is a fault of kraft: the node's log has it as background_work_failed, with its trace; please report "
         "that. Where the work comes to the item again and succeeds, this ends; a restart tries everything again."

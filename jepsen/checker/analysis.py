@@ -60,7 +60,7 @@ class PartitionHistory:
 
     @cached_property
     def sender(self) -> dict[str, Send]:
-        """Who sent each value."""
+        """The operation that sent each value."""
         return {value: send for send in self.sends for value in send.values}
 
     @cached_property
@@ -115,7 +115,7 @@ class PartitionHistory:
 
     @cached_property
     def clients_of(self) -> dict[tuple[int, int], set[str]]:
-        """Which clients had sent what each producer id and epoch wrote."""
+        """The clients that sent what each producer id and epoch wrote."""
         found: dict[tuple[int, int], set[str]] = {}
         for offset, value in self.final_log.items():
             producer, send = self.producer_of(offset), self.sender.get(value)

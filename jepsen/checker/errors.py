@@ -1,4 +1,4 @@
-"""Which error codes say that a request certainly had no effect.
+"""The error codes that say that a request certainly had no effect.
 
 Most false alarms and most misses of a checker come from here. A code is definite only if the broker gives it before
 it appends: NOT_ENOUGH_REPLICAS is, NOT_ENOUGH_REPLICAS_AFTER_APPEND is not; NOT_LEADER_OR_FOLLOWER is not with

@@ -174,7 +174,7 @@ class ClusterRun(SimulatedRun):
         return "" if len(kinds) >= KINDS_LEAST else f"only {len(kinds)} kinds of fault bit"
 
     def successes(self) -> Iterator[Send]:
-        """Of the topics that stay."""
+        """The successful sends to the topics that stay."""
         return (send for send in super().successes() if send.place in PLACES)
 
     def session(self, name: str) -> RoamingSession:

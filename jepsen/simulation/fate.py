@@ -1,4 +1,4 @@
-"""Which faults strike whom, and when: drawn from the seed.
+"""The faults of a run, their targets and their times, drawn from the seed.
 
 Each run draws its own mixture (swarm testing): a few kinds of fault and how often they strike, so that kinds meet in
 all combinations over many seeds and no kind drowns the others. Every other strike is not drawn but comes from the

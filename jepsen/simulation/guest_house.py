@@ -99,7 +99,7 @@ class GuestHouse:
                 await session.pause(0.5)
 
     def _log_in(self, user: str, *hosts: str, name: str = "") -> RoamingSession:
-        """Of a user, at `hosts` or at all."""
+        """Open a session of a user, at `hosts` or at all hosts."""
         login = Login(mechanism="PLAIN", username=user, password=password(user))
         return RoamingSession(
             SecuredWorld(self._universe.world_for(CLIENTS), None, login),

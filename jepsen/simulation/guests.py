@@ -92,12 +92,12 @@ class Permissions:
 
     @property
     def user(self) -> str:
-        """Whose turn it is."""
+        """The user whose turn it is."""
         return WRITERS[min(self._number, len(WRITERS) - 1)]
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Whose turn it ever was."""
+        """The users that have had a turn."""
         return WRITERS[: self._number + 1]
 
     async def run(self) -> None:
@@ -280,7 +280,7 @@ class Guest:
 
     @staticmethod
     def _only_refused(session: RoamingSession, code: int, what: str) -> None:
-        """Whom one node refuses, another is asked."""
+        """Move to another node after a refusal; raise Refused for any other error that is not passing."""
         if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             session.roam()
         elif code != ErrorCode.NONE and code not in TRY_AGAIN:

@@ -28,7 +28,7 @@ def name_in_history(topic: str, topic_id: bytes) -> str:
 
 
 class Client(Protocol):
-    """Whoever uses an incarnation until told to stop."""
+    """A client that uses an incarnation until it is told to stop."""
 
     stopping: trio.Event
 

@@ -122,7 +122,7 @@ class Member:
         return None
 
     async def _sync(self, joined: JoinGroupResponse) -> bool:
-        """As leader hand one tag to all; as member note which tag came."""
+        """Assign one tag to all members as the leader, and note the tag that came as a member."""
         assignments = []
         if joined.leader == joined.member_id:
             self._decisions += 1

@@ -58,7 +58,7 @@ class Observer:
         return [(name, node) for name, node in sorted(self._nodes.items()) if self._universe.world_of(name).node.alive]
 
     def roles(self) -> dict[str, list[str]]:
-        """Which living nodes have each role now."""
+        """The living nodes that have each role now."""
         found: dict[str, list[str]] = {role: [] for role in ROLES}
         for name, node in self.living():
             if node.controller is not None:

@@ -189,6 +189,6 @@ class PowerRun(SimulatedRun):
 
 
 def _dark(chance: random.Random, nodes: Sequence[str]) -> set[str]:
-    """Whose power fails."""
+    """The nodes whose power fails."""
     count = chance.choice((len(nodes), len(nodes), len(nodes) - 1, len(nodes) - 1, chance.randint(1, len(nodes))))
     return set(chance.sample(nodes, count))

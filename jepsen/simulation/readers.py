@@ -222,7 +222,7 @@ class CommittedReader(Reader):
         self._moved = False
 
     async def read_all(self, *, compacted: bool = False) -> FinalRead:
-        """As soon as no transaction is open."""
+        """Read everything, as soon as no transaction is open."""
         assert not compacted
         topic, index = self._place
         while (end := await self._end(READ_COMMITTED)) is None or end != await self._end(READ_UNCOMMITTED):

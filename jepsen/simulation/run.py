@@ -129,11 +129,11 @@ class SimulatedRun:
         raise NotImplementedError
 
     def made_anew(self) -> int:
-        """As `Outcome` has it."""
+        """The count for `Outcome.made_anew`."""
         return 0
 
     def visits(self) -> Visits:
-        """As `Outcome` has them."""
+        """The visits for `Outcome.visits`."""
         return Visits()
 
     def restart_seconds(self) -> float:

@@ -79,7 +79,7 @@ class Tiering:
             self.heal()
 
     def heal(self) -> None:
-        """Whoever waits for an answer that is lost learns that none comes: nodes would wait for half a minute."""
+        """End the fault, and fail requests whose answers were lost: nodes would wait for them for half a minute."""
         if self._current is not None:
             self._current.bit, self._current.ended = self._bites() > self._bitten, self._recorder.now()
             self._current = None

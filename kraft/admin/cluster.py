@@ -89,7 +89,7 @@ class LogDirectory:
 
     @property
     def size_bytes(self) -> int:
-        """Of all replicas."""
+        """The size of all replicas together, in bytes."""
         return sum(replica.size_bytes for replica in self.replicas)
 
 
@@ -112,7 +112,7 @@ async def describe_cluster(port: AskPort) -> ClusterDescription:
 
 
 async def describe_quorum(port: AskPort) -> Quorum:
-    """As the quorum's leader sees it. Raises Refused."""
+    """The metadata quorum as its leader sees it. Raises Refused."""
     request = DescribeQuorumRequest(
         topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])]
     )

@@ -73,7 +73,8 @@ async def replica_sizes(
 
 
 async def sizes_of(port: AskPort, copies: Iterable[Copy]) -> dict[tuple[int, TopicPartition], int]:
-    """Of the leaders and of what the targets have already. Raises Refused."""
+    """The log sizes in bytes, by broker and partition, of the copies' leaders and of what their targets have already.
+    Raises Refused."""
     asked: dict[int, dict[TopicPartition, None]] = {}
     for copy in copies:
         for broker_id in (copy.leader, copy.target):

@@ -114,8 +114,8 @@ class Committed:
 
 
 async def list_groups(port: AskPort, *, partial: bool = False) -> list[ListedGroup]:
-    """Of every live broker, in order of id: each lists those that it coordinates. With `partial`, without those of
-    brokers that do not answer. Raises Refused."""
+    """The groups of every live broker, in order of broker id. Each broker lists those that it coordinates. With
+    `partial`, brokers that do not answer are left out. Raises Refused."""
 
     async def ask(broker: int) -> list[ListedGroup]:
         return await _listed(port, broker)
@@ -290,7 +290,7 @@ def _partitions(assignment: ConsumerGroupAssignment) -> tuple[TopicPartition, ..
 
 
 def read_assignment(data: bytes | memoryview) -> tuple[TopicPartition, ...]:
-    """Which partitions a consumer was given, in order; none where the bytes are something else."""
+    """The partitions that a consumer was assigned, in order. Bytes that are no assignment give none."""
     if len(data) < 2:
         return ()
     version = min(int.from_bytes(data[:2], "big"), ConsumerProtocolAssignment.VALID_VERSIONS[1])
@@ -350,7 +350,7 @@ async def committed_offsets_of(
 
 
 def _committed(group: OffsetFetchResponseGroup) -> dict[TopicPartition, Committed]:
-    """In order of partition. Raises Refused."""
+    """The committed offsets of a group, in order of partition. Raises Refused."""
     check(group.error_code, f"offsets of group {group.group_id}")
     found = {}
     for topic in group.topics:

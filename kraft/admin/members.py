@@ -1,4 +1,4 @@
-"""Who belongs to the cluster: voters of its quorum, registered brokers, and what is wanted of these."""
+"""The members of the cluster: voters of its quorum, registered brokers, and the changes of both."""
 
 from __future__ import annotations
 

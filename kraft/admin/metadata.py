@@ -57,7 +57,7 @@ class Topic:
         return leader
 
     def leaders(self) -> dict[TopicPartition, int]:
-        """Who leads each partition; -1: nobody."""
+        """The leader of each partition; -1 where there is none."""
         return {TopicPartition(self.name, partition.index): partition.leader for partition in self.partitions}
 
     def topic_partitions(self) -> list[TopicPartition]:

@@ -75,8 +75,8 @@ async def offsets_at(
 async def offsets_at_leaders(
     port: AskPort, leaders: Mapping[TopicPartition, int], time: int, *, isolation: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, int]:
-    """As `offsets_at`, once, of partitions whose leaders are known. Raises Refused for the first that nobody leads (-1)
-    or that fails."""
+    """The same offsets as `offsets_at`, of partitions whose leaders are known, without another try. Raises Refused for
+    the first partition that has no leader (-1) or that fails."""
     by_leader: dict[int, list[TopicPartition]] = {}
     for partition, leader in leaders.items():
         if leader < 0:

@@ -69,7 +69,7 @@ class AskPort(Protocol):
         raised."""
 
     async def ask_brokers(self, ask: Callable[[int], Awaitable[T]], broker_ids: Iterable[int]) -> list[T]:
-        """As `of_each`, without the brokers that do not answer."""
+        """Ask like `of_each`, but leave out the brokers that do not answer."""
 
     async def give_way(self) -> None:
         """Let others have a turn, in the middle of a long computation."""

@@ -70,7 +70,7 @@ class Throttle:
 
 
 async def visible_throttle(port: AskPort) -> Throttle | None:
-    """As `describe_throttle`; None for a caller who may not see configurations."""
+    """The throttle as `describe_throttle` gives it; None for a caller who may not see configurations."""
     try:
         return await describe_throttle(port)
     except Refused as problem:

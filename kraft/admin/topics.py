@@ -51,7 +51,8 @@ async def list_topics(port: AskPort) -> list[Topic]:
 
 
 async def describe_topics(port: AskPort, names: Sequence[str]) -> list[Topic]:
-    """In the order asked. Raises Refused UNKNOWN_TOPIC_OR_PARTITION for the first that there is not."""
+    """The topics, in the order of `names`. Raises Refused UNKNOWN_TOPIC_OR_PARTITION for the first that does not
+    exist."""
 
     async def attempt() -> list[Topic]:
         found = await port.metadata(names)

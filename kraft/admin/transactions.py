@@ -65,9 +65,9 @@ async def list_transactions(
     *,
     partial: bool = False,
 ) -> list[ListedTransaction]:
-    """Of every live broker, in order of id: those in one of the states (none named: any) that have been open for
-    longer (-1: any) and whose id `pattern` describes, a regular expression as of RE2. With `partial`, without those of
-    brokers that do not answer. Raises Refused, and UnsupportedApi for a pattern where brokers do not know of it."""
+    """The transactions of every live broker, in order of broker id. `states` (empty: any), the time that they have been
+    open (-1: any) and the regular expression `pattern` (RE2) choose them. With `partial`, brokers that do not answer
+    are left out. Raises Refused, and UnsupportedApi for a pattern where brokers do not know of it."""
     request = ListTransactionsRequest(
         state_filters=list(states), duration_filter=open_for_ms, transactional_id_pattern=pattern
     )

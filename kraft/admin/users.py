@@ -27,7 +27,7 @@ from kraft.security.scram_credentials import BY_NUMBER, ITERATIONS_DEFAULT, Scra
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who has a password. The password itself is nowhere."""
+    """A user that has a password. The password itself is stored nowhere."""
 
     name: str
     iterations: Mapping[str, int]

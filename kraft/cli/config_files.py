@@ -25,7 +25,7 @@ def read_config_files(paths: Sequence[str]) -> tuple[list[ConfigFile], list[str]
 
 
 def process_surroundings() -> Surroundings:
-    """Of this process."""
+    """The surroundings of this process."""
     return Surroundings(
         working_directory=os.getcwd(), host_name=os.uname().nodename, secret_places=process_secret_places()
     )

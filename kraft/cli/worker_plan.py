@@ -1,4 +1,4 @@
-"""Which nodes `kraft-node --workers N` starts on a machine, and how each is called. Pure.
+"""The nodes that `kraft-node --workers N` starts on a machine, and their command lines. Pure.
 
 Worker i has the id and the port of the first one plus i, and a directory of its own. Without --voters and
 --bootstrap-controllers the first three are the quorum too (the first, of one or two); with --voters those that are

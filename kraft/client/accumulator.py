@@ -96,7 +96,7 @@ class Batch(Protocol):
 
     @property
     def count(self) -> int:
-        """Of its records."""
+        """The number of its records."""
 
     @property
     def last_delivery(self) -> Delivery:
@@ -329,7 +329,7 @@ class Accumulator:
         self._freed = trio.Event()
 
     def last_deliveries(self) -> list[Delivery]:
-        """Of each batch the one that is settled last."""
+        """The delivery of each batch that ends last."""
         waiting = [
             batch for queue in self.queues.values() for batch in (queue.in_flight, *queue.batches) if batch is not None
         ]

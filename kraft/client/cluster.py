@@ -136,7 +136,7 @@ class Cluster:
         version: int | None = None,
         seconds: float | None = None,
     ) -> R:
-        """As `call`, for the operations of `kraft.admin`."""
+        """Call like `call`, for the operations of `kraft.admin`."""
         response = await self.call(request, node_id=node_id, version=version, seconds=seconds)
         assert isinstance(response, answer)
         return response
@@ -164,7 +164,7 @@ class Cluster:
         return [answers[index] for index in sorted(answers)]
 
     async def ask_brokers(self, ask: Callable[[int], Awaitable[T]], broker_ids: Iterable[int]) -> list[T]:
-        """As `of_each`, without the brokers that do not answer."""
+        """Ask like `of_each`, but leave out the brokers that do not answer."""
 
         async def one(broker_id: int) -> list[T]:
             try:

@@ -131,7 +131,8 @@ class ClientConnection:
     async def exchange(
         self, request: Any, *, version: int | None = None, timeout: float = 30.0
     ) -> tuple[Any, memoryview]:
-        """As `call`, with the frame that the answer was decoded from, which its records are views of."""
+        """Call like `call`, and also return the frame that the answer was decoded from. The answer's records are views
+        of it."""
         key = request.API_KEY
         if version is None:
             version = self.version_of(key)
@@ -332,8 +333,8 @@ async def connect(
 async def open_connection(
     world: World, host: str, port: int, *, client_id: str = "kraft", timeout: float = 10.0
 ) -> ClientConnection:
-    """As `connect`, but the caller closes. Raises Disconnected (its cause tells a refusal from other failures),
-    TimeoutError."""
+    """Open a connection like `connect`, which the caller closes. Raises TimeoutError, and Disconnected, whose cause
+    tells a refusal from other failures."""
     connection: ClientConnection | None = None
     with world.clock.move_on_after(timeout):
         try:

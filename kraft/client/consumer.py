@@ -309,8 +309,8 @@ class Consumer:
             self.seek(partition, offset)
 
     def _go_back(self, partition: TopicPartition, epoch: int, end: int) -> None:
-        """To where the leader's log, whose last epoch that we share with it is `epoch` and ends at `end`, parts from
-        what we read."""
+        """Go back to where the leader's log diverges from what we read. `epoch` is the last epoch that both share, and
+        it ends at `end` in the leader's log."""
         position = self._positions[partition]
         if self._reset is None:
             raise LogTruncated(partition, position, self._epochs[partition], end, epoch)

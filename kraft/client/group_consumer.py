@@ -69,10 +69,9 @@ class GroupConsumer:
         self._lacks_positions = True
 
     async def poll(self, seconds: float) -> list[ConsumedRecord]:
-        """As `Consumer.poll`, but takes part in a rebalance first if there is one (that may take longer than
-        `seconds`).
+        """Poll like `Consumer.poll`, but take part in a pending rebalance first, which may take longer than `seconds`.
 
-        Raises also what the group says to a heartbeat when it does not want us any more.
+        Raises also the error of a heartbeat when the group has removed this member.
         """
         self.membership.idle_since = math.inf
         try:

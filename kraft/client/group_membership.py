@@ -158,7 +158,8 @@ class GroupMembership:
         return {name: len(found.topics[name].partitions) if name in found.topics else 0 for name in names}
 
     async def _count_again(self) -> None:
-        """Whoever leads the group makes it assign partitions anew when there are more, or fewer."""
+        """Count the partitions again, and rejoin when there are more or fewer: the group's leader then assigns them
+        anew."""
         counts = self._counts
         if counts is not None and self.cluster.world.clock.now() >= self._counts_end:
             changed = await self._count(sorted(counts)) != counts

@@ -62,7 +62,7 @@ class FetchedTokens:
         return (await self.current(world)).text
 
     async def current(self, world: World) -> ClientToken:
-        """As `token`, with what the token says."""
+        """The same token as `token`, with its claims."""
         kept = self._valid(world)
         if kept is not None and (self._is_renewed_ahead or world.clock.wall_ms() < self._due_at_ms):
             return kept
@@ -109,7 +109,8 @@ class FetchedTokens:
         return kept if kept is not None and world.clock.wall_ms() < kept.expires_at_ms else None
 
     async def _fetch_in_turn(self, world: World) -> ClientToken:
-        """Whoever waited while another fetched shares what came of it. Raises NoToken."""
+        """Fetch a token, one task at a time. A task that waited for another one's fetch shares its result. Raises
+        NoToken."""
         failures = self._failures
         async with self._fetching:
             kept = self._valid(world)

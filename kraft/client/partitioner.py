@@ -1,5 +1,5 @@
-"""Which partition a record goes to, where nobody said: as Java clients choose, so that clients of every language
-agree on keys."""
+"""The partition of a record that names none. It is chosen as Java clients do, so that clients of every language agree
+on keys."""
 
 from __future__ import annotations
 

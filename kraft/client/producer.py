@@ -44,7 +44,7 @@ ALL = -1
 
 
 class ProducerIdentity(Protocol):
-    """Whose batches a producer sends: a producer id and epoch, and what depends on them."""
+    """The identity under which a producer sends batches: a producer id and epoch, and what depends on them."""
 
     @property
     def producer(self) -> tuple[int, int]:

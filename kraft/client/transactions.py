@@ -225,8 +225,8 @@ class Transaction:
         headers: Headers = (),
         timestamp: int | None = None,
     ) -> Delivery:
-        """As `Producer.send`. What comes of the record decides what may come of the transaction: nobody has to wait
-        for it. Raises also why the transaction cannot be committed any more."""
+        """Send like `Producer.send`. A record that fails makes the transaction fail, so the caller need not wait for
+        each delivery. Raises also why the transaction cannot be committed any more."""
         self._check()
         return await self._producer.send(topic, value, key, partition=partition, headers=headers, timestamp=timestamp)
 

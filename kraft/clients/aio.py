@@ -103,7 +103,7 @@ class Cluster:
         delivery_seconds: float = DELIVERY_SECONDS,
         partitioner: Partitioner | None = None,
     ) -> Producer[TrioProducer]:
-        """As `kraft.clients.open_producer`: an asynchronous context manager."""
+        """Open a producer like `kraft.clients.open_producer`. Returns an asynchronous context manager."""
         return Producer(
             self,
             lambda: open_producer(
@@ -120,7 +120,7 @@ class Cluster:
     def transactional_producer(
         self, transactional_id: str, *, codec: int = NONE, transaction_seconds: float = TRANSACTION_SECONDS
     ) -> TransactionalProducer:
-        """As `kraft.clients.open_transactional_producer`."""
+        """Open a producer like `kraft.clients.open_transactional_producer`."""
         return TransactionalProducer(
             self,
             lambda: open_transactional_producer(
@@ -141,7 +141,7 @@ class Cluster:
         protocol: str = CLASSIC,
         pattern: str | None = None,
     ) -> GroupConsumer:
-        """As `kraft.clients.open_group_consumer`."""
+        """Open a consumer like `kraft.clients.open_group_consumer`."""
         return GroupConsumer(
             self,
             lambda: open_group_consumer(
@@ -161,7 +161,7 @@ class Cluster:
     def consumer(
         self, positions: Mapping[TopicPartition, int], *, reset: int | None = None, isolation: int = READ_UNCOMMITTED
     ) -> Consumer:
-        """Of partitions that the caller chooses, from these offsets on; as `kraft.clients.Consumer`."""
+        """A consumer like `kraft.clients.Consumer`, of partitions that the caller chooses, from these offsets on."""
         return Consumer(self, dict(positions), reset, isolation)
 
     def there(self) -> TrioCluster:
@@ -172,14 +172,14 @@ class Cluster:
 
     @property
     def bridge(self) -> AsyncioBridge:
-        """To the client's loop."""
+        """The bridge to the client's loop."""
         if self._bridge is None:
             raise KraftError("the cluster is not connected: use it within `async with connect(...)`")
         return self._bridge
 
     @property
     def nursery(self) -> trio.Nursery:
-        """Of the client's loop, for tasks that live as long as the connection."""
+        """The nursery of the client's loop, for tasks that live as long as the connection."""
         assert self._nursery is not None, "asked for on the client's loop"
         return self._nursery
 
@@ -195,7 +195,7 @@ def connect(
     client_id: str = "kraft-python",
     timeout: float = 30.0,
 ) -> Cluster:
-    """As `kraft.clients.connect`, for asyncio. Raises as that."""
+    """Connect like `kraft.clients.connect`, for asyncio. Raises the same errors."""
     make = partial(clients.connect, bootstrap, config=config, client_id=client_id, timeout=timeout)
     make()  # What cannot be used is said here.
     return Cluster(make)
@@ -333,7 +333,7 @@ class GroupConsumer:
         return dict(self._held.value.consumer.positions)
 
     async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:
-        """As `kraft.clients.GroupConsumer.poll`."""
+        """Poll like `kraft.clients.GroupConsumer.poll`."""
         member = self._held.value
         return await self._cluster.on_loop(lambda: member.poll(seconds))
 
@@ -342,7 +342,7 @@ class GroupConsumer:
         return _each(self.poll)
 
     async def commit(self) -> bool:
-        """As `kraft.clients.GroupConsumer.commit`."""
+        """Commit like `kraft.clients.GroupConsumer.commit`."""
         return await self._cluster.on_loop(self._held.value.commit)
 
 
@@ -402,7 +402,7 @@ class Consumer:
         await self._cluster.on_loop(go)
 
     async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:
-        """As `kraft.clients.Consumer.poll`."""
+        """Poll like `kraft.clients.Consumer.poll`."""
         consumer = self._there
         return await self._cluster.on_loop(lambda: consumer.poll(seconds))
 

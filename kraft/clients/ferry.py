@@ -172,7 +172,7 @@ class Ferry:
             self._tell(refused)
 
     async def _follow(self, partition: TopicPartition) -> None:
-        """Of one partition records are settled in order."""
+        """Follow the deliveries of one partition, which end in order."""
         queue, _ = self._waiting[partition]
         while True:
             while queue:

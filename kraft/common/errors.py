@@ -1,4 +1,5 @@
-"""Whose fault it is, as types. `kraft/handlers/errors.py` is the only table from these to Kafka's wire codes."""
+"""The error types, by whose fault an error is. `kraft/handlers/errors.py` is the only table from these to Kafka's wire
+codes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ class MonotonicClock(Protocol):
 
 
 class FewAtATime:
-    """Of one kind of event: the first `told_max` of each period are told."""
+    """A limit for one kind of event: the first `told_max` of each period are logged."""
 
     __slots__ = ("_clock", "_left_out", "_period_end", "_period_seconds", "_told", "_told_max")
 

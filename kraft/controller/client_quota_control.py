@@ -121,6 +121,6 @@ def _check_value(op: OpData, keys: tuple[str, ...]) -> None:
 
 
 def _shown(parts: list[RecordEntity]) -> str:
-    """As Kafka writes an entity."""
+    """The entity as Kafka prints it."""
     named = ", ".join(f"{part.entity_type}={part.entity_name}" for part in parts)
     return f"ClientQuotaEntity(entries={{{named}}})"

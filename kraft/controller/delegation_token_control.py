@@ -87,7 +87,7 @@ def response_for(owner: str, principal: str, version: int) -> CreateDelegationTo
 
 
 def owner_of(request: CreateDelegationTokenRequest, principal: str) -> str:
-    """Whose token is asked for, where `principal` asks."""
+    """The owner of the token that `principal` requests."""
     if not request.owner_principal_name:
         return principal
     return f"{request.owner_principal_type}:{request.owner_principal_name}"

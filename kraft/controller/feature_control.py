@@ -147,7 +147,7 @@ def _update_kraft_version(update: FeatureUpdateKey, current: int, upgrade_type: 
 
 
 def _reason_not_supported(view: ControllerView, name: str, level: int, voters: Sequence[int]) -> str | None:
-    """Which node cannot run `level` of a feature, and why; None when all can."""
+    """The reason why a node cannot run `level` of a feature, with that node's name. None when all can."""
     own = view.settings.node_id
     nodes: list[tuple[str, OrderedMap[str, FeatureRange]]] = [
         (f"Local controller {own}", view.settings.supported_features)

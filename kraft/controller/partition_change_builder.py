@@ -185,7 +185,7 @@ class PartitionChangeBuilder:
         return NO_LEADER, False
 
     def _clean_candidates(self) -> Sequence[int]:
-        """In the order in which they are asked; those that are to be avoided come last, in the same order."""
+        """The candidates for leader, in order of preference. Those to be avoided come last, in the same order."""
         first = self.target_replicas[:1] if self.election == Election.PREFERRED else ()
         order = (*first, self._partition.leader, *self.target_replicas)
         return sorted(order, key=self.avoided.__contains__) if self.avoided else order

@@ -158,7 +158,7 @@ class QuorumController(ActiveController):
     async def expire_delegation_token(
         self, request: ExpireDelegationTokenRequest, context: ControllerRequestContext
     ) -> tuple[str | None, ExpireDelegationTokenResponse]:
-        """Likewise."""
+        """Find and expire a delegation token like `renew_delegation_token`."""
         token_id = await self._find_token(request.hmac)
         now_ms = self._world.clock.wall_ms()
         return token_id, await self._writes.write(
@@ -316,7 +316,7 @@ class QuorumController(ActiveController):
     async def list_partition_reassignments(
         self, request: ListPartitionReassignmentsRequest, context: ControllerRequestContext
     ) -> ListPartitionReassignmentsResponse:
-        """Of the committed state. Raises ApiError(NOT_CONTROLLER)."""
+        """The reassignments of the committed state. Raises ApiError(NOT_CONTROLLER)."""
         self._pending.require_active()
         return reassignments.list_partition_reassignments(self._loader.image, request)
 

@@ -7,11 +7,11 @@ from kraft.metadata.image.metadata_image import MetadataImage
 
 
 class RegistrationOffsets:
-    """Of the brokers that are registered; known only as far as this node saw it happen, which is at the latest when
-    it loads a snapshot.
+    """The offsets of the registered brokers' records. They are known from when this node replayed them, at the latest
+    from when it loaded a snapshot.
 
-    An active controller decides by what it has appended. That is dropped with the role: it begins the next time with
-    what is committed, which is all there is then.
+    An active controller decides by what it has appended. Appended offsets are dropped with the role: the next time it
+    begins with what is committed, which is all there is then.
     """
 
     __slots__ = ("_appended", "_committed")
@@ -21,7 +21,7 @@ class RegistrationOffsets:
         self._appended: dict[int, int] = {}
 
     def of(self, broker_id: int) -> int | None:
-        """As the active controller's next decision sees it."""
+        """The offset of the broker's registration, appended ones included; None if it is not known."""
         return self._appended.get(broker_id)
 
     def claimed(self) -> None:

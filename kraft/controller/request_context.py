@@ -1,5 +1,4 @@
-"""Who asks, in which version of the API, and what they may see: the part of a request's surroundings that the
-controller needs."""
+"""The caller of a request, the API version, and what the caller may see: the context that the controller needs."""
 
 from __future__ import annotations
 

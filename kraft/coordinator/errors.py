@@ -35,8 +35,7 @@ _PRODUCER_CODES = frozenset(
 
 
 def producer_error(problem: KraftError) -> ApiError:
-    """As `append_error`, for what belongs to a producer's transaction: what the log says of the producer is told as
-    it is."""
+    """Convert an error like `append_error`, but pass the log's errors about the producer on unchanged."""
     if isinstance(problem, ApiError) and problem.code in _PRODUCER_CODES:
         return problem
     return append_error(problem)

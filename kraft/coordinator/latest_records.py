@@ -38,7 +38,7 @@ Kept = bytes | UndecidedRecord | Marker
 
 
 class LatestRecords:
-    """Of one stretch of the log, which is given in order."""
+    """The latest record of each key of one stretch of the log, which is read in order."""
 
     __slots__ = ("_aborted", "_continues", "_kept", "_open", "_tombstones", "_values")
 

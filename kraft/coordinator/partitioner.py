@@ -1,5 +1,5 @@
-"""Which partition of an internal topic coordinates a key: Java's String.hashCode over UTF-16, so that every Kafka
-tool agrees."""
+"""The partition of an internal topic that coordinates a key. It is Java's String.hashCode over UTF-16, so that every
+Kafka tool agrees."""
 
 from __future__ import annotations
 

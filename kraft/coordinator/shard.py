@@ -19,8 +19,8 @@ LogRecord = tuple[bytes, bytes | None]
 
 
 class Producer(NamedTuple):
-    """Who writes an operation's records in a transaction. `guard` is what the log wants to see before it opens the
-    transaction; None where it is open already."""
+    """The producer that writes an operation's records in a transaction. `guard` is the verification that the log
+    requires before it opens the transaction; None where it is open already."""
 
     producer_id: int
     producer_epoch: int

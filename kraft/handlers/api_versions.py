@@ -50,7 +50,7 @@ async def api_versions(request: ApiVersionsRequest, context: RequestContext, nod
 
 
 def unsupported_version_reply(correlation_id: int, node: Any) -> Reply:
-    """To an ApiVersions version that we don't know: a version 0 body with error 35 and the range that we do
+    """The reply to an unknown version of ApiVersions: a version 0 body with error 35 and the supported range
     (KIP-511)."""
     response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     response.api_keys = [ApiVersion(api_key=API.key, min_version=API.min_version, max_version=API.max_version)]

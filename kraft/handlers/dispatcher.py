@@ -311,6 +311,6 @@ def encode_reply(context: RequestContext, response: Any, throttle_ms: int = 0) -
 
 
 async def encode_reply_in_turns(context: RequestContext, response: Any, throttle_ms: int = 0) -> Reply:
-    """As `encode_reply`, for a response that may be large: others are served meanwhile."""
+    """Encode like `encode_reply`, in turns: other requests are served while a large response is encoded."""
     encoding = encode_response_in_turns(context.api_key, context.api_version, context.correlation_id, response)
     return Reply((await in_turns(encoding),), throttle_ms)

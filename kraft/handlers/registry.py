@@ -54,7 +54,7 @@ class RequestContext:
 
     @property
     def client_host(self) -> str:
-        """As Kafka shows it: the address with a leading slash."""
+        """The client's host as Kafka prints it: the address with a leading slash."""
         return "/" + self.peer.host
 
 

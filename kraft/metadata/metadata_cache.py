@@ -141,7 +141,7 @@ class MetadataCache:
         return tuple(sorted((*live, *(node for node in dead if node is not None))))
 
     def _note_deaths(self, image: MetadataImage) -> None:
-        """Who was fenced without having said goodbye."""
+        """Note the brokers that were fenced without a controlled shutdown."""
         until = self._clock.now() + LATELY_SECONDS
         for broker in self.image.cluster.brokers.values():
             now = image.cluster.brokers.get(broker.id)

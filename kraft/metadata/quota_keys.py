@@ -1,4 +1,4 @@
-"""Which quotas an entity may have, and of which type each is (KIP-546)."""
+"""The quotas that an entity may have, and their types (KIP-546)."""
 
 from __future__ import annotations
 

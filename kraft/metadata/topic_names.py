@@ -1,4 +1,4 @@
-"""Which topic names are legal, and which would collide in metric names, where '.' becomes '_'."""
+"""The topic names that are legal, and those that would collide in metric names, where '.' becomes '_'."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def chosen_topics(names: Iterable[str], wanted: Iterable[str], pattern: str | No
 
 
 def chosen_groups(names: Iterable[str], pattern: str) -> list[str]:
-    """Likewise of groups."""
+    """The groups whose whole names match `pattern`, in order, without the excluded ones."""
     expression = _compiled(pattern)
     return sorted(name for name in names if expression.fullmatch(name) and not GROUPS_EXCLUDED.fullmatch(name))
 

@@ -22,7 +22,7 @@ class Progress:
     points: Points = ()
 
     def value(self) -> bytes:
-        """As the value of a record."""
+        """The progress as the value of a record."""
         shape = {
             "source": self.source,
             "topic_id": self.topic_id,

@@ -54,7 +54,7 @@ def shown(configs: Mapping[str, str]) -> str:
 
 
 def policies(configs: Configs) -> frozenset[str]:
-    """Of `cleanup.policy`; Kafka's default where it is not told."""
+    """The policies of `cleanup.policy`; Kafka's default where the key is absent."""
     config = configs.get("cleanup.policy")
     given = "delete" if config is None or config.value is None else config.value
     return frozenset(each.strip() for each in given.split(",") if each.strip())

@@ -59,14 +59,14 @@ def compile_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearra
 def compile_turn_decoder(
     cls: type[Message], version: int
 ) -> Callable[[Any, int], Generator[None, None, tuple[Any, int]]]:
-    """As `compile_decoder`; a generator that pauses after every TURN_ELEMENTS elements."""
+    """Compile a decoder like `compile_decoder`, as a generator that pauses after every TURN_ELEMENTS elements."""
     _check_version(cls, version)
     source = DecoderSource(cls, version, in_turns=True)
     return _compiled(source.text(), source.names, f"<decoder in turns of {cls.__name__} v{version}>", "decode")
 
 
 def compile_turn_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearray], Generator[None, None, None]]:
-    """As `compile_encoder`; a generator that pauses after every TURN_ELEMENTS elements."""
+    """Compile an encoder like `compile_encoder`, as a generator that pauses after every TURN_ELEMENTS elements."""
     _check_version(cls, version)
     source = EncoderSource(cls, version, in_turns=True)
     return _compiled(source.text(), source.names, f"<encoder in turns of {cls.__name__} v{version}>", "encode")

@@ -24,7 +24,8 @@ _CORRELATION_ID = struct.Struct(">i")
 
 
 class RequestHeader:
-    """Who asks what, in which version, and the number that the response must carry."""
+    """The header of a request: the API key and version, the client id, and the correlation id that the response must
+    carry."""
 
     __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
 
@@ -100,7 +101,7 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, message
 
 
 def encode_response_in_turns(api_key: int, api_version: int, correlation_id: int, message: Message) -> Turns[bytearray]:
-    """As `encode_response`; pauses after every TURN_ELEMENTS elements."""
+    """Encode like `encode_response`, but pause after every TURN_ELEMENTS elements."""
     out = bytearray(9 if api_keys.response_header_version(api_key, api_version) else 8)
     yield from message.encode_in_turns(out, api_version)
     _RESPONSE_HEAD.pack_into(out, 0, len(out) - SIZE_BYTES, correlation_id)
@@ -124,7 +125,7 @@ def decode_response(api_key: int, api_version: int, frame: Bytes) -> tuple[int, 
 
 
 def decode_response_in_turns(api_key: int, api_version: int, frame: Bytes) -> Turns[tuple[int, Message]]:
-    """As `decode_response`; pauses after every TURN_ELEMENTS elements."""
+    """Decode like `decode_response`, but pause after every TURN_ELEMENTS elements."""
     correlation_id, position = _response_start(api_key, api_version, frame)
     message, end = yield from api_keys.response_class(api_key).decode_in_turns(frame, position, api_version)
     _check_end(frame, end, api_key, api_version)

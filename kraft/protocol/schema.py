@@ -143,7 +143,7 @@ class Message(Struct):
 
     @classmethod
     def decode_in_turns(cls, buffer: Bytes, position: int, version: int) -> Turns[tuple[Self, int]]:
-        """As `decode_from`, for a large message: a generator that pauses, so that others can be served."""
+        """Decode a large message like `decode_from`, as a generator that pauses so that others can be served."""
         return (cls._turn_decoders.get(version) or _compile_turn_decoder(cls, version))(buffer, position)
 
     @classmethod
@@ -161,7 +161,8 @@ class Message(Struct):
         return None
 
     def encode_in_turns(self, out: bytearray, version: int) -> Turns[None]:
-        """As `encode_into`, for what may be large: a generator that pauses. `self` stays as it is until its end."""
+        """Encode a large message like `encode_into`, as a generator that pauses. `self` must not change until it
+        ends."""
         return (self._turn_encoders.get(version) or _compile_turn_encoder(self.__class__, version))(self, out)
 
     def encode(self, version: int) -> bytes:

@@ -121,8 +121,9 @@ class RateQuota:
         return 0.0 if use is None else max(0.0, use.owed_until - self._clock.now())
 
     def use_if_within(self, user: str, client_id: str, value: float) -> tuple[float, bool]:
-        """As `use`, and whether the client gets what it asked for. Where that comes too early it does not, and nothing
-        is counted. What is too much at any time comes once the client has nothing left to wait for."""
+        """Use the quota like `use`, and say whether the client gets what it asked for. A client that is still throttled
+        does not, and nothing is counted. A request for more than the quota ever allows is granted once the client is no
+        longer throttled."""
         found = self._limits.find(user, client_id)
         if found is None:
             return 0.0, True

@@ -1,4 +1,4 @@
-"""Which limit holds for whom."""
+"""The limits of client quotas, and the clients that each applies to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEFAULT: Final = (False, "")
 
 
 class Share(NamedTuple):
-    """Whose use counts together: those of one user, of one client id, or of both. "" stands for everybody."""
+    """The clients whose use is counted together: those of one user, of one client id, or of both. "" stands for all."""
 
     user: str
     client_id: str

@@ -222,7 +222,7 @@ class RaftDriver:
 
     @property
     def log_end_epoch(self) -> int:
-        """Of the last record; 0 while there is none."""
+        """The epoch of the last record; 0 while there is none."""
         return self._node.log.last_epoch
 
     @property

@@ -102,7 +102,7 @@ class MetadataLog:
 
     @property
     def start_offset(self) -> int:
-        """Of the first record in the files; the log may logically start later."""
+        """The offset of the first record in the files. The log may logically start later."""
         return self._segments[0].base_offset
 
     @property

@@ -41,7 +41,7 @@ class CommittedBatch(NamedTuple):
 
 
 class LeaderAndEpoch(NamedTuple):
-    """Who leads `epoch`; -1 if nobody is known to."""
+    """The leader of `epoch`; -1 if it is not known."""
 
     leader_id: int
     epoch: int

@@ -1,4 +1,5 @@
-"""Which segments of a log are to be copied to the remote tier, and which may leave the disk: decisions over facts."""
+"""The segments of a log to copy to the remote tier, and those that may be deleted from the disk. Pure decisions over
+facts."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ from kraft.remote.metadata_cache import RemoteLogMetadataCache
 
 
 def segments_to_copy(facts: LogFacts, cache: RemoteLogMetadataCache) -> Sequence[LocalSegment]:
-    """In this order, one after another, so that what is copied has no holes.
+    """The segments to copy in this order, one after another, so that the copy has no holes.
 
-    Sealed ones below the last stable offset, that are not in the remote tier whole. One of which a part is there
-    (another leader's segments end elsewhere) is copied whole. None whose leader epochs are not known.
+    They are the sealed ones below the last stable offset that are not complete in the remote tier. A segment of which
+    a part is there (another leader's segments end elsewhere) is copied whole. A segment whose leader epochs are not
+    known is not copied.
     """
     copied = copied_end_offset(facts, cache)
     known_from = facts.leader_epochs[0][1] if facts.leader_epochs else facts.log_end_offset

@@ -43,7 +43,7 @@ class LogFacts:
         return max(self.segments[0].base_offset, self.log_start_offset)
 
     def lineage(self, offset: int = 0) -> Iterator[EpochRange]:
-        """Which epoch wrote which offsets of this log, from the epoch of `offset` on; epochs without records are left
+        """The offsets that each epoch wrote in this log, from the epoch of `offset` on. Epochs without records are left
         out."""
         entries = self.leader_epochs
         begin = bisect_right(entries, offset, key=lambda entry: entry[1]) - 1

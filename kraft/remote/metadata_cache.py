@@ -167,7 +167,7 @@ class RemoteLogMetadataCache:
 
     @property
     def segment_count(self) -> int:
-        """Of segments in any state."""
+        """The number of segments in any state."""
         return len(self._segments)
 
     def segments(self) -> Sequence[RemoteLogSegmentMetadata]:

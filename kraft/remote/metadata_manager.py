@@ -126,7 +126,7 @@ class PartitionMetadata:
 
 
 def place_of(record: RemoteLogMetadataRecord) -> TopicIdPartition | None:
-    """Whose record it is; None for a snapshot, which does not say."""
+    """The partition that a record belongs to; None for a snapshot, which names none."""
     if isinstance(record, RemoteLogSegmentMetadataRecord | RemoteLogSegmentMetadataUpdateRecord):
         segment = record.remote_log_segment_id.topic_id_partition
         return TopicIdPartition(segment.name, Uuid(bytes(segment.id)), segment.partition)

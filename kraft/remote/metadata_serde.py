@@ -32,7 +32,7 @@ _CLASSES: Final[tuple[type[RemoteLogMetadataRecord], ...]] = (
 
 
 def encode_metadata(message: RemoteLogMetadataRecord) -> bytes:
-    """In the highest version."""
+    """Encode in the highest version."""
     version = type(message).VALID_VERSIONS[1]
     out = bytearray((FRAME_VERSION,))
     write_uvarint(out, message.API_KEY)

@@ -1,4 +1,4 @@
-"""Which segments are to be deleted from the remote tier: a decision over facts."""
+"""The segments to delete from the remote tier. A pure decision over facts."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ async def expiry_of(
     now_ms: int,
     drive: Drive,
 ) -> Expiry:
-    """As `expired_segments`, while others are served: `drive` sees to that, and returns what the work returns.
+    """Find what `expired_segments` finds, while others are served: `drive` runs the steps and returns their result.
 
-    It begins again where the metadata changed meanwhile: they are the leader's own to change, but for one that was
-    before. Raises KraftError where they do not stop."""
+    It begins again where the metadata changed meanwhile: only this leader changes it, or a former one that still
+    writes. Raises KraftError when the changes do not stop."""
     for _ in range(TRIES_MAX):
         work = expired_segments(
             facts, cache, retention, leader_epoch=leader_epoch, being_copied=being_copied, now_ms=now_ms

@@ -111,7 +111,7 @@ class RemoteLogSegmentMetadata:
         return self.state == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 
     def epoch_ranges(self) -> Iterator[EpochRange]:
-        """Which offsets each epoch wrote in here; epochs without records are left out."""
+        """The offsets that each epoch wrote in this segment. Epochs without records are left out."""
         for index, (epoch, start_offset) in enumerate(self.leader_epochs):
             is_last = index + 1 == len(self.leader_epochs)
             last_offset = self.last_offset if is_last else self.leader_epochs[index + 1][1] - 1

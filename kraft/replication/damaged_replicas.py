@@ -54,7 +54,7 @@ class DamagedReplica(NamedTuple):
 
 
 class DamagedReplicas:
-    """Of one broker. Owned by its loop."""
+    """The damaged replicas of one broker. Owned by its loop."""
 
     def __init__(self, replicas: ReplicaManager, log: Logger) -> None:
         self._replicas = replicas

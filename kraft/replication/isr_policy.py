@@ -1,4 +1,4 @@
-"""Who counts as in sync, and how far the high watermark may go. Pure.
+"""The rules of the ISR and of the high watermark. Pure.
 
 Sources: KIP-101, KIP-497 (AlterPartition), KIP-903 (broker epochs), KIP-966 (high watermark frozen below
 min.insync.replicas).
@@ -44,8 +44,8 @@ class FollowerState:
     )
 
     def __init__(self, now: float, *, in_isr: bool = True) -> None:
-        """As it is when a leader's term begins: a member of the in-sync set has its time to show up, anybody else
-        has to catch up first."""
+        """The state at the beginning of a leader's term. A member of the ISR has replica.lag.time.max.ms to fetch;
+        another replica has to catch up first."""
         self.log_end_offset = -1
         self.log_start_offset = -1
         self.broker_epoch = -1
@@ -150,8 +150,8 @@ def shrunk_isr(
 def forget_who_left(
     followers: dict[int, FollowerState], before: Collection[int], isr: Collection[int], now: float
 ) -> None:
-    """Whom the controller took out of the in-sync set may have lost its disk: it has to fetch again before it may be
-    proposed for it."""
+    """Reset followers that the controller removed from the ISR. Such a replica may have lost its disk, so it has to
+    fetch again before it may be proposed for the ISR."""
     for replica in before:
         if replica in followers and replica not in isr:
             followers[replica] = FollowerState(now, in_isr=False)

@@ -109,7 +109,7 @@ class Partition:
 
     @property
     def waiters(self) -> PartitionWaiters:
-        """Who waits for this partition."""
+        """The requests that wait for this partition."""
         if self._waiters is None:
             self._waiters = PartitionWaiters()
         return self._waiters

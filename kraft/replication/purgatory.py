@@ -55,7 +55,7 @@ class ProduceWaiter:
 
 
 class PartitionWaiters:
-    """Who waits for one partition. The partition makes it when the first one comes."""
+    """The requests that wait for one partition. The partition creates this when the first one comes."""
 
     __slots__ = ("_consumers", "_fetches", "_high_watermark_listeners", "_produces", "_watches")
 

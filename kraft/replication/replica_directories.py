@@ -1,4 +1,4 @@
-"""In which log directory a replica is, should be, and is known to be (KIP-113, KIP-858)."""
+"""The log directory in which a replica is, should be, and is known to be (KIP-113, KIP-858)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ TRY_AGAIN_SECONDS = 1.0
 
 
 class ReplicaHosting:
-    """Of one broker."""
+    """The creation and removal of one broker's replicas."""
 
     def __init__(self, replicas: ReplicaManager, log: Logger) -> None:
         self._replicas = replicas

@@ -373,7 +373,7 @@ class ReplicaManager:
         self.directories.lost(partition.topic_id, partition.index)
 
     def apply_again(self, name: str, index: int, topic_id: bytes) -> None:
-        """Of a replica that could not be made for now."""
+        """Apply the metadata again for a replica that could not be created earlier."""
         registration = None if self._image is None else self._image.topics.partition(topic_id, index)
         if self._image is not None and registration is not None:
             self._apply_partition(

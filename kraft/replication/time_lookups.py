@@ -41,7 +41,7 @@ class TimeLookups:
             return await run_steps(find_by_timestamp(log, timestamp), self._threads.run, serve_others)
 
     async def find_in_batch(self, batch: RecordBatch, timestamp: int, start_offset: int) -> Found | None:
-        """Likewise in one batch, from `start_offset` on."""
+        """Find the first record of one batch, from `start_offset` on, that is at or after `timestamp`."""
         async with self._free:
             return await run_steps(_find_in_batch(batch, timestamp, start_offset), self._threads.run, serve_others)
 
@@ -53,7 +53,8 @@ class TimeLookups:
 
 
 def find_by_timestamp(log: UnifiedLog, timestamp: int) -> Steps[Found | None]:
-    """As `TimeLookups.find`, in steps. The log may change between them, so each batch is looked for anew."""
+    """Find the offset like `TimeLookups.find`, in steps. The log may change between steps, so each batch is looked up
+    anew."""
     start = log.log_start_offset
     while (batch := log.local.find_batch_by_timestamp(timestamp, start)) is not None:
         found = yield from _find_in_batch(batch, timestamp, start)

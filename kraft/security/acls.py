@@ -96,7 +96,7 @@ class AccessControlEntry(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Which entries are meant. None and ANY stand for all; MATCH for every pattern that applies to the name."""
+    """A filter of ACL entries. None and ANY stand for all; MATCH for every pattern that applies to the name."""
 
     resource_type: int
     resource_name: str | None

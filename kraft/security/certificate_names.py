@@ -1,4 +1,5 @@
-"""Who a TLS client is: the name in its certificate, spelt as Java spells it, and `ssl.principal.mapping.rules`.
+"""The principal of a TLS client: the name in its certificate, spelt as Java spells it, and
+`ssl.principal.mapping.rules`.
 
 Java's `X500Principal.getName()` (RFC 2253) is what ACLs and super.users of existing clusters contain: the most
 specific part first, short keywords for nine attributes, and every other attribute as an OID with hexadecimal DER.

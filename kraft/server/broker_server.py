@@ -319,8 +319,8 @@ class BrokerServer(ReplicaListener):
             self._disk_lost.set()
 
     async def _end_without_disk(self) -> None:
-        """As Kafka: a broker without a log directory, or without that of its metadata, ends; another process may
-        find the disk in order."""
+        """End the broker when it has no log directory left, or has lost that of its metadata, as Kafka does. Another
+        process may find the disk in order."""
         await self._disk_lost.wait()
         await self._world.clock.sleep(LAST_WORDS_SECONDS)
         failures = "; ".join(

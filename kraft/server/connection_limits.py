@@ -37,7 +37,7 @@ PRINCIPAL_RULES: Final = "ssl.principal.mapping.rules"
 
 
 def connection_limits(config: NodeConfig, listener: str) -> ConnectionLimits:
-    """Of one listener, from Kafka's keys."""
+    """The connection limits of one listener, from Kafka's keys."""
     # What is in the log and does not parse is passed over.
     overrides, _ = host_counts(config.text("max.connections.per.ip.overrides"))
     idle_ms = config.integer("connections.max.idle.ms")
@@ -92,7 +92,8 @@ def socket_servers(
 
 
 def identify_by_certificate(config: NodeConfig, listener: str) -> Callable[[Stream], str]:
-    """Who clients of a listener are that prove themselves by certificates, if at all. Raises ConfigurationError."""
+    """The function that names the principal of a client by its certificate, if it has one. Raises
+    ConfigurationError."""
     key, rules = principal_rules(config, listener)
     try:
         mapping = PrincipalMapping(rules)

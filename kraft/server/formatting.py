@@ -1,4 +1,5 @@
-"""Whose directories are these, and may they be formatted? Run before anything is written to them.
+"""The identity of a node's directories, and whether they may be formatted. This runs before anything is written to
+them.
 
 A quorum of one formats an empty directory unasked. A member of a quorum of several never does: an amnesiac voter
 could vote twice, or elect a log that lacks committed records.

@@ -224,8 +224,8 @@ async def _identify(
     loggers: Loggers,
     stack: ExitStack,
 ) -> tuple[str, bytes]:
-    """Which cluster our directories belong to, and the id of the one with the metadata; formats empty ones where
-    that is safe. Raises ConfigurationError."""
+    """The id of the cluster that our directories belong to, and the id of the metadata directory. Formats empty ones
+    where that is safe. Raises ConfigurationError."""
     files = world.files
     refuse_foreign_directories(files, config)
     metadata = open_metadata_directory(files, config, stack)

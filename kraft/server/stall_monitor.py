@@ -58,8 +58,8 @@ class StallMonitor:
             self._told.warning("event loop held up", task=task, ms=round(seconds * 1000), **fields)
 
     def idle_share(self) -> float:
-        """Of the last minute's time, how much the loop had nothing to do: 1 for all of it. Since the question before
-        where that was asked longer ago."""
+        """The share of the last minute in which the loop was idle, from 0 to 1. The period begins at the previous call
+        where that is longer ago."""
         now, samples = self._clock.now(), self._idle_samples
         while len(samples) > 1 and samples[1][0] <= now - IDLE_WINDOW_SECONDS:
             samples.popleft()

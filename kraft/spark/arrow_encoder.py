@@ -86,7 +86,7 @@ def offsets_of(column: pa.Array) -> Ints:
 
 
 def lengths(column: pa.Array) -> Ints:
-    """Of the values, -1 for null."""
+    """The lengths of the values, -1 for null."""
     found: Ints = np.diff(offsets_of(column)) if len(column) else np.zeros(0, np.int64)
     return np.where(nulls(column), -1, found) if column.null_count else found
 
@@ -97,8 +97,8 @@ def nulls(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def encode_headers(column: pa.Array) -> pa.Array | None:
-    """Of each record, from a column of lists of key and value: the count, and the headers. None where all are null or
-    empty. Raises ValueError for a header without a key."""
+    """The encoded headers of each record, from a column of lists of key and value: the count, and the headers. None
+    where all are null or empty. Raises ValueError for a header without a key."""
     counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     if not counts.any():
         return None

@@ -24,7 +24,8 @@ RECORDS = ("record", "error")
 
 
 class AvroBounds:
-    """Of one schema, as fastavro has parsed it. `skips`: whether a part of the record is not shown, and so skipped."""
+    """The bounds of one schema, as fastavro has parsed it. `skips`: whether a part of the record is not read, and so
+    skipped."""
 
     def __init__(self, schema: dict[str, Any], *, skips: bool) -> None:
         self.schema = schema

@@ -113,7 +113,7 @@ def must_write(key: str, value: CommittedBatch, last: CommittedBatch | None, rul
 
 
 def outgoing(parcels: Sequence[Parcel], staging: Staging) -> Iterator[Outgoing]:
-    """In their order, with the bytes of those that were staged."""
+    """The parcels in their order, with the bytes of those that were staged."""
     files = LocalFiles()
     try:
         for each in parcels:

@@ -80,7 +80,7 @@ class BatchSender:
         self.bytes_max: dict[str, int] = {}  # Of a batch, where a topic has refused a larger one.
 
     def become(self, producer_id: int, epoch: int) -> None:
-        """Whoever writes from now on, from sequence 0 everywhere."""
+        """Take over the identity of a producer that starts at sequence 0 in every partition."""
         self.producer_id, self.epoch, self.sequences = producer_id, epoch, {}
         self.is_forgotten = False
 

@@ -1,5 +1,5 @@
-"""Which micro-batch of a query was committed last: a record in a compacted topic of the target cluster, written in
-the batch's own transaction.
+"""The last committed micro-batch of a query: a record in a compacted topic of the target cluster, written in the
+batch's own transaction.
 
 A compacted topic keeps the last record of each key for ever: unlike offsets of a group, which expire.
 

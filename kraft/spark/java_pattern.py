@@ -184,7 +184,7 @@ class _Rewriter:
 
 
 def _shown(characters: frozenset[str]) -> str:
-    """As `re` writes it."""
+    """The set of characters in the syntax of `re`."""
     if not characters:
         return "(?!)"
     shown: Callable[[str], str] = re.escape

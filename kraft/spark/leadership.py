@@ -1,5 +1,5 @@
-"""Who leads each partition of a topic, as of the newest leader epoch that any node has told; and what each node says
-of one partition. Pure.
+"""The leader of each partition of a topic, by the newest leader epoch that any node has reported, and what each node
+says of one partition. Pure.
 
 A leader epoch rises with every election (KIP-320). A node that is cut off, or behind, tells an older one: nobody
 goes back to that.

@@ -29,8 +29,8 @@ ONLY_MINE = 0o600
 
 
 def local_directory() -> str | None:
-    """Of the JVM that this process belongs to; None if it does not tell. Equal on the driver and in a task if they
-    share the JVM."""
+    """The local directory of the JVM that this process belongs to; None if it names none. Equal on the driver and in a
+    task if they share the JVM."""
     first = os.environ.get(VARIABLE, "").split(",")[0]
     return str(Path(first) / NAME) if first else None
 

@@ -1,4 +1,4 @@
-"""Whose turn it is to be asked what every node knows. Pure."""
+"""The choice of the node to ask what every node knows. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ Address = tuple[str, int]
 
 
 class NodeTurns:
-    """Which node is asked next: the same one while it answers well; after `another`, those first that have not
-    answered for longest.
+    """The node to ask next: the same one while it answers well; after `another`, those first that have not answered for
+    longest.
 
     A node that could not be reached stands back for a while, so that one that swallows packets does not cost every
     other question its timeout.

@@ -1,5 +1,5 @@
-"""Which partitions exist and which offsets they hold, asked with one cached admin client: one Metadata and one
-ListOffsets round for all partitions."""
+"""The existing partitions and their offsets, asked with one cached admin client: one Metadata and one ListOffsets round
+for all partitions."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class KafkaOffsetReader:
 
     @property
     def admin(self) -> AdminClient:
-        """Of a client that is not there yet, the rights are looked at first. Raises SourceError, WireError."""
+        """The admin client. Before it is created, the rights are checked. Raises SourceError, WireError."""
         if self._admin is None:
             self.require_rights()
             self._admin = AdminClient(self.config)
         return self._admin
 
     def require_rights(self) -> None:
-        """To read the topics, as far as they are named. Raises SourceError, WireError."""
+        """Check the right to read the topics, as far as they are named. Raises SourceError, WireError."""
         selection, options = self.options.selection, self.options
         if options.is_login_known:
             topics = (

@@ -271,7 +271,7 @@ def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> So
 
 
 def direct_of(given: Mapping[str, str], kafka: Mapping[str, str]) -> bool:
-    """Which client reads: `auto` takes the built-in one wherever it can do what is asked. Raises ValueError."""
+    """Whether the built-in client reads. `auto` takes it wherever it can do what is asked. Raises ValueError."""
     chosen = choice(given, "fetcher", ("auto", "direct", "librdkafka"), "auto")
     needed = librdkafka_for(kafka)
     if chosen == "direct" and needed is not None:
@@ -369,8 +369,7 @@ def limit_of(given: Mapping[str, str], side: str, default: Limit) -> Limit:
 
 
 def target_time(timestamp: int, where: str) -> int:
-    """As Kafka's consumer has it: below zero are sentinels, which mean something else than a time. Raises
-    ValueError."""
+    """The time to look up, as Kafka's consumer checks it: values below zero are sentinels. Raises ValueError."""
     if timestamp < 0:
         raise ValueError(f"The target time for {where} is {timestamp}. The target time cannot be negative.")
     return timestamp

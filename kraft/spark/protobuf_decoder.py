@@ -112,7 +112,7 @@ def same(found: Any) -> Any:
 
 
 def text_of(found: str | bytes) -> str:
-    """Of proto2, the library gives bytes for what is not UTF-8. Raises ValueError."""
+    """The text of a proto2 string, for which the library gives bytes where it is not UTF-8. Raises ValueError."""
     return found if isinstance(found, str) else found.decode()
 
 
@@ -127,7 +127,7 @@ def name_of(values: dict[int, Any], number: int) -> str:
 
 
 def micros_of(found: Any) -> int:
-    """Of a Timestamp, since 1970. Raises ValueError for what is in no calendar."""
+    """The microseconds since 1970 of a Timestamp. Raises ValueError for one outside of the calendar."""
     if not FIRST_SECOND <= found.seconds <= LAST_SECOND or not 0 <= found.nanos < 1_000_000_000:
         raise ValueError(f"a Timestamp of {found.seconds} s and {found.nanos} ns is not of the years 1 to 9999")
     return int(found.seconds) * MICROS + int(found.nanos) // 1000

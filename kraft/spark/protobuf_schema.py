@@ -80,7 +80,7 @@ def message_of(schema: ProtobufSchema) -> Any:
 
 
 def arrow_type(message: Any) -> pa.StructType:
-    """Of the message with this descriptor. Raises ValueError for what has no type in Spark."""
+    """The Arrow type of the message with this descriptor. Raises ValueError for what has no type in Spark."""
     return TypeWalk().struct(message, ())
 
 

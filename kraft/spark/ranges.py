@@ -1,4 +1,4 @@
-"""Which offsets each Spark task reads, and how many offsets a trigger takes. Pure."""
+"""The offsets that each Spark task reads, and how many a trigger takes. Pure."""
 
 from __future__ import annotations
 

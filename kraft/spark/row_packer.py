@@ -126,7 +126,8 @@ class RowPacker:
 
 
 def count_partitions(cluster: WireCluster, topic: str, deadline: float) -> int:
-    """Of the topic, now. Has it made where nodes do so. Raises WireError for one that is not there, OSError."""
+    """Count the partitions of the topic now. Nodes that create topics on demand create it. Raises OSError, and
+    WireError for a topic that does not exist."""
     unknown_deadline = min(deadline, time.monotonic() + UNKNOWN_TOPIC_SECONDS)
     while True:
         try:

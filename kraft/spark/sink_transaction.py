@@ -90,7 +90,8 @@ class SinkTransaction:
         self.ask_coordinator(request, lambda answer: answer.error_code, seconds_max)
 
     def abort(self) -> None:
-        """As well as it goes: else whoever begins next aborts it, or the coordinator when its time is over."""
+        """Abort the transaction, without an error where that fails: then the next producer aborts it, or the
+        coordinator after its timeout."""
         try:
             self.end(is_commit=False, seconds_max=ABORT_SECONDS_MAX)
         except (OSError, KraftError) as problem:

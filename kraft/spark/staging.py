@@ -138,7 +138,7 @@ class Staging:
 
 
 def values_of(batch: RecordBatch) -> Iterator[memoryview]:
-    """Of each record, which has no key: a part of the batch, not copied. Raises InvalidRecord."""
+    """The value of each record, which has no key. It is a view of the batch, not a copy. Raises InvalidRecord."""
     payload = memoryview(batch.payload())
     position = 0
     for _ in range(batch.count):

@@ -1,4 +1,4 @@
-"""Which of Kafka's timestamps (ms) Spark can hold (us)."""
+"""The range of Kafka's timestamps (ms) that Spark can represent (us)."""
 
 from __future__ import annotations
 

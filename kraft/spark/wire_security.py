@@ -72,7 +72,8 @@ Call = Callable[[Any, int | None], Any]
 
 
 class WireSecurity(NamedTuple):
-    """Of all connections to one cluster. A value: equal settings mean the same. Its repr shows no secret."""
+    """The security of all connections to one cluster. A value: equal settings mean the same. Its repr shows no
+    secret."""
 
     tls: Tls | None = None
     login: Login | None = None
@@ -85,7 +86,7 @@ class WireSecurity(NamedTuple):
 
     @property
     def principal(self) -> str:
-        """Whom the nodes take us for, for people to read. Only they know what a certificate's subject becomes."""
+        """The principal that the nodes see, for people to read. Only they know what a certificate's subject becomes."""
         if self.login is not None:
             return f"User:{self.login.username}"
         has_certificate = self.tls is not None and self.tls.certificate_chain

@@ -93,7 +93,7 @@ class FlushJob:
 
 
 class FlushState:
-    """Of one log, whose files are `local`.
+    """The flush state of one log, whose files are `local`.
 
     `recovery_point` is an exclusive bound: everything below it is durable. Invariant: 0 <= recovery_point <= the log
     end offset.

@@ -1,5 +1,4 @@
-"""Which leader epoch wrote from which offset on (KIP-101): a short ascending list, kept in
-`leader-epoch-checkpoint`.
+"""The first offset of each leader epoch (KIP-101): a short ascending list, kept in `leader-epoch-checkpoint`.
 
 Invariant: epochs and start offsets both rise strictly. The file is written with a flush, a roll or a close, not at
 each new epoch: every batch carries its epoch, so recovery reads the lost entries back from the log, and the recovery

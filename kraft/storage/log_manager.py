@@ -331,13 +331,14 @@ class LogManager:
         return deleted
 
     def delete_local_segments(self, log: UnifiedLog, count: int, *, now_ms: int) -> DeletedSegments:
-        """As `tiered_log.delete_local_segments`; files go after file.delete.delay.ms. Raises StorageError."""
+        """Delete segments like `tiered_log.delete_local_segments`. The files are deleted after file.delete.delay.ms.
+        Raises StorageError."""
         deleted = delete_local_segments(log, count)
         self.deletions.add(deleted.paths, now_ms + log.config.file_delete_delay_ms)
         return deleted
 
     def begin_behind_remote(self, log: UnifiedLog, start: RemoteStart, *, now_ms: int) -> None:
-        """As `tiered_log.begin_behind_remote`. Raises StorageError, CorruptData."""
+        """Begin the log like `tiered_log.begin_behind_remote`. Raises StorageError, CorruptData."""
         begin_behind_remote(self.directory_of(log), log, start, now_ms=now_ms)
 
     def due_deletions(self, now_ms: int) -> DeletionJob | None:

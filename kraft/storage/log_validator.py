@@ -49,7 +49,7 @@ bytes and becomes 128 KiB."""
 
 
 class AppendOrigin:
-    """Who appends: it decides what is checked."""
+    """The origin of an append, which decides what is checked."""
 
     CLIENT = 0
     REPLICATION = 1
@@ -101,7 +101,7 @@ class ValidatedBatch:
 
 
 def validated_for_leader(records: Buffer, config: LogConfig, now_ms: int) -> Steps[ValidatedBatch]:
-    """As `validate_for_leader` of a client's batch, in steps. Jobs touch nothing but its arguments."""
+    """Validate a client's batch like `validate_for_leader`, in steps. Jobs touch nothing but its arguments."""
     try:
         outcome = _validation(single_batch(records), config, AppendOrigin.CLIENT, now_ms)
         return ValidatedBatch(config, outcome if isinstance(outcome, RecordBatch) else (yield from outcome), None)

@@ -1,4 +1,4 @@
-"""Which segments may go, and when a segment is full: decisions over facts, nothing is touched."""
+"""The segments that may be deleted, and when a segment is full. Pure decisions over facts."""
 
 from __future__ import annotations
 

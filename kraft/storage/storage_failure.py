@@ -51,8 +51,8 @@ def suppress_passing() -> Iterator[None]:
 
 @contextmanager
 def no_descriptor_refused(what: str) -> Iterator[None]:
-    """Likewise only where no descriptor was left, which says so before anything is synced: for what opens, syncs and
-    closes in one."""
+    """Convert only errors of running out of descriptors, which come before anything is synced. For a call that opens,
+    syncs and closes a file at once."""
     try:
         yield
     except OSError as problem:
@@ -62,7 +62,7 @@ def no_descriptor_refused(what: str) -> Iterator[None]:
 
 
 def upkeep_failure(problem: OSError, what: str) -> StorageError:
-    """Likewise for reads and for what no client asked for (checkpoints, retention, cleaning)."""
+    """The error for a failed read or a failed background write (checkpoints, retention, cleaning)."""
     if problem.errno in PASSING_ERRORS:
         return OutOfResources(f"{what}: out of resources: {problem}")
     return StorageError(f"{what}: {problem}")

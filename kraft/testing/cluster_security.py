@@ -31,7 +31,8 @@ _AUTHORITY: Final = "ca.pem"
 
 
 class ClusterSecurity:
-    """Who is let in, and by what. `place` is called before a node starts: it writes the files of keys."""
+    """The users of a test cluster and their credentials. `place` writes the key files and is called before a node
+    starts."""
 
     def __init__(self, security: Security = "plain", users: Iterable[str] | None = None, *, authorizer: bool) -> None:
         """`users` (none given: alice) are beside the admin. Raises ValueError with a sentence, MissingPackage."""

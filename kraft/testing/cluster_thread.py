@@ -62,13 +62,13 @@ class ClusterThread:
 
     @property
     def admin_url(self) -> str:
-        """Of the HTTP admin of the first node that runs. Raises RuntimeError where no node has one."""
+        """The URL of the HTTP admin of the first node that runs. Raises RuntimeError where no node has one."""
         self._token()
         return self._cluster.admin_url
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Who has a certificate or a password, the admin first; nobody where the cluster is plain."""
+        """The users that have a certificate or a password, the admin first; none where the cluster is plain."""
         return self._cluster.users
 
     @overload

@@ -1,5 +1,5 @@
-"""Who leads, controls and coordinates in a `LocalCluster`: read from the nodes themselves, so that the answer is right
-while the network is cut."""
+"""The leaders, the controller and the coordinators of a `LocalCluster`. They are read from the nodes themselves, so
+that the answer is right during a network partition."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ClusterView:
         return partitions[partition]
 
     def _newest(self) -> TopicsImage:
-        """Of the node that knows most. Raises RuntimeError where none serves."""
+        """The topics of the node with the newest metadata. Raises RuntimeError where none serves."""
         loaders = [node.shared.loader for node in self._serving().values()]
         if not loaders:
             raise RuntimeError("no node serves")

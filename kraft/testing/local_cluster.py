@@ -114,7 +114,7 @@ class LocalCluster:
 
     @property
     def admin_url(self) -> str:
-        """Of the HTTP admin of the first node that runs. Raises RuntimeError where no node has one."""
+        """The URL of the HTTP admin of the first node that runs. Raises RuntimeError where no node has one."""
         for node in sorted(self._lives):
             if node in self._admin_ports:
                 return f"http://{HOST}:{self._admin_ports[node]}"
@@ -124,7 +124,7 @@ class LocalCluster:
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Who has a certificate or a password, the admin first; nobody where the cluster is plain."""
+        """The users that have a certificate or a password, the admin first; none where the cluster is plain."""
         return self._security.users
 
     @overload
@@ -263,7 +263,8 @@ class LocalCluster:
             self._board.delay(node_id, seconds)
 
     def lose(self, share: float, *nodes: int) -> None:
-        """Of what `nodes` (none: all) receive a `share` is lost, and sent again 0.2 s later, as by TCP. 0 ends it."""
+        """Lose a `share` of the packets that `nodes` (none: all) receive. They are sent again 0.2 s later, as by TCP. 0
+        ends it."""
         self._open_nursery()
         if not 0 <= share < 1:
             raise ValueError(f"{share:g} is no share of packets: it is 0, or more and less than 1")

@@ -76,13 +76,13 @@ def kraft_cluster(tmp_path: Path) -> Iterator[StartCluster]:
 
 @pytest.fixture(scope="module")
 def module_kraft_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartCluster]:
-    """As `kraft_cluster`; what it starts ends with the tests of the file."""
+    """Start clusters like `kraft_cluster`. They end with the tests of the file."""
     with _starter(tmp_path_factory.mktemp("kraft")) as start:
         yield start
 
 
 @pytest.fixture(scope="session")
 def session_kraft_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartCluster]:
-    """As `kraft_cluster`; what it starts ends with the whole run."""
+    """Start clusters like `kraft_cluster`. They end with the whole run."""
     with _starter(tmp_path_factory.mktemp("kraft")) as start:
         yield start

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from tests.tidy.allowed import FILES, is_allowed
-from tests.tidy.rules import ambient, order, state
+from tests.tidy.rules import ambient, order, prose, state
 from tests.tidy.source import Module, Violation, product_modules
 
 Rule = Callable[[Module], Iterator[Violation]]
@@ -35,6 +35,7 @@ RULES: dict[str, Rule] = {
     "async generators": state.async_generators,
     "finalizers": state.finalizers,
     "real world": state.real_world,
+    "docstring fragments": prose.docstring_fragments,
 }
 
 
@@ -152,6 +153,14 @@ PLANTED: dict[str, list[str]] = {
         "from kraft.world.real import RealWorld\nw = RealWorld()",
         "import kraft.world.real\nw = kraft.world.real.RealWorld()",
     ],
+    "docstring fragments": [
+        '"""Which segments may go."""',
+        'def size(self):\n    """Of all replicas."""',
+        'async def encode():\n    """As `encode`; pauses."""',
+        'class A:\n    """Likewise."""',
+        'class A:\n    def f(self):\n        """\n        To stdout.\n        """',
+        'def f():\n    def g():\n        """who leads."""',
+    ],
 }
 
 HARMLESS: dict[str, list[str]] = {
@@ -219,6 +228,13 @@ HARMLESS: dict[str, list[str]] = {
     ],
     "finalizers": ["class A:\n    def __exit__(self, *args): pass"],
     "real world": ["from kraft.world.ports import World\ndef f(w: World): pass"],
+    "docstring fragments": [
+        '"""The segments that may go."""',
+        'def size(self):\n    """Add the sizes of all replicas."""',
+        'def f():\n    pass\n"""Of no definition."""',
+        'def f():\n    """"""',
+        'class A:\n    """Offsets, as the log has them."""',
+    ],
 }
 
 

@@ -19,7 +19,7 @@ class Direction(StrEnum):
 
     @property
     def upgrade_type(self) -> int:
-        """As UpdateFeatures has it: 1 to 3."""
+        """The number of UpdateFeatures: 1 to 3."""
         return 1 + list(Direction).index(self)
 
 

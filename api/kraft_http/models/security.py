@@ -1,4 +1,4 @@
-"""Who may do what, who logs in, and by which tokens."""
+"""The models of access control entries, users and delegation tokens."""
 
 from __future__ import annotations
 

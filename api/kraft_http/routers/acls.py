@@ -131,8 +131,8 @@ async def judge_access(
     resource_name: Annotated[Text, Query()] = "kafka-cluster",
     host: Annotated[Text, Query()] = "127.0.0.1",
 ) -> AccessVerdict:
-    """As this node's authorizer would decide now, and by which entry. Nothing is tried, and nothing is logged as a
-    denial. Operations that imply another count: who may READ may DESCRIBE."""
+    """Show how this node's authorizer would decide now, and by which entry. Nothing is tried, and nothing is logged as
+    a denial. Operations that imply another count: a principal that may READ may DESCRIBE."""
     kind, wanted = number_of(resource_type, KIND_NAMES), number_of(operation, OPERATION_NAMES)
     facts = await port.access_of(principal, host, wanted, kind, resource_name)
     entry = None if facts.entry is None else AclWords(**words_of(facts.entry))

@@ -65,8 +65,8 @@ async def get_unclean_elections(
 async def get_waiting_elections(
     port: Port, topic: Annotated[str | None, Query(max_length=249, description="Of this topic only.")] = None
 ) -> WaitingElections:
-    """As the active controller knows them. `POST /v1/elections` with `unclean` ends a wait: then the `candidate`
-    leads."""
+    """Show the elections that wait, as the active controller knows them. `POST /v1/elections` with `unclean` ends a
+    wait: then the `candidate` leads."""
     try:
         return await port.waiting_elections(topic)
     except ApiError as problem:

@@ -43,7 +43,7 @@ async def list_troubled_partitions(
     ] = "any",
     limit: Annotated[int, Query(ge=1, le=100_000)] = 1_000,
 ) -> PartitionTroubles:
-    """As this node's metadata shows them."""
+    """List partitions in trouble, as this node's metadata shows them."""
     facts = await port.cluster_facts()
     found = [partition for partition in facts.impaired if _is(state, partition)]
     return PartitionTroubles(count=len(found), data=[partition_ref(partition) for partition in found[:limit]])

@@ -28,7 +28,7 @@ async def list_tokens(port: Port, owner: Annotated[Principal | None, Query()] = 
 
 @router.post(PATH, status_code=201, summary="Make a token", dependencies=[Writable], responses=documented(400, 403))
 async def make_token(port: Port, body: TokenBody) -> TokenData:
-    """Who has its id and HMAC logs in by SCRAM as its owner."""
+    """Create a delegation token. A client that has its id and HMAC logs in by SCRAM as its owner."""
     lifetime_ms = body.max_lifetime_ms or DEFAULT
     return _data(await create_token(Kafka(port), owner=body.owner, renewers=body.renewers, lifetime_ms=lifetime_ms))
 
@@ -55,7 +55,7 @@ async def renew(port: Port, body: TokenTermBody) -> TokenTerm:
 
 @router.post(f"{PATH}:expire", summary="End a token", dependencies=[Writable], responses=documented(400, 403, 404))
 async def expire(port: Port, body: TokenTermBody) -> TokenTerm:
-    """In `period_ms`, or at once. Who has logged in by it stays so until its session ends."""
+    """Expire a token in `period_ms`, or at once. A client that has logged in by it stays so until its session ends."""
     period = DEFAULT if body.period_ms is None else body.period_ms
     return TokenTerm(expires_ms=await expire_token(Kafka(port), _hmac(body.hmac), period))
 

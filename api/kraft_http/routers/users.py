@@ -45,7 +45,7 @@ async def list_users(port: Port) -> UserList:
     responses=documented(400, 403),
 )
 async def put_password(port: Port, user: UserPath, body: UserBody) -> Response:
-    """Of one mechanism. It travels in the body as it is: have the admin speak HTTPS."""
+    """Set a user's password for one mechanism. It travels in the body in clear text: have the admin speak HTTPS."""
     await put_user(Kafka(port), user, body.password, [MECHANISMS[body.mechanism]], body.iterations)
     return Response(status_code=204)
 

@@ -1,4 +1,4 @@
-"""Who is let in, and who has to wait: rules 28 and 29."""
+"""The rules of access and of quotas: 28 and 29."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order things are: rules 11 to 14."""
+"""The rules of order: 11 to 14."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Cluster(ProcessCluster):
 
     @property
     def admin_urls(self) -> list[str]:
-        """Of the nodes that run."""
+        """The HTTP admin URLs of the nodes that run."""
         return [self.nodes[node].admin_url for node in self.running]
 
     def rest(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:

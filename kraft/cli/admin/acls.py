@@ -78,7 +78,7 @@ RESOURCE_OPTIONS = "--topic, --group, --transactional-id, --cluster, --delegatio
 
 
 def _word(name: str) -> str:
-    """As Kafka's tool spells it: DESCRIBE_CONFIGS is DescribeConfigs."""
+    """The spelling of Kafka's tool: DESCRIBE_CONFIGS is DescribeConfigs."""
     return name.title().replace("_", "")
 
 
@@ -292,7 +292,7 @@ def _told_resources(resources: list[Resource]) -> str:
 
 
 def _told(entries: Sequence[AccessControlEntry]) -> str:
-    """In words: `User:alice may Read topic orders`."""
+    """The entries in words: `User:alice may Read topic orders`."""
     return "; ".join(
         f"{entry.principal} {'may' if entry.permission_type == Permission.ALLOW else 'must not'} "
         f"{_word(OPERATION_NAMES[entry.operation])} {_told_resources([(entry.resource_type, entry.resource_name)])}"

@@ -41,7 +41,7 @@ async def _brokers(cluster: Cluster) -> list[str]:
 
 
 class Offered(NamedTuple):
-    """As click's CompletionItem."""
+    """A completion like click's CompletionItem."""
 
     value: str
     type: str = "plain"

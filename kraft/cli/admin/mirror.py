@@ -169,7 +169,7 @@ def _check(
 
 
 def _security(path: str | None) -> ClientSecurity:
-    """Of the target. Raises typer.BadParameter (exit 2)."""
+    """The security settings of the target cluster. Raises typer.BadParameter (exit 2)."""
     if path is None:
         return ClientSecurity()
     try:

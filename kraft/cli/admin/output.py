@@ -127,7 +127,7 @@ def _narrow(table: Table) -> Table:
 
 
 def write(text: str) -> None:
-    """To stdout. That nobody reads it any more (`| head -1`) is no failure: the verb goes on, and leaves as it
+    """Write to stdout. A reader that has gone (`| head -1`) is no failure: the command goes on and exits as it
     would."""
     _put(sys.stdout, text)
 
@@ -146,7 +146,7 @@ def _put(stream: TextIO, text: str) -> None:
 
 
 def abandon(stream: TextIO) -> None:
-    """Whoever read our output has heard enough: what is written from here on, and flushed at exit, goes nowhere."""
+    """Discard what is written to `stream` from here on, flushes at exit included: its reader has gone."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -53,7 +53,7 @@ class Latencies:
         self._seconds.append((seconds, count))
 
     def document(self) -> dict[str, float | None]:
-        """In ms; None where there are none."""
+        """The latencies as JSON, in ms; None where there are none."""
         ordered = sorted(self._seconds)
         total = sum(count for _, count in ordered)
         if not total:
@@ -75,7 +75,7 @@ def _ms(seconds: float) -> float:
 
 
 def acks_of(text: str) -> int:
-    """Of all, 1 or 0. Raises typer.BadParameter (exit 2)."""
+    """The acks of a request for `all`, `-1`, `1` or `0`. Raises typer.BadParameter (exit 2)."""
     if text not in ("all", "-1", "0", "1"):
         raise typer.BadParameter(f"{text!r} is none of all, 1, 0", param_hint="--acks")
     return ALL if text in ("all", "-1") else int(text)

@@ -64,7 +64,7 @@ def topic_rates(before: Look, after: Look) -> list[Rate]:
 
 
 def broker_rates(before: Look, after: Look) -> list[Rate]:
-    """Of the partitions that each leads, in order of their ids."""
+    """The rates of each broker over the partitions that it leads, in order of broker id."""
     found = _summed(before, after, [str(after.leaders[place]) for place in after.ends])
     return sorted(found, key=lambda rate: int(rate.name))
 

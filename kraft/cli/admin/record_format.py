@@ -110,7 +110,7 @@ def record_document(consumed: ConsumedRecord) -> dict[str, Any]:
 
 
 def _text(data: bytes | memoryview | None) -> tuple[str | None, str | None]:
-    """As text, and how: utf-8, base64, or null for null."""
+    """The bytes as text, and their encoding: utf-8, base64, or None for null."""
     if data is None:
         return None, None
     try:

@@ -1,4 +1,4 @@
-"""Which of a run of increasing numbers were seen: what is missing, what came twice, what came late. Pure.
+"""A record of which of a run of increasing numbers were seen: what is missing, what came twice, what came late. Pure.
 
 Numbers are kept as ranges, so a whole run costs one, however long it is.
 """
@@ -18,7 +18,8 @@ class TooManyHoles(Exception):
 
 
 class SeenNumbers:
-    """Of one run. `count` records were seen, `twice` of them again, `late` after a greater one of their partition."""
+    """The numbers seen of one run. `count` records were seen, `twice` of them again, `late` after a greater one of
+    their partition."""
 
     def __init__(self) -> None:
         self.count = self.twice = self.late = 0

@@ -99,7 +99,7 @@ InitialControllers = Annotated[
 def read_config(
     paths: list[str], sets: list[str], options: Sequence[tuple[str, str]] = (), add_scram: Sequence[str] = ()
 ) -> NodeConfig:
-    """As `kraft-node` would read it, environment included. Leaves with 2 when it is unusable."""
+    """The configuration as `kraft-node` would read it, environment included. Exits with 2 when it is unusable."""
     files, problems = read_config_files(paths)
     problems += refuse_secrets(sets)
     try:
@@ -292,7 +292,7 @@ def _info(found: list[str], identities: dict[str, MetaProperties], problems: lis
 
 
 def _told(found: list[str], identities: dict[str, MetaProperties], problems: list[str]) -> list[str]:
-    """In Kafka's words."""
+    """The lines that Kafka's tool prints."""
     lines = (
         [f"Found log director{'y' if len(found) == 1 else 'ies'}:", *(f"  {path}" for path in found), ""]
         if found

@@ -152,7 +152,8 @@ def is_provider_key(name: str) -> bool:
 
 
 def _is_below(path: str, allowed: tuple[str, ...] | None) -> bool:
-    """As Kafka compares: by whole names, `..` resolved by the text alone."""
+    """Whether a path is at or below an allowed one. As in Kafka, whole names are compared and `..` is resolved in the
+    text alone."""
     if not path.startswith("/"):
         return allowed is None
     return allowed is None or any(path == each or path.startswith(f"{each.rstrip('/')}/") for each in allowed)

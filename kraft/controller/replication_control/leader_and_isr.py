@@ -74,7 +74,7 @@ def in_isr_of(
 def in_elr_of(
     view: ControllerView, broker_id: int, *, unclean_shutdown: int
 ) -> Generator[None, None, list[PartitionChangeRecord]]:
-    """Likewise of those in whose ELR it is."""
+    """Compute the same changes as `in_isr_of`, for the partitions whose ELR contains the broker."""
     return leader_and_isr_updates(
         view,
         view.image.topics.partitions_on(broker_id),

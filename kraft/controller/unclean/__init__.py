@@ -1,4 +1,4 @@
-"""Who leads a partition when nobody who may lead it is left, and what is recorded of that.
+"""The election of a leader when no eligible replica is left, and the records of it.
 
 `recovery.py` decides, purely; `log_comparison.py` says which log has the most; `election_facts.py` has what is told of
 a decision or a wait. `leaderless_watch.py` drives it: it asks replicas through `replica_questions.py` and writes the

@@ -1,4 +1,4 @@
-"""Which of several logs of a partition has the most: comparisons by leader epoch (KIP-101). Pure.
+"""The comparison of a partition's logs by leader epoch (KIP-101): which of them has the most. Pure.
 
 One leader writes an epoch, so two logs that both have records of an epoch agree up to where the shorter one ends in
 it.

@@ -102,8 +102,8 @@ def _returned(
     *,
     another_comes: bool,
 ) -> list[Any]:
-    """Who comes back in sync and told of nothing that it gave up had nothing more, or lost its log, or leads now
-    with what it had. What it may yet tell takes the place of this note."""
+    """Note the replicas that are back in the ISR without a report of what they truncated. Such a replica had nothing
+    more, or lost its log, or leads now with what it had. A later report replaces this note."""
     back = [replica for replica in after.isr if replica not in before.isr]
     keys = view.report_keys(topic).get(partition) if back else None
     if keys is None:

@@ -1,4 +1,4 @@
-"""Which replica leads when nobody who may lead is left. Pure.
+"""The choice of a leader when no eligible replica is left. Pure.
 
 A partition is *open* when it has no leader and one of these holds:
 
@@ -295,7 +295,7 @@ class UncleanRecoveries:
         return min((deadline for deadline in deadlines if deadline > now), default=math.inf)
 
     def candidate(self, view: ControllerView, key: TopicIdPartition) -> int | None:
-        """Who would lead if the wait for others ended now; None if nothing is known."""
+        """The replica that would lead if the wait for others ended now; None if nothing is known."""
         recovery = self._leaderless.get(key)
         topic = view.image.topics.by_id.get(key[0])
         partition = None if topic is None else topic.partitions.get(key[1])
@@ -417,8 +417,8 @@ def leaderless_partitions(
 
 
 def _awaited_in_sync(view: ControllerView, partition: PartitionRegistration) -> tuple[int, ...]:
-    """Whose return ends the wait of a partition that is not open: members of ISR and ELR, or any replica where there
-    are none."""
+    """The replicas whose return ends the wait of a partition that is not open: members of ISR and ELR, or any replica
+    where both are empty."""
     in_sync = (*partition.isr, *partition.elr)
     return tuple(
         replica

@@ -1,4 +1,4 @@
-"""Who asks, as far as a group is concerned."""
+"""The caller of a group request."""
 
 from __future__ import annotations
 

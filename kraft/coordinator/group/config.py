@@ -7,8 +7,8 @@ from enum import Enum
 
 
 class MigrationPolicy(Enum):
-    """Which way groups may change between the classic and the consumer protocol while they have members
-    (group.consumer.migration.policy): the values are whether up, and whether down."""
+    """The directions in which groups with members may change between the classic and the consumer protocol
+    (group.consumer.migration.policy). A value says whether they may upgrade, and whether they may downgrade."""
 
     DISABLED = (False, False)
     UPGRADE = (True, False)

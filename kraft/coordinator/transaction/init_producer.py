@@ -20,7 +20,7 @@ from kraft.protocol.error_codes import ErrorCode
 
 
 class Claim(NamedTuple):
-    """Who a producer believes to be (KIP-360): its id and epoch so far."""
+    """The identity that a producer claims (KIP-360): its id and epoch so far."""
 
     producer_id: int
     producer_epoch: int

@@ -1,4 +1,4 @@
-"""Which partitions belong to a transaction: AddPartitionsToTxn, AddOffsetsToTxn, and verification (KIP-98, KIP-890)."""
+"""The partitions of a transaction: AddPartitionsToTxn, AddOffsetsToTxn, and verification (KIP-98, KIP-890)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def key_of(transactional_id: str) -> bytes:
 
 
 def value_of(transaction: Transaction, level: int) -> bytes:
-    """As the cluster's transaction.version `level` has it written."""
+    """The transaction's value in the log, in the format of transaction.version `level`."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in sorted(transaction.partitions):
         by_topic.setdefault(topic, []).append(partition)

@@ -18,8 +18,8 @@ EPOCHS_BUMPED_AT_END: Final = 2
 
 
 class State(IntEnum):
-    """As `TransactionLogValue` numbers them. Kafka's Dead and PrepareEpochFence are steps of one decision here, and
-    never reach the log there either."""
+    """The states of a transaction, as `TransactionLogValue` numbers them. Kafka's Dead and PrepareEpochFence are steps
+    of one decision here. In Kafka they never reach the log either."""
 
     EMPTY = 0
     ONGOING = 1
@@ -30,7 +30,7 @@ class State(IntEnum):
 
     @property
     def shown(self) -> str:
-        """As Kafka's tools write it."""
+        """The state's name as Kafka's tools print it."""
         return "".join(part.capitalize() for part in self.name.split("_"))
 
 

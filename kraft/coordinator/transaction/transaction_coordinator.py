@@ -189,7 +189,8 @@ class TransactionCoordinator:
     async def list_transactions(
         self, state_names: Collection[str], producer_ids: Collection[int], duration_ms: int, id_pattern: str | None
     ) -> ListTransactionsResponse:
-        """Of all shards here; none may be loading. `id_pattern` is a regular expression (KIP-1152)."""
+        """List the transactions of all shards of this broker. Fails while a shard is loading. `id_pattern` is a regular
+        expression (KIP-1152)."""
         response = ListTransactionsResponse(
             unknown_state_filters=[name for name in state_names if name not in inspection.SHOWN_STATES]
         )

@@ -9,7 +9,7 @@ from kraft.protocol.error_codes import ErrorCode
 
 
 class TransactionPartitions(Protocol):
-    """Which partitions belong to an open transaction (KIP-890)."""
+    """The partitions of open transactions (KIP-890)."""
 
     @property
     def is_required(self) -> bool:

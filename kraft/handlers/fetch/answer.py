@@ -57,7 +57,7 @@ class FetchAnswer:
         return encode_fetch_reply(context.correlation_id, context.api_version, 0, session_id, (), (), throttle_ms)
 
     def encode_steps(self, results: list[FetchedPartition], throttle_ms: int = 0) -> Generator[None, None, Reply]:
-        """As `encode`; pauses after each partition."""
+        """Encode like `encode`, but pause after each partition."""
         context, session = self._context, self._session
         if session is not None:
             news = []

@@ -118,7 +118,7 @@ def encode_fetch_reply_steps(
     node_endpoints: Sequence[NodeEndpoint] = (),
     throttle_ms: int = 0,
 ) -> Generator[None, None, Reply]:
-    """As `encode_fetch_reply`; pauses after each partition."""
+    """Encode like `encode_fetch_reply`, but pause after each partition."""
     topics = _by_topic(partitions)
     writer = _begin(correlation_id, version, error_code, session_id, len(topics), throttle_ms)
     for topic in topics:

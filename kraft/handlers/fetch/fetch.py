@@ -210,8 +210,8 @@ class PendingFetch:
         return self._reply_with_remote(results) if _wants_remote(results) else self._reply(results)
 
     async def _serve_many(self) -> Reply:
-        """As `serve`, for so many partitions that others are served while they are read. The request waits on them
-        before it reads, so it hears of what comes in between."""
+        """Serve like `serve`, in turns: other requests are served while many partitions are read. The request registers
+        on them before it reads, so it is woken by what is appended in between."""
         clock, reader = self._clock, self._reader
         deadline = clock.now() + self._wait_ms_max / 1000
         while True:
@@ -234,7 +234,7 @@ class PendingFetch:
                     partition.waiters.remove_fetch(waiter)
 
     def _serve_due(self, due: ConsumerDue) -> Reply | Awaitable[Reply]:
-        """As `serve`, for the partitions that are due."""
+        """Serve like `serve`, for the partitions that are due."""
         wanted = due.begin(self._session_partitions)
         if len(wanted) > PARTITIONS_A_TURN:
             return self._serve_many_due(due, wanted)
@@ -271,7 +271,7 @@ class PendingFetch:
         return self._wait_ms_max <= 0 or is_enough(results, self._bytes_min)
 
     async def _reply_in_turns(self, results: list[FetchedPartition]) -> Reply:
-        """As `_reply_with_remote`, for so many partitions that others are served meanwhile."""
+        """Reply like `_reply_with_remote`, in turns: other requests are served meanwhile."""
         await self._read_remote(results)
         waits = self._wait_ms(results)
         if self._is_too_early:

@@ -77,7 +77,7 @@ class FollowerFetch:
         return at_once(self._reply(results)) if due.news else self._answer.encode(results)
 
     async def _serve_many(self) -> Reply:
-        """As `serve`, for so many partitions that others are served while they are looked at."""
+        """Serve like `serve`, in turns: other requests are served while many partitions are looked at."""
         results = await in_turns(self._look(), PARTITIONS_A_TURN)
         if self._is_enough(results):
             return await in_turns(self._reply(results), PARTITIONS_A_TURN)

@@ -39,7 +39,7 @@ PARTITION_ITEMS = 4
 async def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: RequestContext, broker: BrokerServices
 ) -> DescribeTopicPartitionsResponse:
-    """In order of topic name, at most max.request.partition.size.limit partitions an answer."""
+    """Describe partitions in order of topic name, at most max.request.partition.size.limit in one answer."""
     topics = broker.metadata.image.topics
     cursor = request.cursor
     if cursor is not None and cursor.partition_index < 0:

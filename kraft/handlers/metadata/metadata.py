@@ -180,7 +180,7 @@ def _may_create(request: MetadataRequest, context: RequestContext) -> bool:
 async def _respond(
     request: MetadataRequest, refusals: dict[str, int], context: RequestContext, broker: BrokerServices
 ) -> MetadataResponse:
-    """As of one image, however many turns it takes."""
+    """Respond from one metadata image, however many turns it takes."""
     version = context.api_version
     nodes = broker.metadata.live_brokers(context.peer.listener)
     topics = broker.metadata.image.topics

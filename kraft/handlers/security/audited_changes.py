@@ -36,7 +36,7 @@ class ChangeListener(Protocol):
 
 
 def config_changes(request: Any, response: Any) -> Iterator[Change]:
-    """Of IncrementalAlterConfigs, and of AlterConfigs, which replaces all that a resource has."""
+    """The changes of IncrementalAlterConfigs, and of AlterConfigs, which replaces all that a resource has."""
     if request.validate_only:
         return
     refused = {(each.resource_type, each.resource_name) for each in response.responses if each.error_code}
@@ -64,7 +64,7 @@ def _hides(resource_type: int, key: str) -> bool:
 
 
 def quota_changes(request: Any, response: Any) -> Iterator[Change]:
-    """Of AlterClientQuotas."""
+    """The changes of AlterClientQuotas."""
     if request.validate_only:
         return
     for entry, result in zip(request.entries, response.entries, strict=False):
@@ -80,7 +80,7 @@ def quota_changes(request: Any, response: Any) -> Iterator[Change]:
 
 
 def credential_changes(request: Any, response: Any) -> Iterator[Change]:
-    """Of AlterUserScramCredentials."""
+    """The changes of AlterUserScramCredentials."""
     done = {each.user for each in response.results if each.error_code == ErrorCode.NONE}
     for change, entries in ((_SET, request.upsertions), (_DELETE, request.deletions)):
         for entry in entries:

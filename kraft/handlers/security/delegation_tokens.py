@@ -227,7 +227,7 @@ def _context_of(context: RequestContext) -> ControllerRequestContext:
 
 
 def _tell(change: str, token_id: str | None, response: Any, context: RequestContext, node: ControllerServices) -> None:
-    """To the audit, once it is done. The id is no secret, the HMAC is."""
+    """Tell the audit of a change, once it is done. The id is no secret, the HMAC is."""
     if response.error_code == ErrorCode.NONE:
         fields = {"token_id": token_id, "change": change, "expires_ms": response.expiry_timestamp_ms}
         node.audit.handle_changes(context.principal, context.peer.host, iter([Change(TOKEN, fields)]))

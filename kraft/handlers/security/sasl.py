@@ -64,7 +64,7 @@ async def sasl_handshake(request: SaslHandshakeRequest, context: RequestContext,
 async def sasl_authenticate(
     request: SaslAuthenticateRequest, context: RequestContext, node: Any
 ) -> SaslAuthenticateResponse:
-    """Likewise."""
+    """Refuse SaslAuthenticate on a listener without SASL."""
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
         error_message="SaslAuthenticate request received after successful authentication",
@@ -94,7 +94,8 @@ class SaslGate:
         self._delay_seconds = settings.failed_delay_ms / 1000
 
     def may_overtake_wait(self, frame: memoryview) -> bool:
-        """As the listener's dispatcher. What comes before a login never begins with Produce's key: see `dispatch`."""
+        """Whether the listener's dispatcher lets the request overtake a waiting one. What comes before a login never
+        begins with Produce's key: see `dispatch`."""
         return self._dispatcher.may_overtake_wait(frame)
 
     def dispatch(self, peer: Peer, frame: memoryview) -> Reply | Awaitable[Reply]:

@@ -183,7 +183,7 @@ def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartitio
 def _topic_results(
     topics: Iterable[AddPartitionsToTxnTopic], codes: Mapping[TopicPartition, int]
 ) -> list[AddPartitionsToTxnTopicResult]:
-    """As the request names them."""
+    """The results by topic, in the order of the request."""
     return [
         AddPartitionsToTxnTopicResult(
             name=topic.name,
@@ -278,7 +278,7 @@ def _describe_failed(
 async def list_transactions(
     request: ListTransactionsRequest, context: RequestContext, broker: BrokerServices
 ) -> ListTransactionsResponse:
-    """Of the shards that this broker coordinates, those that the caller may describe."""
+    """List the transactions that this broker coordinates and that the caller may describe."""
     response = await broker.transactions.list_transactions(
         request.state_filters, request.producer_id_filters, request.duration_filter, request.transactional_id_pattern
     )

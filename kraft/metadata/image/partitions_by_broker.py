@@ -1,4 +1,4 @@
-"""Which partitions each broker has a replica of, kept in step with the topics once somebody has asked.
+"""The partitions of which each broker has a replica, kept in step with the topics from the first query on.
 
 Only an active controller asks: when a broker comes, goes, or is emptied. It has the index made in turns before its
 first decision, and each image that follows from there carries it on, at the price of the replicas that changed. Of a

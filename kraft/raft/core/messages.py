@@ -20,7 +20,7 @@ UNKNOWN_HIGH_WATERMARK = (1 << 63) - 1  # A fetcher that does not say what it kn
 
 
 class LeaderHint(NamedTuple):
-    """Who leads as far as the answering replica knows; part of every response."""
+    """The leader as far as the answering replica knows. It is part of every response."""
 
     leader_id: int = NO_LEADER
     epoch: int = 0

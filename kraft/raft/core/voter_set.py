@@ -1,5 +1,5 @@
-"""Who votes. A voter is an id and a directory id together (KIP-853): a node whose disk was wiped returns with
-another directory id and is somebody else.
+"""The voters of the quorum. A voter is an id and a directory id together (KIP-853): a node whose disk was wiped returns
+with another directory id and is somebody else.
 
 A voter set takes effect when its record is appended, not when it commits, and is undone when the record is
 truncated; `VoterSetHistory` keeps every set that is still in the log.

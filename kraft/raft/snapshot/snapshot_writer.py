@@ -102,7 +102,7 @@ class SnapshotWriter:
         sync_names(self._files, self._directory)
 
     async def freeze(self) -> None:
-        """As `freeze_blocking`, in a thread; then it is known to the quorum."""
+        """Freeze the snapshot like `freeze_blocking`, in a thread, and then make it known to the quorum."""
         assert self._threads is not None, "a writer without threads freezes in place"
         await self._threads.run(self.freeze_blocking)
         self._open = False

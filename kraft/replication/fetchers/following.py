@@ -163,8 +163,8 @@ def starts_within(log: UnifiedLog, records: memoryview) -> bool:
 def append_across_start(
     logs: LogManager, partition: Partition, records: memoryview, data: PartitionData, now_ms: int
 ) -> LogAppendInfo | None:
-    """As `Partition.append_as_follower`, of records within whose first batch the empty log starts: it gets that
-    batch whole, and starts where it did."""
+    """Append like `Partition.append_as_follower`, where an empty log starts inside the first batch. The log gets the
+    whole batch and keeps its start offset."""
     log = partition.log
     start, base_offset = log.log_start_offset, next(batches(records, partial_tail=True)).base_offset
     logs.truncate_fully_and_start_at(log, base_offset, now_ms=now_ms)

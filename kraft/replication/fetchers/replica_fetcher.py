@@ -225,8 +225,8 @@ class ReplicaFetcher:
         return True
 
     async def _sync_due(self) -> None:
-        """To ask is to acknowledge: what flush.messages wants synced is synced before, however it got into the log;
-        all of it at once."""
+        """Sync what flush.messages requires, all of it at once. A fetch acknowledges what the log has, so this comes
+        before it."""
         self._end_waits(self._clock.now())
         due = [self._following[key] for key in self._due if key not in self._put_aside]
         unsynced = [(following, following.partition.log) for following in due if following.is_unsynced]
@@ -310,7 +310,7 @@ class ReplicaFetcher:
     async def _take_guarded(
         self, following: Following, data: fetch_response.PartitionData, connection: ClientConnection
     ) -> None:
-        """As `_take`. What a fault of the program does to one partition does not keep the others from following."""
+        """Take records like `_take`. An internal error with one partition does not keep the others from following."""
         is_taken = False
         with self._replicas.set_aside.guard(WORK, str(following.partition), (KraftError, TimeoutError)):
             await self._take(following, data, connection)
@@ -402,7 +402,7 @@ class ReplicaFetcher:
             remote.starts.begin(following, partial(self._ask_remote_guarded, following, leader, remote))
 
     async def _ask_remote_guarded(self, following: Following, leader: LocalStart, remote: RemoteLogManager) -> None:
-        """As `_ask_remote`, in a task beside the fetcher's. Afterwards the partition is due, or put off."""
+        """Ask like `_ask_remote`, in a task beside the fetcher's. Afterwards the partition is due, or put off."""
         tier = tier_of(following.partition)
         tier.aux_state_builds += 1
         failure = "an unexpected error, which the log has"

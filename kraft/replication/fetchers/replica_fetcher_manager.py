@@ -1,4 +1,4 @@
-"""Which partitions this broker follows, and whom: one fetcher for each leader."""
+"""The partitions that this broker follows, with one fetcher for each leader."""
 
 from __future__ import annotations
 

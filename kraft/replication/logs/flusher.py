@@ -75,7 +75,8 @@ class LogFlusher:
         await self._flush(self._enqueue(log))
 
     async def flush_epochs(self, log: UnifiedLog) -> None:
-        """As `flush`, of the leader epochs as well: an epoch without records is not durable with the records."""
+        """Flush like `flush`, and the leader epochs as well: an epoch without records is not durable with the
+        records."""
         waiter = self._enqueue(log)
         waiter.needs += 1
         await self._flush(waiter)

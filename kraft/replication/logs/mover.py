@@ -226,7 +226,7 @@ class LogDirMover:
         move.unflushed_bytes += len(content)
 
     async def _flush(self, move: LogDirMove) -> None:
-        """In a thread."""
+        """Flush the future log in a thread."""
         job = move.future.prepare_flush()
         move.unflushed_bytes = 0
         if job is not None:
@@ -261,9 +261,10 @@ class LogDirMover:
             raise
 
     def _swap(self, move: LogDirMove) -> None:
-        """In one go: nobody appends meanwhile. Where an append is under way it is not the time.
+        """Swap the logs without an await, so that nothing is appended meanwhile. While an append is under way, do
+        nothing.
 
-        What was durable stays so: it may have been acknowledged for that (flush.messages).
+        What was durable stays durable: it may have been acknowledged for that (flush.messages).
         """
         partition, log = move.partition, move.partition.log
         if self._replicas.writer.is_busy(log) or move.lag or log.truncations != move.truncations:

@@ -1,4 +1,4 @@
-"""Whose a log is that lost its partition.metadata, and with it the id of its topic.
+"""The ownership of a log that lost its partition.metadata, and with it the id of its topic.
 
 The records may be those of an earlier topic of the name, whose epochs and offsets look like the new one's. So nobody
 but a person can say that they are this topic's. What happens until then depends on who else has the records:

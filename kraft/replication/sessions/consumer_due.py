@@ -1,4 +1,4 @@
-"""Which partitions of one consumer's fetch session have to be looked at: those where something may have happened.
+"""The partitions of one consumer's fetch session that have to be looked at: those where something may have happened.
 
 A partition is quiet for a consumer that has all that is committed, and was told so, while this broker leads it. It is
 not due then. A watch on it makes it due again when more is committed, its log starts later, or its leader or its
@@ -25,7 +25,7 @@ _turn = attrgetter("turn")
 
 
 class ConsumerDue(DuePartitions):
-    """Of one session. Owned by the broker's loop."""
+    """The due partitions of one consumer's session. Owned by the broker's loop."""
 
     __slots__ = ("_is_closed", "_rights", "_watched")
 

@@ -1,4 +1,5 @@
-"""Which partitions of one follower's fetch session its leader has to look at: those where something may have happened.
+"""The partitions of one follower's fetch session that its leader has to look at: those where something may have
+happened.
 
 A partition is quiet for a follower that has all of its log and is in sync. It is not due then. A watch on it
 (`FollowerWatch`) makes it due again as soon as it grows, or its leader or its in-sync set changes. So a Fetch costs
@@ -24,7 +25,7 @@ SWEEP_SECONDS: Final = 30.0
 
 
 class DuePartitions:
-    """Of one session. Owned by the broker's loop.
+    """The due partitions of one follower's session. Owned by the broker's loop.
 
     `due` are partitions to be looked at, in the order in which they are served. Of those in `news` there are no
     records to send, only how far they are committed. Both have keys alone: the session says what is asked of a
@@ -83,7 +84,7 @@ class DuePartitions:
             self.due[key] = None
 
     def wake(self) -> None:
-        """Whoever waits for something to be due looks again."""
+        """Wake the request that waits for a partition to be due."""
         if self._awaited is not None:
             self._awaited.set()
 

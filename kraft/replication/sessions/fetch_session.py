@@ -275,7 +275,7 @@ def partitions_of(request: FetchRequest) -> list[CachedPartition]:
 
 
 def partitions_in_turns(request: FetchRequest) -> Generator[None, None, list[CachedPartition]]:
-    """As `partitions_of`; pauses after each mention."""
+    """Collect the partitions like `partitions_of`, but pause after each mention."""
     found: dict[PartitionKey, CachedPartition] = {}
     for topic in request.topics:
         for wanted in topic.partitions:

@@ -100,7 +100,7 @@ class PartitionTier:
 
 
 def tier_of(partition: Partition) -> PartitionTier:
-    """Of a partition of a tiered topic; made when it is asked for first."""
+    """The tier state of a partition of a tiered topic, created when it is asked for first."""
     if partition.tier is None:
         partition.tier = PartitionTier()
     return partition.tier

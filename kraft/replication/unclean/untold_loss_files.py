@@ -43,7 +43,7 @@ class UntoldLossCheckpoint:
         return [_parse(self.path, words) for words in checkpoint_lines(self.path, text or "")]
 
     def job(self, untold: Iterable[UntoldLoss]) -> CheckpointJob:
-        """To write these in place of what is there; a job that is made later wins."""
+        """A job that replaces the file's content by these losses. A job that is made later wins."""
         content = checkpoint_text(map(_line, untold)).encode()
         self._newest[self.path] = content
         return CheckpointJob(self._files, [(self.path, content)], self._newest)

@@ -57,7 +57,7 @@ class Telling(NamedTuple):
 
 
 class UntoldLosses:
-    """Of one broker, oldest first. `replica_id` is that broker's."""
+    """The losses of one broker that are not yet reported, oldest first. `replica_id` is that broker's."""
 
     def __init__(self, replica_id: int) -> None:
         self._replica_id = replica_id

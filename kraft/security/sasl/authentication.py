@@ -45,7 +45,7 @@ class MechanismServer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslSettings:
-    """Of one listener."""
+    """The SASL settings of one listener."""
 
     mechanisms: tuple[str, ...]
     """In the order in which they are told."""

@@ -1,5 +1,5 @@
-"""Who was denied what, and who changed access control entries, configurations, quotas and credentials: one event each,
-to the log and the node's journal. Logins and waits for quotas have accounts of their own.
+"""The audit of denials and of changes to access control entries, configurations, quotas and credentials: one event
+each, to the log and the node's journal. Logins and waits for quotas have accounts of their own.
 
 Denials are bounded: a client that asks in a loop must not push everything else out of log and journal.
 """

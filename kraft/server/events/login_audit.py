@@ -1,4 +1,4 @@
-"""Who logged in, and who tried and failed: counters by listener, mechanism, address and reason, and events of failures.
+"""The audit of logins and failed logins: counters by listener, mechanism, address and reason, and events of failures.
 
 Both are bounded: whoever guesses passwords in a loop must not push everything else out of log and journal, nor make
 a series for each of many addresses.
@@ -31,7 +31,7 @@ Series = Iterator[tuple[tuple[str, ...], float]]
 
 
 class LoginAudit:
-    """Of all listeners of a role."""
+    """The login audit of all listeners of a role."""
 
     def __init__(self, events: EventJournal, log: Logger, clock: Clock) -> None:
         self._events = events

@@ -1,4 +1,4 @@
-"""Which clients had to wait for their quotas: counters by listener and quota, and events by client.
+"""The audit of clients that were throttled by their quotas: counters by listener and quota, and events by client.
 
 Both are bounded. A client at its quota waits with every request, for hours: it is told once in a while, with how often
 it waited since, and never pushes everything else out of log and journal.
@@ -35,7 +35,7 @@ class _Told:
 
 
 class ThrottleAudit:
-    """Of all listeners of a role."""
+    """The throttle audit of all listeners of a role."""
 
     def __init__(self, events: EventJournal, log: Logger, clock: Clock) -> None:
         self._events = events

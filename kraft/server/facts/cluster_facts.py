@@ -42,7 +42,7 @@ SLICE_PARTITIONS: Final = 200
 
 
 async def gather_facts(node: Node) -> ClusterFacts:
-    """As of one image; the loop is left to others between slices."""
+    """Gather the facts from one metadata image. Other tasks run between slices."""
     image, offset = node.shared.loader.image, node.shared.loader.published_offset
     view = ConfigView(node.config)
     impaired: list[PartitionFacts] = []

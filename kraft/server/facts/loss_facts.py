@@ -14,8 +14,8 @@ SLICE_REPORTS = 50
 
 
 async def gather_unclean_elections(image: MetadataImage, wanted: str | None) -> list[UncleanElectionFacts]:
-    """As of one image, of one topic or of all, in order of topic, partition and leader epoch; the loop is left to
-    others between slices."""
+    """Gather the unclean elections of one topic or of all from one metadata image, in order of topic, partition and
+    leader epoch. Other tasks run between slices."""
     found: list[UncleanElectionFacts] = []
     read = 0
     for resource, texts in image.configs.resources.items():

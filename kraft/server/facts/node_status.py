@@ -205,7 +205,7 @@ class NodeStatus:
         )
 
     async def _voters(self) -> list[VoterFacts] | None:
-        """As the active controller sees them; None when it does not answer soon."""
+        """The voters as the active controller sees them; None when it does not answer soon."""
         from kraft_http.health import voter_facts
 
         request = DescribeQuorumRequest(
@@ -313,7 +313,7 @@ def _others(facts: ClusterFacts, node_id: int) -> list[int]:
 
 
 def _tiering_put_off(node: Node, replicas: Iterable[Partition]) -> dict[str, Any]:
-    """Of what is led here and tiered: whose last round failed, and how fast their topics grow."""
+    """The tiered partitions led here whose last round failed, and how fast their topics grow."""
     errors: list[str] = []
     topics: dict[str, None] = {}
     for partition in replicas:

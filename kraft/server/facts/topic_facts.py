@@ -86,7 +86,7 @@ def _tier(partition: Partition, tier: PartitionTier) -> dict[str, Any]:
 
 
 async def gather_topic_facts(node: Node, topics: Sequence[str]) -> TopicFactsPage:
-    """Of topics that there are; others are left out. Brokers that do not answer soon are named."""
+    """Gather the facts of topics that exist; others are left out. Brokers that do not answer in time are named."""
     image = node.shared.loader.image
     names = [name for name in topics if image.topics.by_name(name) is not None]
     live = [broker_id for broker_id, broker in image.cluster.brokers.items() if not broker.fenced]

@@ -1,4 +1,4 @@
-"""Which groups have to do with a topic, as their coordinators know."""
+"""The groups that use a topic, as their coordinators know."""
 
 from __future__ import annotations
 

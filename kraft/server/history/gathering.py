@@ -30,8 +30,8 @@ _RESOURCES: Final = {TOPIC: ResourceType.TOPIC, GROUP: ResourceType.GROUP}
 
 
 async def gather_history(node: Node, kind: str, name: str) -> HistoryPage:
-    """Of `name`, which is empty for the cluster. Nodes that do not tell soon are left out, and named. Raises ApiError
-    for a topic or broker that there is not."""
+    """Gather the history of `name`, which is empty for the cluster. Nodes that do not answer in time are left out, and
+    named. Raises ApiError for a topic or broker that does not exist."""
     own_id, image = node.config.node_id, node.shared.loader.image
     if kind == TOPIC and image.topics.by_name(name) is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")

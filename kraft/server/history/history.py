@@ -28,7 +28,7 @@ class TopicCounts(NamedTuple):
 
 
 class TopicLag(NamedTuple):
-    """Of the groups that this node coordinates."""
+    """The lag of a topic in the groups that this node coordinates."""
 
     groups: int
     """Those that have committed offsets for the topic."""
@@ -128,7 +128,7 @@ class History:
         }
 
     def of_group(self, group: str) -> dict[str, Any]:
-        """Likewise of a group: its lag in records."""
+        """The history of a group: its lag in records."""
         ring = self._groups.get(group)
         return self._document(() if ring is None else (("lag", ring),))
 

@@ -1,4 +1,4 @@
-"""Who asks the HTTP admin: by name and password (HTTP Basic) that a listener of this node takes, too, or by the
+"""The logins of the HTTP admin: by name and password (HTTP Basic) that a listener of this node takes, too, or by the
 certificate that a client shows.
 
 Passwords are checked as listeners do it, PLAIN's against the configuration, SCRAM's against the metadata. SCRAM costs
@@ -65,7 +65,7 @@ ASK_FOR_CERTIFICATE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """Who somebody has proven to be."""
+    """The identity that a caller has proven."""
 
     principal: str
     user: str = ""
@@ -314,7 +314,7 @@ class Attempts:
 
 
 def _keep(kept: dict[K, V], key: K, value: V, entries_max: int) -> None:
-    """As the newest. The oldest goes where there are too many."""
+    """Keep an entry as the newest. Beyond `entries_max` the oldest is dropped."""
     kept.pop(key, None)
     if len(kept) >= entries_max:
         del kept[next(iter(kept))]
@@ -351,7 +351,7 @@ def make_admin_logins(
 
 
 def principals_of_certificates(config: NodeConfig) -> PrincipalMapping:
-    """Who clients of the HTTP admin are by their certificates. Raises ConfigurationError."""
+    """The mapping from certificates of the HTTP admin's clients to principals. Raises ConfigurationError."""
     key = "kraft.admin.ssl.principal.mapping.rules"
     try:
         return PrincipalMapping(config.text(key))
@@ -367,7 +367,8 @@ def _basic_logins(
     token_checks: Sequence[TokenCheck],
     plain_users: Sequence[PlainUsers],
 ) -> BasicLogins:
-    """Whoever may log in at one of the node's listeners. Where none of them asks for logins, the users of SCRAM."""
+    """The logins of the HTTP admin: those of the node's listeners, or the users of SCRAM where no listener asks for
+    logins."""
     logins = NodeLogins(config)
     found = [logins.of_listener(endpoint.name) for endpoint in config.listeners]
     settings = [each for each in found if each is not None]

@@ -74,7 +74,7 @@ class RemoteRequests:
         self._alone: dict[int, list[_Line]] = {}
 
     async def call(self, version: int, request: Any, node_id: int | None) -> Any:
-        """To broker `node_id`, or to any live one.
+        """Call broker `node_id`, or any live one.
 
         Raises ConnectionError when a question was not answered, or a change certainly not carried out; TimeoutError
         and ApiError NETWORK_EXCEPTION when a change may have been; ApiError UNSUPPORTED_VERSION.

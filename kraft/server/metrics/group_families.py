@@ -90,7 +90,7 @@ async def group_families(shards: Sequence[GroupShardState], shown: Collection[st
 
 
 async def _told(members: Mapping[str, int], shown: Collection[str] | None) -> list[tuple[LabelValues, float]]:
-    """In order of group."""
+    """The member counts, in order of group."""
     if shown is None or len(members) <= MEMBERS_MAX:
         return [((group_id,), members[group_id]) for group_id in await sorted_in_turns(members)]
     most: Largest[str] = Largest(MEMBERS_MAX)

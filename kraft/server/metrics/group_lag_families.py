@@ -90,8 +90,8 @@ class TopicLag:
         """Whether all ends are known but those of partitions that are gone."""
 
     def number(self, name: str) -> float | None:
-        """Of the series of that name; None for none. A lag is left out while an end is unknown: one that is too small
-        looks like a group that keeps up."""
+        """The value of the series of that name; None for no value. A lag is left out while an end offset is unknown: a
+        lag that is too small would look like a group that keeps up."""
         if name == OFFSET:
             return self.offset
         if name == LAG_SECONDS:
@@ -114,7 +114,7 @@ class GroupEnds:
         self.now = 0.0
 
     async def topic_lags(self, places: Mapping[TopicPartition, OffsetAndMetadata], turn: Turn) -> dict[str, TopicLag]:
-        """Of one group, by topic. Others are served meanwhile."""
+        """The lag of one group, by topic. Other tasks run meanwhile."""
         topics: dict[str, TopicLag] = {}
         for place, commit in places.items():
             if turn.is_over():
@@ -244,7 +244,7 @@ async def _shown(commits: Commits, furthest: Iterable[tuple[str, str]], turn: Tu
 
 
 def _numbers(name: str, topics: Mapping[tuple[str, str], TopicLag]) -> Series:
-    """In the order of the topics."""
+    """The numbers of one series, in the order of the topics."""
     for labels, found in topics.items():
         number = found.number(name)
         if number is not None:

@@ -71,8 +71,8 @@ class TopicSums:
     under_replicated: int
 
     def add(self, partitions: Sequence[Partition]) -> None:
-        """Of one topic. A scrape comes here with every partition of the node: sums are made in local variables, which
-        takes half as long."""
+        """Add the partitions of one topic. A scrape comes here with every partition of the node, so sums are kept in
+        local variables, which takes half as long."""
         self._add_traffic([partition.traffic for partition in partitions])
         self._add_led([partition for partition in partitions if partition.is_leader])
         size = segments = 0

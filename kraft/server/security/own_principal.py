@@ -30,8 +30,8 @@ def _needs_permission(config: NodeConfig) -> bool:
 
 
 async def own_subject(world: World, config: NodeConfig, logins: NodeLogins, log: Logger) -> str:
-    """Whom the token names by which a controller logs in at others; "" where that does not matter, or where no token
-    can be had yet, which is told in the log."""
+    """The subject of the token by which a controller logs in at others. It is "" where it does not matter, or where no
+    token can be fetched yet, which is logged."""
     login = logins.towards(config.controller_listener_names[0])
     if login is None or login.tokens is None or not _needs_permission(config):
         return ""

@@ -59,7 +59,7 @@ class RemoteLogMetadataTopic:
 
     @property
     def partition_count(self) -> int:
-        """As the metadata shows; 0 before the topic is there."""
+        """The number of its partitions in the metadata; 0 before the topic exists."""
         topic = self._metadata.image.topics.by_name(REMOTE_LOG_METADATA_TOPIC)
         return 0 if topic is None else len(topic.partitions)
 

@@ -102,7 +102,7 @@ class BrokerTransactions:
         return None if leader is None or leader[0] < 0 else leader[0]
 
     def _leader_of(self, place: TopicPartition) -> int | None:
-        """Who leads a partition: -1 for nobody now, None where there is no such partition."""
+        """The leader of a partition: -1 for none now, None where there is no such partition."""
         leader = self._metadata.leader_of(*place)
         return None if leader is None else leader[0]
 

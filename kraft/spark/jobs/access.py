@@ -22,7 +22,7 @@ class Access(NamedTuple):
 
     @property
     def options(self) -> dict[str, str]:
-        """Of the source and the sink."""
+        """The options of the source and the sink."""
         return {
             "kafka.bootstrap.servers": self.bootstrap,
             **{f"kafka.{name}": value for name, value in self.keys.items()},

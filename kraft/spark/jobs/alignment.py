@@ -1,5 +1,4 @@
-"""Which record of one topic is to be compared with which of another, where retention has deleted the beginning of
-one of them. Pure.
+"""The alignment of two topics' records for comparison, where retention has deleted the beginning of one of them. Pure.
 
 A copy numbers its records anew, so two topics are compared by place: the first of a partition with the first, and so
 on. Once one log begins later than it did, its first record is the other's (shift + 1)-th; a negative shift is for a

@@ -71,7 +71,7 @@ def placed(side: DataFrame) -> DataFrame:
 
 
 def firsts(side: DataFrame) -> dict[int, tuple[int, str]]:
-    """Of each partition of what is `placed`: how many records, and the print of the first."""
+    """The number of records of each partition of what is `placed`, and the print of the first."""
     from pyspark.sql import functions as f
 
     counted = side.groupBy("partition").agg(
@@ -213,8 +213,8 @@ def last_of_keys(side: DataFrame) -> DataFrame:
 def tallied(
     rows: DataFrame, kind: Column, shift: Column, left: Column | None = None, right: Column | None = None
 ) -> list[Tally]:
-    """Of rows of (partition, place, left_offset, right_offset), counted by kind. `left` and `right` are the records
-    that a row stands for: one where it has an offset, if they are not given.
+    """The tallies of rows of (partition, place, left_offset, right_offset), counted by kind. `left` and `right` are the
+    records that a row stands for: one where it has an offset, if they are not given.
     """
     from pyspark.sql import functions as f
 

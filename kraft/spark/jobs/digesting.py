@@ -168,7 +168,7 @@ def topic_parts(topic: LogSide, *, by_place: bool, tasks: int) -> list[Part]:
 
 
 def file_parts(directory: Path) -> list[Part]:
-    """Of an archive."""
+    """The files of an archive, as parts."""
     return [
         FilePart(path=str(each), partition=int(each.parent.name.removeprefix(PARTITION)))
         for each in files_of(directory)
@@ -211,7 +211,7 @@ def told(session: SparkSession, how: Compare, left: Side, right: Side, found: Se
 
 
 def in_tasks(session: SparkSession, items: Sequence[T], deed: Callable[[T], R]) -> list[R]:
-    """In the order of `items`. Raises JobFailed."""
+    """Run `deed` on each item in tasks. The results are in the order of `items`. Raises JobFailed."""
     if not items:
         return []
     with spark_errors():

@@ -39,7 +39,7 @@ WORD = 1 << 64
 
 
 class Prints(NamedTuple):
-    """Of some records: where they are, their offsets, and two words for each."""
+    """The prints of some records: their positions, their offsets, and two words for each."""
 
     positions: Ints
     offsets: Ints
@@ -47,8 +47,8 @@ class Prints(NamedTuple):
 
 
 class RangeDigest(NamedTuple):
-    """Of one range of a partition: how many records, the first position and its offset, where the last one ends, and
-    the digest."""
+    """The digest of one range of a partition: how many records, the first position and its offset, where the last one
+    ends, and the digest."""
 
     partition: int
     number: int
@@ -136,7 +136,7 @@ def part_digests(partition: int, part: Prints) -> Iterator[RangeDigest]:
 
 
 def merged(one: RangeDigest, other: RangeDigest) -> RangeDigest:
-    """Of the same range, of other records."""
+    """Merge two digests of the same range, of different records."""
     first = min(one, other, key=lambda each: (each.first, each.first_offset))
     return first._replace(
         records=one.records + other.records,

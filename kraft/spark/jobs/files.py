@@ -67,13 +67,13 @@ class SourceFiles:
         return LISTED if self.format == AVRO else shape
 
     def rows(self, found: DataFrame, shape: StructType) -> DataFrame:
-        """Of what Spark itself has read."""
+        """The rows of what Spark itself has read."""
         from kraft.spark.jobs.avro_files import rows_of
 
         return rows_of(found, shape) if self.format == AVRO else found
 
     def paths(self) -> list[Path]:
-        """Of all files there, as Spark sees them."""
+        """The paths of all files there, as Spark sees them."""
         if not self.place.is_dir():
             return [self.place]
         found = []

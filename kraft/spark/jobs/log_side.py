@@ -34,7 +34,7 @@ class LogSide:
     compacted: bool
 
     def options(self) -> dict[str, str]:
-        """Of the source: these records and no others."""
+        """The options of the source: these records and no others."""
         limits = {"startingOffsets": self.starts, "endingOffsets": self.ends}
         whole = {
             name: json.dumps({self.topic: {str(partition): offset for partition, offset in each.items()}})

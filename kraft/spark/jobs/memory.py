@@ -61,7 +61,7 @@ class Memory:
         self.files = self.path.getFileSystem(self.configuration)
 
     def alone(self, say: Say) -> AbstractContextManager[None]:
-        """To be held while a run uses the checkpoint. Raises JobFailed while another does, where the checkpoint is
+        """A lock to hold while a run uses the checkpoint. Raises JobFailed while another does, where the checkpoint is
         in a file system of this machine."""
         place = self.files.makeQualified(self.jvm.org.apache.hadoop.fs.Path(self.checkpoint)).toUri()
         if place.getScheme() != "file":
@@ -85,7 +85,7 @@ class Memory:
         return dict(found)
 
     def text(self, name: str) -> str:
-        """Of a file of the checkpoint, which is there."""
+        """The text of a file of the checkpoint, which must exist."""
         stream = self.files.open(self.jvm.org.apache.hadoop.fs.Path(self.checkpoint, name))
         try:
             return str(self.jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))

@@ -27,7 +27,7 @@ class Reading:
     replace_names: bool = False
 
     def options(self, at: Access, topic: str) -> dict[str, str]:
-        """Of the source."""
+        """The options of the source."""
         found = {
             **at.options,
             "subscribe": topic,
@@ -41,9 +41,9 @@ class Reading:
     def stream_options(
         self, at: Access, topic: str, records_per_batch: int, starts: Mapping[int, int] | None = None
     ) -> dict[str, str]:
-        """Of the source of a job that goes on where it stopped. `starts` is where its first run began, for every
-        partition that there is now: Spark asks for it again until a batch is done, and what the log has lost
-        meanwhile is to be told as such."""
+        """The options of the source of a job that goes on where it stopped. `starts` is where its first run began, for
+        every partition that exists now. Spark asks for these offsets again until a batch is done, and records that
+        retention deleted meanwhile must be reported as lost."""
         begin = (
             "earliest"
             if starts is None

@@ -1,4 +1,4 @@
-"""Which topics a job of many topics takes: those that are named, or those whose whole names match a pattern."""
+"""The topics that a job of many topics takes: those that are named, or those whose whole names match a pattern."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Selection(NamedTuple):
 
     @property
     def option(self) -> dict[str, str]:
-        """Of the source."""
+        """The options of the source."""
         return {"subscribe": ",".join(self.topics)} if self.pattern is None else {"subscribePattern": self.expression}
 
     @property

@@ -69,14 +69,14 @@ def differing(tallies: Iterable[Tally]) -> int:
 
 
 def partitions_of(tallies: Iterable[Tally]) -> list[tuple[int, list[Tally]]]:
-    """In order, also within."""
+    """The tallies by partition. Partitions and the tallies of each are in order."""
     ordered = sorted(tallies, key=attrgetter("partition", "shift", "kind"))
     return [(partition, list(each)) for partition, each in groupby(ordered, key=attrgetter("partition"))]
 
 
 def best_shifts(tallies: Iterable[Tally]) -> list[Tally]:
-    """Of each partition, the tallies of the shift under which the fewest differ; the nearest to none, where several
-    are as good."""
+    """The tallies of each partition's best shift, under which the fewest records differ. Among equals it is the
+    smallest shift."""
     kept: list[Tally] = []
     for _, of_partition in partitions_of(tallies):
         by_shift = [list(of_shift) for _, of_shift in groupby(of_partition, key=attrgetter("shift"))]
@@ -86,7 +86,7 @@ def best_shifts(tallies: Iterable[Tally]) -> list[Tally]:
 
 
 def cost(tallies: Sequence[Tally]) -> tuple[int, int, int]:
-    """Of one shift."""
+    """The cost of one shift: the records that differ, then the size of the shift."""
     return differing(tallies), abs(tallies[0].shift), tallies[0].shift
 
 

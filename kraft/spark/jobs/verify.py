@@ -174,7 +174,7 @@ def shifts_of(
     other: LogSide,
     partitions: Sequence[int],
 ) -> list[tuple[int, int]]:
-    """Of these partitions."""
+    """The shifts to try for these partitions."""
     of_left, of_right = firsts(left), firsts(right)
     left_in_right = found_at(right, session.createDataFrame(first_prints(of_left), "partition int, print string"))
     right_in_left = found_at(left, session.createDataFrame(first_prints(of_right), "partition int, print string"))

@@ -1,4 +1,4 @@
-"""Which transactions the cleaner is reading through: so that aborted records go at once, and a marker stays as long
+"""The transactions that the cleaner is reading through, so that aborted records go at once, and a marker stays as long
 as any record of its transaction does."""
 
 from __future__ import annotations

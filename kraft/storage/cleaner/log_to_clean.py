@@ -1,4 +1,4 @@
-"""Which log is worth cleaning, and which part of it: decisions over facts."""
+"""The choice of the log to clean, and of the part of it. Pure decisions over facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which records of a batch a cleaning keeps, by the map of keys. What is kept is copied as bytes: no record is built.
+"""The records of a batch that a cleaning keeps, by the map of keys. What is kept is copied as bytes: no record is
+built.
 
 Memory is bounded for a batch of any kind: it may decompress to so many bytes for each of its own, and its records are
 looked at one at a time.

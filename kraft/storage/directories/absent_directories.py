@@ -1,4 +1,4 @@
-"""Which other log directories were away while logs of this one were made or used, as this one remembers it.
+"""The log directories that were offline while logs of this one were created or used, as this one remembers it.
 
 A replica may leave its broker and come back while its disk is away: the log is made anew on another disk, and when
 the first one returns there are two of the same topic. The one that counts is the one whose directory remembers that
@@ -28,7 +28,7 @@ class AbsentDirectories:
         self._known: frozenset[str] | None = None
 
     def paths(self) -> frozenset[str]:
-        """Of the directories that were away."""
+        """The paths of the directories that were offline."""
         if self._known is None:
             self._known = self._read()
         return self._known
@@ -39,7 +39,7 @@ class AbsentDirectories:
             self._put(self.paths().union(paths))
 
     def settle(self, present: Collection[str]) -> None:
-        """Of those that are `present` no log is left that was made anew here."""
+        """Forget the directories that are `present`: no log of theirs that was created anew here is left."""
         self._put(self.paths().difference(present))
 
     def _put(self, paths: frozenset[str]) -> None:

@@ -226,7 +226,7 @@ class LogDirectory:
         self.forget(topic_partition)
 
     def future_leaves(self, topic_partition: TopicPartition) -> None:
-        """Likewise of a copy that is given up."""
+        """Forget a future log that is given up, as `leaves` does for a log."""
         if self.futures.pop(topic_partition, None) is not None:
             self.forget(topic_partition)
 
@@ -281,7 +281,7 @@ class LogDirectory:
         return run_here(self.gather_recovery_points())
 
     def gather_recovery_points(self) -> Steps[CheckpointJob]:
-        """Likewise, in steps. A log may change after it was looked at, as after a job was made:
+        """Gather the same recovery points in steps. A log may change after it was looked at, as after a job was made:
         `no_recovery_point_beyond` goes by what was taken from it."""
         for done, log in enumerate((*self.futures.values(), *self.logs.values())):
             if self._holds(log) and log.local.files_exist:
@@ -328,8 +328,8 @@ class LogDirectory:
         return run_here(self.gather_high_watermarks())
 
     def gather_high_watermarks(self) -> Steps[CheckpointJob]:
-        """Likewise, in steps. The job has every high watermark as it is when the job is made: those that moved
-        meanwhile come with the last step."""
+        """Gather the same high watermarks in steps. The job has every high watermark as it is when the job is made:
+        those that moved meanwhile come with the last step."""
         moved = self.moved_high_watermarks
         for done in range(len(moved)):
             if not moved:  # Another job took them.
@@ -431,7 +431,7 @@ def _broker_epoch(text: str) -> int:
 
 
 def _in_use(holders: Sequence[LockHolder]) -> str:
-    """Who holds the lock of a directory, and what to do about it."""
+    """The message that says who holds the lock of a directory, and what to do about it."""
     if not holders:
         return f"in use by another process, which holds {LOCK}: stop it, or have this node use another directory"
     told = ", ".join(

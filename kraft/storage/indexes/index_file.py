@@ -180,7 +180,7 @@ class IndexFile:
         return low
 
     def _first_in(self, data: bytes | bytearray, low: int, high: int, field: int, bound: int) -> int:
-        """As `_first_beyond`, among the entries [low, high) in memory."""
+        """Find the same entry as `_first_beyond`, among the entries [low, high) in memory."""
         unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
         while low < high:
             middle = (low + high) // 2

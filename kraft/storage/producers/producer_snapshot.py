@@ -27,7 +27,7 @@ _CRC_FROM = _HEAD.size
 
 
 def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
-    """In the order given."""
+    """Encode a snapshot of the entries, in the order given."""
     body, count = bytearray(_COUNT.size), 0
     for entry in entries:
         for batch in entry.batches[:-1]:

@@ -12,10 +12,10 @@ from typing import Final
 
 
 class Verification:
-    """Of one producer on one partition. Two are equal only if they are the same object.
+    """The verification of one producer on one partition. Two are equal only if they are the same object.
 
-    `lowest_sequence` is the lowest first sequence of those who wait, all of `producer_epoch`: a batch that comes after
-    it may not overtake it. `implicit`: the producer's partitions are added by what it writes (transaction version 2).
+    `lowest_sequence` is the lowest first sequence of the batches that wait, all of `producer_epoch`: a later batch may
+    not overtake it. `implicit`: the producer's partitions are added by what it writes (transaction version 2).
     """
 
     __slots__ = ("implicit", "lowest_sequence", "producer_epoch", "started_ms")

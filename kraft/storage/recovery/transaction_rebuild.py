@@ -22,7 +22,7 @@ HEADERS_PER_STEP = 128
 
 
 class OpenTransactions:
-    """Which transactions are open behind the last batch taken."""
+    """The transactions that are open after the last batch taken."""
 
     __slots__ = ("_first_offsets",)
 

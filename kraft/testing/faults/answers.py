@@ -62,13 +62,13 @@ class FailingAnswers:
 
 
 def key_of(api: str) -> int:
-    """Of Kafka's name for an API, as Produce. Raises LookupError."""
+    """The API key of Kafka's name for an API, such as Produce. Raises LookupError."""
     names = {api_keys.name_of(key): key for key in range(API_KEYS_END)}
     return _find(api, names, "API of Kafka")
 
 
 def code_of(error: str) -> int:
-    """Of Kafka's name for an error, as NOT_LEADER_OR_FOLLOWER. Raises LookupError."""
+    """The code of Kafka's name for an error, such as NOT_LEADER_OR_FOLLOWER. Raises LookupError."""
     names = {name: value for name, value in vars(ErrorCode).items() if isinstance(value, int) and value}
     return _find(error, names, "error of Kafka")
 

@@ -160,7 +160,7 @@ class Switchboard:
         self._slow_disks.pop(node, None)
 
     def tell(self) -> None:
-        """Whoever waits looks again."""
+        """Wake all waiters to look again."""
         self.is_calm = not (self._cuts or self._paused or self._delays or self._losses)
         self._changed.set()
         self._changed = trio.Event()

@@ -90,7 +90,7 @@ class Futures:
         self.results = results
 
     def done(self) -> dict[Any, Future[Any]]:
-        """As futures, which are done already."""
+        """The results as futures that are done already."""
         made: dict[Any, Future[Any]] = {}
         for item, (outcome, value) in self.results.items():
             made[item] = Future()

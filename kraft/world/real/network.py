@@ -206,8 +206,8 @@ class RealStream:
 
 
 def read_piece(file: RealFile, buffer: memoryview, offset: int, only_resident: bool) -> memoryview:
-    """As much of the file as `buffer` holds, or a part of that; with `only_resident` nothing where the first byte is
-    not in memory. Raises OSError, also where the file has ended."""
+    """Read as much of the file as `buffer` holds, or a part of that. With `only_resident`, nothing is read where the
+    first byte is not in memory. Raises OSError, also at the end of the file."""
     size = read_if_resident(file, buffer, offset) if only_resident else os.preadv(file.descriptor, [buffer], offset)
     if size is None:
         return buffer[:0]

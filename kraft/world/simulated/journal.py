@@ -1,4 +1,4 @@
-"""Which changes of names survive a crash: a file system's journal in small.
+"""The changes of names that survive a crash: a small model of a file system's journal.
 
 A change (create, remove, rename, make directory) touches one or two directories and is atomic. Syncing a directory
 makes all its changes durable, and with them whatever they depend on. A crash keeps, in each directory, a prefix of

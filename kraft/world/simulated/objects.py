@@ -93,7 +93,7 @@ class ObjectServer:
         self._time.call_after(delay, arrive)
 
     def break_connections(self) -> None:
-        """Whoever waits hears that no answer comes. What was asked for happens nevertheless, as if nobody waited."""
+        """Fail every waiting request without an answer. Its effect happens nevertheless."""
         waiting, self._waiting = self._waiting, {}
         for answer in waiting.values():
             answer(ObjectUnreachable("the connection broke"))

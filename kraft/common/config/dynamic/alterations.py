@@ -1,5 +1,4 @@
-"""Which changes of configuration are taken, and what comes out of them. Pure; refusals are ApiErrors with Kafka's
-codes and texts.
+"""The checks of configuration changes and their results. Pure. Refusals are ApiErrors with Kafka's codes and texts.
 
 A change passes two gates, as in Kafka. `check_request` is the broker's: it sees one resource of a request as it
 came, and for a broker's own keys knows the values in force. `altered` and `check_texts` are the controller's: they

@@ -8,8 +8,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatOptions:
-    """As they were typed; judged when something is formatted. Directories that are formatted already stay as they
-    are."""
+    """The format options as they were typed. They are checked when something is formatted. Directories that are
+    formatted already stay as they are."""
 
     add_scram: tuple[str, ...] = field(default=(), repr=False)
     """MECHANISM=[name=..,password=..] each."""

@@ -1,4 +1,4 @@
-"""Which sockets a node opens and what it tells others about them, derived from `listeners`, the two listen options,
+"""The sockets that a node opens and advertises, derived from `listeners`, the two listen options,
 `advertised.listeners` and the protocol map."""
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 
 class ClassicGroupState(StrEnum):
-    """As ListGroups and DescribeGroups name them."""
+    """The states of a classic group, as ListGroups and DescribeGroups name them."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"

@@ -99,7 +99,8 @@ def _subscription(protocols: Protocols) -> ConsumerProtocolSubscription:
 
 
 def _holder(group: ConsumerGroup, request: JoinGroupRequest, member_id: str) -> ConsumerMember | None:
-    """Who has the instance id now. Somebody who comes with a member id must be that member. Raises ApiError."""
+    """The member that has the instance id now. A request with a member id must come from that member. Raises
+    ApiError."""
     if request.group_instance_id is None:
         return None
     if request.member_id == UNKNOWN_MEMBER_ID:

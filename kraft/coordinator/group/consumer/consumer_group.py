@@ -25,7 +25,7 @@ FIRST_EPOCH: Final = 1
 
 
 class ConsumerGroupState(StrEnum):
-    """As ListGroups and ConsumerGroupDescribe name them."""
+    """The states of a consumer group, as ListGroups and ConsumerGroupDescribe name them."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"

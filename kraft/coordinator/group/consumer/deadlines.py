@@ -53,7 +53,7 @@ def start_consumer_deadlines(draft: GroupDraft, group_id: str) -> None:
 
 
 def consumer_deadlines(group: ConsumerGroup) -> Iterator[tuple[TimerKey, int]]:
-    """In order."""
+    """The deadlines of a group's members, in a deterministic order."""
     for member_id in sorted(group.sessions):
         yield (SESSION, group.group_id, member_id), group.sessions[member_id]
     for member_id in sorted(group.revocations):

@@ -1,4 +1,5 @@
-"""Who leaves a consumer group: on its own, by a deadline, or because a static member comes back under another id."""
+"""The removal of members from a consumer group: on their own, by a deadline, or because a static member comes back
+under another id."""
 
 from __future__ import annotations
 

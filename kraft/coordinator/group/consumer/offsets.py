@@ -1,5 +1,5 @@
-"""Who may commit and fetch offsets of a consumer group: a member in its epoch. One of the classic protocol knows that
-as its generation."""
+"""The right to commit and fetch offsets of a consumer group. A member needs the current epoch. A member of the classic
+protocol sends it as its generation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_commit(group: ConsumerGroup, member_id: str, epoch: int, api_version: 
 def check_transactional_commit(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
 ) -> PartitionCheck:
-    """As `check_commit`, for TxnOffsetCommit, whose clients know generations only."""
+    """Check like `check_commit`, for TxnOffsetCommit, whose clients know generations only."""
     if generation < 0 and (group.is_empty or (not member_id and instance_id is None)):
         return _any_partition
     return _check_epoch(group.require_member(member_id), generation, ErrorCode.ILLEGAL_GENERATION)

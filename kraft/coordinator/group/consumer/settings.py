@@ -17,5 +17,5 @@ class ConsumerGroupSettings:
 
 class ConsumerGroupConfigs(Protocol):
     def settings_of(self, group_id: str) -> ConsumerGroupSettings:
-        """As the group's configuration says (resource type GROUP), within the bounds that the broker's sets; where it
-        says nothing, as the broker's says."""
+        """The settings of a group. The group's own configuration (resource type GROUP) comes first, within the broker's
+        bounds. The broker's configuration supplies the others."""

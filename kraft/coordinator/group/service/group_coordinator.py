@@ -266,7 +266,7 @@ class GroupCoordinator:
         return response
 
     async def txn_offset_commit(self, request: TxnOffsetCommitRequest, caller: Caller) -> TxnOffsetCommitResponse:
-        """As `offset_commit`; the transaction coordinator confirms first that the group's partition of
+        """Commit offsets like `offset_commit`. The transaction coordinator confirms first that the group's partition of
         `__consumer_offsets` belongs to the transaction."""
         answers = TxnOffsetCommitAnswers(request)
         otherwise: int = ErrorCode.NONE

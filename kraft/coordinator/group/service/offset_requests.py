@@ -1,5 +1,5 @@
-"""Which partitions of an offset request exist: the part of OffsetCommit, OffsetFetch and OffsetDelete that looks at
-topics instead of groups.
+"""The partitions of an offset request that exist. This is the part of OffsetCommit, OffsetFetch and OffsetDelete that
+looks at topics instead of groups.
 
 From version 10 on commits and fetches name topics by id; inside, offsets are kept by name with the id beside it,
 which a fetch by name compares as well.
@@ -84,7 +84,7 @@ def commit_portions(request: OffsetCommitRequest, partitions_max: int) -> Iterat
 
 
 def txn_commit_portions(request: TxnOffsetCommitRequest, partitions_max: int) -> Iterator[TxnOffsetCommitRequest]:
-    """As `commit_portions`."""
+    """Split the request like `commit_portions`."""
     portions = _portions(request.topics, partitions_max)
     if portions is None:
         yield request
@@ -130,7 +130,7 @@ def _txn_commit_of(
 
 
 def delete_portions(request: OffsetDeleteRequest, partitions_max: int) -> Iterator[OffsetDeleteRequest]:
-    """As `commit_portions`."""
+    """Split the request like `commit_portions`."""
     portions = _portions(request.topics, partitions_max)
     if portions is None:
         yield request
@@ -283,7 +283,7 @@ def split_delete(
 
 
 def merge_delete(response: OffsetDeleteResponse, answer: OffsetDeleteResponse) -> None:
-    """As `merge_commit`."""
+    """Merge `answer` into `response` like `merge_commit`."""
     _merge(response.topics, answer.topics)
 
 

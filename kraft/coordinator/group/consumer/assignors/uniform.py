@@ -33,7 +33,8 @@ def assign(subscribers: Sequence[Subscriber], partition_counts: Mapping[bytes, i
 def _keep(
     subscribers: Sequence[Subscriber], partition_counts: Mapping[bytes, int]
 ) -> tuple[Assignment, list[tuple[bytes, int]]]:
-    """Who keeps what it was to have, as far as it subscribes to it; and the partitions that nobody has then."""
+    """The current partitions that each member keeps because it still subscribes to them, and the partitions without an
+    owner."""
     taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in partition_counts}
     assignment: Assignment = {}
     for subscriber in subscribers:
@@ -91,7 +92,8 @@ def _balance(
 
 
 def _move(assignment: Assignment, left: list[list[int]], shares: Shares, topic_ids: Sequence[bytes]) -> None:
-    """Who gives up partitions of a topic gives up the last ones. They are given out with those `left` of each topic."""
+    """Move partitions between members. A member with too many gives up its last ones. These are assigned together with
+    those `left` of each topic."""
     for parts, had, has in zip(assignment.values(), shares.had, shares.has, strict=True):
         for topic, before in had.items():
             less = before - has.get(topic, 0)
