@@ -120,7 +120,7 @@ def tell(verdict: Verdict) -> int:
     if verdict.twice:
         print(
             f"  {verdict.twice} records are there twice (no finding where librdkafka sent them again under "
-            "another producer id: docs/safety.md)"
+            "another producer id: docs/findings/judge.md)"
         )
     print(verdict)
     return verdict.exit_code
