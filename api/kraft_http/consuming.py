@@ -189,7 +189,7 @@ class _Source:
                 fetches -= 1
                 fetched = await self._fetch(position, min(upper - position, READ_AT_ONCE_MAX), 0)
                 window.extend(each for each in fetched.records if each.record.offset < upper)
-                is_cut |= _cut(window, room, least=0 if found else 1)
+                is_cut |= _drop_oldest(window, room, least=0 if found else 1)
                 if fetched.next_offset == position:
                     break
                 position = fetched.next_offset
@@ -219,10 +219,10 @@ class _Source:
         return show_record(record, self._partition[1], self._wanted.data_format, outcome)
 
 
-def _cut(window: deque[FetchedRecord], room: int, least: int) -> bool:
+def _drop_oldest(window: deque[FetchedRecord], room: int, least: int) -> bool:
     """Take out the oldest until the rest has at most `room` bytes, or is `least` records. Whether any was taken out."""
-    held = sum(size_of(record) for record, _ in window)
+    total_bytes = sum(size_of(record) for record, _ in window)
     count = len(window)
-    while held > room and len(window) > least:
-        held -= size_of(window.popleft().record)
+    while total_bytes > room and len(window) > least:
+        total_bytes -= size_of(window.popleft().record)
     return len(window) < count

@@ -68,14 +68,14 @@ class Delivery:
             self.last_offset = max(self.last_offset, offset + count - 1)
         if log_append_time_ms >= 0:
             self.timestamp = log_append_time_ms
-        self._settle(count)
+        self._count_down(count)
 
     def fail(self, error: KraftError, count: int = 1) -> None:
         """So many of its records are given up."""
         self._error = error
-        self._settle(count)
+        self._count_down(count)
 
-    def _settle(self, count: int) -> None:
+    def _count_down(self, count: int) -> None:
         self._left -= count
         if self._left <= 0:
             self.is_done = True

@@ -281,11 +281,11 @@ class ClientConnection:
         if count == 0:
             self._break(Disconnected("the node closed the connection"))
         elif target is None:
-            self._feed(self._scratch[:count])
+            self._receive_copy(self._scratch[:count])
         elif (whole := assembler.received(count)) is not None:
             self._answered(whole)
 
-    def _feed(self, chunk: memoryview) -> None:
+    def _receive_copy(self, chunk: memoryview) -> None:
         try:
             frames = self._assembler.feed(chunk)
         except ProtocolError as problem:

@@ -147,7 +147,7 @@ class Producer:
         """
         described = self.cluster.cached_topic(topic) or await self._topic(topic)
         deliveries = []
-        for first, end, size in _portions(values, self._batch_bytes):
+        for first, end, size in _batch_bounds(values, self._batch_bytes):
             chosen = partition
             if chosen is None:
                 chosen = self._partitioner.choose(topic, None, size, len(described.partitions))
@@ -335,14 +335,14 @@ class Producer:
         problems = {
             queue.partition: problem
             for queue in queues
-            if (problem := self._settle(queue, answers.get(queue.partition))) is not None
+            if (problem := self._take_answer(queue, answers.get(queue.partition))) is not None
         }
         if problems:
             await self._again_later(
                 [queue for queue in queues if queue.partition in problems], next(iter(problems.values()))
             )
 
-    def _settle(self, queue: PartitionQueue, answer: PartitionProduceResponse | None) -> ApiError | None:
+    def _take_answer(self, queue: PartitionQueue, answer: PartitionProduceResponse | None) -> ApiError | None:
         """Take in the answer for one partition; returns the error when the batch has to be sent again."""
         batch = queue.in_flight
         assert batch is not None
@@ -398,7 +398,7 @@ class Producer:
         self._accumulator.release(batch)
 
 
-def _portions(values: Sequence[bytes], batch_bytes: int) -> Iterator[tuple[int, int, int]]:
+def _batch_bounds(values: Sequence[bytes], batch_bytes: int) -> Iterator[tuple[int, int, int]]:
     """Where each batch of them begins and ends, and its bytes. A value that is too large for one is one alone."""
     first = size = 0
     for index, value in enumerate(values):

@@ -17,7 +17,7 @@ from kraft.protocol.error_codes import is_retriable
 
 
 @dataclass(slots=True)
-class _Rest:
+class _Pause:
     backoff: Backoff
     until: float
     problem: Exception
@@ -29,39 +29,41 @@ class RestingPartitions:
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._rests: dict[TopicPartition, _Rest] = {}
+        self._pauses: dict[TopicPartition, _Pause] = {}
 
     def clear(self) -> None:
-        self._rests.clear()
+        self._pauses.clear()
 
     def end(self, partition: TopicPartition) -> None:
         """It has been read, or is not read any more."""
-        self._rests.pop(partition, None)
+        self._pauses.pop(partition, None)
 
     def begin(self, partition: TopicPartition, problem: Exception, now: float) -> None:
-        rest = self._rests.get(partition)
-        if rest is None:
-            self._rests[partition] = _Rest(Backoff(self._chance), now, problem)
+        pause = self._pauses.get(partition)
+        if pause is None:
+            self._pauses[partition] = _Pause(Backoff(self._chance), now, problem)
         else:
-            rest.until, rest.problem = now + rest.backoff.next(), problem
+            pause.until, pause.problem = now + pause.backoff.next(), problem
 
     def ready(self, partitions: Iterable[TopicPartition], now: float) -> list[TopicPartition]:
         """Those that may be asked for now."""
         return [
-            partition for partition in partitions if partition not in self._rests or self._rests[partition].until <= now
+            partition
+            for partition in partitions
+            if partition not in self._pauses or self._pauses[partition].until <= now
         ]
 
     def next_ready(self, now: float) -> float:
         """When the next one may be that may not now; infinity when there is none."""
-        return min((rest.until for rest in self._rests.values() if rest.until > now), default=math.inf)
+        return min((pause.until for pause in self._pauses.values() if pause.until > now), default=math.inf)
 
     def problem_of_all(self, partitions: Iterable[TopicPartition]) -> Exception | None:
         """What went wrong with one of them, if something did with each."""
         problem = None
         for partition in partitions:
-            if partition not in self._rests:
+            if partition not in self._pauses:
                 return None
-            problem = problem or self._rests[partition].problem
+            problem = problem or self._pauses[partition].problem
         return problem
 
 

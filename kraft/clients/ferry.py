@@ -108,7 +108,7 @@ class Ferry:
         items, self._items = self._items, []
         self._bridge.tell(self._arrive, items)
 
-    def _settle(self, done: list[tuple[Item, Sent | BaseException]]) -> None:
+    def _complete(self, done: list[tuple[Item, Sent | BaseException]]) -> None:
         for item, outcome in done:
             future = item[6]
             self._bytes -= item[7]
@@ -188,7 +188,7 @@ class Ferry:
 
     def _tell(self, done: list[tuple[Item, Sent | BaseException]]) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._settle, done)
+            self._loop.call_soon_threadsafe(self._complete, done)
         except RuntimeError:
             return  # The asking loop has ended, so nobody waits.
 

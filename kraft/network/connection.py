@@ -88,7 +88,7 @@ class Connection:
         finally:
             self.close()
             self._assembler.abandon()
-            self._server.leave_room(self)
+            self._server.free_memory(self)
 
     def _over(self, problem: Exception) -> None:
         if isinstance(problem, ProtocolError):
@@ -151,7 +151,7 @@ class Connection:
 
         def give_back() -> None:
             pool.release(buffer, held)
-            server.leave_room(self)
+            server.free_memory(self)
 
         if self._first_stage is None:
             give_back()

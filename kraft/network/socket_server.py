@@ -301,7 +301,7 @@ class SocketServer:
         )
         connection.close()
 
-    def leave_room(self, connection: Connection) -> None:
+    def free_memory(self, connection: Connection) -> None:
         """`connection` has no frame in the making any more."""
         if self._admitted is connection:
             self._admitted = None

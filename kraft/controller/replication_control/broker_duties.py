@@ -44,7 +44,7 @@ class Draining(NamedTuple):
 
 def draining(image: MetadataImage, broker_id: int) -> Draining:
     """What is still to be done to empty a broker."""
-    held = _held(image, broker_id)
+    held = _partitions_on(image, broker_id)
     waiting = {key: partition for key, partition in held.items() if broker_id not in partition.removing_replicas}
     leaders = sum(partition.leader == broker_id for partition in held.values())
     return Draining(leaders, len(held), len(held) - len(waiting), tuple(_targets(image, waiting, len(waiting))[1]))
@@ -62,7 +62,7 @@ class PlannedMove(NamedTuple):
 def planned(image: MetadataImage, broker_id: int) -> tuple[list[PlannedMove], list[TopicIdPartition]]:
     """Where the replicas of a broker would go if its decommissioning began, or went on, now; and the partitions that
     would stay, since no other broker is free. Those on their way are left out."""
-    held = _held(image, broker_id)
+    held = _partitions_on(image, broker_id)
     waiting = {key: partition for key, partition in held.items() if broker_id not in partition.removing_replicas}
     targets, blocked = _targets(image, waiting, len(waiting), leaving=broker_id)
     moves = []
@@ -85,7 +85,7 @@ def step(view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
                 return ControllerResult(records, True)  # What comes next has to see it.
             if desired != DECOMMISSION:
                 continue
-            held = _held(view.image, broker_id)
+            held = _partitions_on(view.image, broker_id)
             if not held and broker.fenced:
                 records += yield from broker_unregistered(view, broker_id, broker.epoch)
                 records.append(
@@ -118,7 +118,7 @@ class BrokerDuties:
         return result
 
 
-def _held(image: MetadataImage, broker_id: int) -> dict[TopicIdPartition, PartitionRegistration]:
+def _partitions_on(image: MetadataImage, broker_id: int) -> dict[TopicIdPartition, PartitionRegistration]:
     return {key: image.topics.by_id[key[0]].partitions[key[1]] for key in image.topics.partitions_on(broker_id)}
 
 
@@ -196,7 +196,7 @@ def _leaders_away(view: ControllerView, touched: dict[TopicIdPartition, None], m
     """Elections for partitions that a broker out of duty leads, where another can."""
     count = 0
     for broker_id in sorted(view.avoided):
-        for key, partition in _held(view.image, broker_id).items():
+        for key, partition in _partitions_on(view.image, broker_id).items():
             if (
                 partition.leader != broker_id
                 or key in touched

@@ -12,21 +12,21 @@ from collections.abc import Generator, Iterable, Iterator
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.image.partition_registration import PartitionRegistration
 
-Held = OrderedMap[int, OrderedMap[bytes, tuple[int, ...]]]
+PartitionIds = OrderedMap[int, OrderedMap[bytes, tuple[int, ...]]]
 PARTITIONS_A_TURN = 5_000
 
 
 class PartitionsByBroker:
     """Immutable. By broker and topic id the partition ids, ascending."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_partitions",)
 
-    def __init__(self, held: Held | None = None) -> None:
-        self._held: Held = OrderedMap() if held is None else held
+    def __init__(self, held: PartitionIds | None = None) -> None:
+        self._partitions: PartitionIds = OrderedMap() if held is None else held
 
     def of(self, broker_id: int) -> Iterator[tuple[bytes, int]]:
         """Every partition with a replica there, in order of topic id and partition."""
-        topics = self._held.get(broker_id, _NOTHING)
+        topics = self._partitions.get(broker_id, _NOTHING)
         return ((topic_id, index) for topic_id, indexes in topics.items() for index in indexes)
 
 
@@ -57,7 +57,7 @@ class PartitionsByBrokerDraft:
     def finish(self) -> PartitionsByBroker:
         if not self._changed:
             return self._base
-        held = self._base._held.mutate()
+        held = self._base._partitions.mutate()
         for broker_id, by_topic in self._changed.items():
             topics = held.get(broker_id, _NOTHING).mutate()
             for topic_id, changed in by_topic.items():

@@ -54,13 +54,13 @@ class SnapshotReader:
 
     def check(self) -> None:
         """Walk through all of it. Raises CorruptData unless every batch is whole and the last is a footer."""
-        for _ in self._walk():
+        for _ in self._data_batches():
             pass
 
     def batches(self) -> Iterator[CommittedBatch]:
         """The records, in order; offsets are those inside the snapshot."""
         assert self._serde is not None, "a reader without serde only checks"
-        for batch in self._walk():
+        for batch in self._data_batches():
             records = tuple(self._serde.decode(record.value or b"") for record in batch.records())
             yield CommittedBatch(
                 batch.base_offset,
@@ -71,7 +71,7 @@ class SnapshotReader:
                 batch.size,
             )
 
-    def _walk(self) -> Iterator[RecordBatch]:
+    def _data_batches(self) -> Iterator[RecordBatch]:
         position, finished = 0, False
         while position < self.size:
             batch = read_batch(self._file, position, self.size)

@@ -84,12 +84,12 @@ class LogCleaner:
                 while self.threads < self._threads_wanted():
                     cleaner_nursery.start_soon(self._clean, self.threads)
                     self.threads += 1
-                await self._rest()
+                await self._back_off()
 
     def _threads_wanted(self) -> int:
         return self._config().integer("log.cleaner.threads")
 
-    async def _rest(self) -> None:
+    async def _back_off(self) -> None:
         await self._world.clock.sleep(self._config().seconds("log.cleaner.backoff.ms"))
 
     def _limits(self) -> CleanerLimits:
@@ -107,7 +107,7 @@ class LogCleaner:
         try:
             while index < self._threads_wanted():
                 await self._clean_row()
-                await self._rest()
+                await self._back_off()
         finally:
             self.threads -= 1
 

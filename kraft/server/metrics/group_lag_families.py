@@ -63,14 +63,14 @@ class Largest(Generic[K]):
     def offer(self, key: K, number: float) -> None:
         self._kept.append((-number, key))
         if len(self._kept) >= 2 * self._count:
-            self._cut()
+            self._keep_largest()
 
     def keys(self) -> list[K]:
         """The largest first."""
-        self._cut()
+        self._keep_largest()
         return [key for _, key in self._kept]
 
-    def _cut(self) -> None:
+    def _keep_largest(self) -> None:
         self._kept.sort()
         del self._kept[self._count :]
 

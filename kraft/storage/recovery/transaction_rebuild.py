@@ -61,7 +61,7 @@ def complete_transaction_indexes(
             break
         found: list[AbortedTransaction] = []
         try:
-            yield from _walk(segment, opened, found)
+            yield from _read_transactions(segment, opened, found)
         except (CorruptData, ProtocolError) as problem:
             tell(f"which transactions were aborted from segment {segment.base_offset} on is unknown: {problem}")
             for unknown in segments[segments.index(segment) :]:
@@ -73,7 +73,7 @@ def complete_transaction_indexes(
     return added
 
 
-def _walk(segment: LogSegment, opened: OpenTransactions, found: list[AbortedTransaction]) -> Steps[None]:
+def _read_transactions(segment: LogSegment, opened: OpenTransactions, found: list[AbortedTransaction]) -> Steps[None]:
     file = segment.open_log().file
     for count, (position, header) in enumerate(walk_whole(file, 0, segment.size)):
         if count % HEADERS_PER_STEP == HEADERS_PER_STEP - 1:

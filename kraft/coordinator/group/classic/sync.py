@@ -48,7 +48,7 @@ def sync(draft: GroupDraft, request: SyncGroupRequest) -> SyncGroupResponse | Pa
     draft.complete(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     group.members = {**group.members, member.member_id: replace(member, awaiting_sync=draft.token)}
     if group.is_leader(member.member_id):
-        _settle(draft, group, {each.member_id: bytes(each.assignment) for each in request.assignments})
+        _complete_generation(draft, group, {each.member_id: bytes(each.assignment) for each in request.assignments})
     return PARKED
 
 
@@ -83,7 +83,7 @@ def _validate(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember:
     return member
 
 
-def _settle(draft: GroupDraft, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
+def _complete_generation(draft: GroupDraft, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
     """The generation is settled by its record: Stable from here on. Answers wait until the record is committed, like
     every answer that rests on it."""
     group = draft.write_assignments(group, assignments)

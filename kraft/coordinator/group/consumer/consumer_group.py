@@ -254,19 +254,19 @@ def _hand_over(
         and before.revoking is after.revoking
     ):
         return owners
-    held, holds = _held(before), _held(after)
+    owned_before, owned_after = _owned_keys(before), _owned_keys(after)
     draft = owners.mutate()
     if before is not None:
-        for key in held - holds:
+        for key in owned_before - owned_after:
             if draft.get(key) == before.member_id:
                 del draft[key]
     if after is not None:
-        for key in holds - held:
+        for key in owned_after - owned_before:
             draft[key] = after.member_id
     return draft.finish()
 
 
-def _held(member: ConsumerMember | None) -> set[tuple[bytes, int]]:
+def _owned_keys(member: ConsumerMember | None) -> set[tuple[bytes, int]]:
     if member is None:
         return set()
     return {key for owned in (member.assigned, member.revoking) for key in _keys(owned)}

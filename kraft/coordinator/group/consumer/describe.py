@@ -48,13 +48,13 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicDirectory
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
         subscribed_topic_regex=member.regex or "",
-        assignment=_assignment(_held(member), topics),
+        assignment=_assignment(_owned_partitions(member), topics),
         target_assignment=_assignment(group.target_of(member.member_id), topics),
         member_type=CONSUMER_MEMBER_TYPE if member.classic is None else CLASSIC_MEMBER_TYPE,
     )
 
 
-def _held(member: ConsumerMember) -> Mapping[bytes, Iterable[int]]:
+def _owned_partitions(member: ConsumerMember) -> Mapping[bytes, Iterable[int]]:
     """What the member has, what it has yet to give up included."""
     return {
         topic_id: member.assigned.get(topic_id, {}).keys() | member.revoking.get(topic_id, {}).keys()

@@ -39,7 +39,7 @@ def upgrade(draft: GroupDraft, classic: ClassicGroup) -> ConsumerGroup:
     digest = metadata_hash({topic for member in members for topic in member.topics}, draft.topics)
     draft.write_consumer(group_id, records.group_metadata(group_id, epoch, digest))
     for member in members:
-        draft.write_consumer(group_id, records.target_member(group_id, member.member_id, _held(member)))
+        draft.write_consumer(group_id, records.target_member(group_id, member.member_id, _assigned_partitions(member)))
     draft.write_consumer(group_id, records.target_metadata(group_id, epoch, NEVER_ASSIGNED_MS))
     for member in members:
         draft.write_consumer(group_id, records.current_assignment(group_id, member))
@@ -135,5 +135,5 @@ def _free(wanted: Partitions, taken: set[tuple[bytes, int]]) -> Partitions:
     return found
 
 
-def _held(member: ConsumerMember) -> Partitions:
+def _assigned_partitions(member: ConsumerMember) -> Partitions:
     return {topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()}

@@ -144,10 +144,10 @@ def _portions(topics: list[Any], partitions_max: int) -> Iterator[list[tuple[Any
     """None where one portion has room for all. A topic counts as a partition, too."""
     if len(topics) + sum(len(topic.partitions) for topic in topics) <= partitions_max:
         return None
-    return _cut(topics, partitions_max)
+    return _split(topics, partitions_max)
 
 
-def _cut(topics: list[Any], partitions_max: int) -> Iterator[list[tuple[Any, list[Any]]]]:
+def _split(topics: list[Any], partitions_max: int) -> Iterator[list[tuple[Any, list[Any]]]]:
     portion: list[tuple[Any, list[Any]]] = []
     room = partitions_max
     for topic in topics:
