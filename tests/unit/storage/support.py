@@ -31,8 +31,9 @@ class Machine:
     """One disk and the process that uses it. `kill` ends the process, `power_off` loses what was not synced; both
     start another process over the disk."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, make_trace: Callable[[], Trace] = Trace) -> None:
         self.disk = Disk(random.Random(seed))
+        self._make_trace = make_trace
         self._lives = 0
         self.start()
         self.files.make_directories("/data")
@@ -41,7 +42,7 @@ class Machine:
     def start(self) -> None:
         self._lives += 1
         self.wall_ms = NOW_MS
-        self.node = Node("n", self._lives, VirtualTime(), Trace())
+        self.node = Node("n", self._lives, VirtualTime(), self._make_trace())
         self.files = SimulatedFileSystem(self.node, self.disk, lambda: self.wall_ms)
 
     def kill(self) -> None:

@@ -33,11 +33,13 @@ class Calls(Trace):
 
 @pytest.fixture
 def machine() -> Machine:
-    return Machine()
+    return Machine(make_trace=Calls)
 
 
 def calls_from_now(machine: Machine) -> list[Call]:
-    machine.node.trace = calls = Calls()
+    calls = machine.node.trace
+    assert isinstance(calls, Calls)
+    calls.made.clear()
     return calls.made
 
 
