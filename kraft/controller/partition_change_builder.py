@@ -124,7 +124,16 @@ class PartitionChangeBuilder:
         self._record_assignment(record)
         if self.target_recovery_state != self._partition.leader_recovery_state:
             record.leader_recovery_state = self.target_recovery_state
+        self._check(record)
         return None if _changes_nothing(record) else record
+
+    def _check(self, record: PartitionChangeRecord) -> None:
+        """What every decision leaves: the ISR is among the replicas, and whoever leads is in it."""
+        partition = self._partition
+        leader = partition.leader if record.leader == NO_LEADER_CHANGE else record.leader
+        isr = partition.isr if record.isr is None else record.isr
+        assert leader == NO_LEADER or leader in isr, f"{leader} leads {partition} outside of {isr}"
+        assert all(member in self.target_replicas for member in isr), f"{isr} is in sync, of {self.target_replicas}"
 
     @property
     def _may_be_empty(self) -> bool:
@@ -133,7 +142,9 @@ class PartitionChangeBuilder:
     def _complete_reassignment(self) -> None:
         done = Reassignment(self.target_replicas, self.target_adding, self.target_removing).completed(self.target_isr)
         if done is not None:
+            assert set(self.target_adding) <= set(self.target_isr), f"{self.target_adding} of {self._partition} lag"
             self.target_replicas, self.target_isr = done
+            assert self.target_isr, f"nobody in sync is left of {self._partition}"
             self.target_removing = self.target_adding = ()
 
     def _populate_elr(self) -> None:
@@ -159,6 +170,9 @@ class PartitionChangeBuilder:
         leader, unclean = self._choose()
         if leader == self._partition.leader:
             return
+        if leader != NO_LEADER:
+            assert self._acceptable(leader), f"{leader} may not lead {self._partition}"
+            assert unclean or self._is_safe(leader), f"the election of {leader} in {self._partition} is unclean"
         if leader != NO_LEADER and leader not in self.target_isr:
             self.target_isr = (leader,)
             self.target_elr = tuple(replica for replica in self.target_elr if replica != leader)
@@ -167,6 +181,14 @@ class PartitionChangeBuilder:
             record.isr = [leader]
             if self._partition.leader_recovery_state != RECOVERING:
                 record.leader_recovery_state = RECOVERING
+
+    def _is_safe(self, leader: int) -> bool:
+        """Whether nothing is lost where it leads: it is in sync or eligible, alone, or known to have all."""
+        return (
+            leader in (self.target_isr or self.target_elr)
+            or len(self.target_replicas) == 1
+            or (leader == self.recovered_leader and self.recovered_leader_has_all)
+        )
 
     def _choose(self) -> tuple[int, bool]:
         """(leader, whether the choice is unclean)."""

@@ -40,6 +40,7 @@ class Waiter:
         self.answered = False
 
     def answer(self, response: Any, error: ApiError | None = None) -> None:
+        assert not self.answered, "a request has one answer"
         self._answer, self._error, self.answered = response, error, True
         if self._event is not None:
             self._event.set()
@@ -122,6 +123,12 @@ class PendingBatches(Generic[S]):
         if self.waiting:
             return self.waiting[-1]
         return self.appending or (self.appended[-1] if self.appended else None)
+
+    def append(self, batch: Batch[S]) -> None:
+        """`batch` is in the log, up to its `last_offset`."""
+        before = self.appended[-1].last_offset if self.appended else -1
+        assert batch.last_offset > before, f"a batch that ends at {batch.last_offset}, behind one that does at {before}"
+        self.appended.append(batch)
 
     def advance(self, high_watermark: int) -> None:
         """The high watermark rose: what lies below it is committed, and the answers and effects that rest on it may

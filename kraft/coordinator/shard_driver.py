@@ -347,7 +347,7 @@ class ShardDriver(Generic[S]):
             return
         batch.operations = []
         self._pending.appending = None
-        self._pending.appended.append(batch)
+        self._pending.append(batch)
         try:
             self._pending.advance(self._log.high_watermark(self.partition))
         except KraftError as problem:

@@ -129,6 +129,9 @@ class Partition:
         # Equal where the answer to AlterPartition told the in-sync set first.
         if registration.partition_epoch > self.partition_epoch:
             self.pending_isr = None
+        assert registration.leader_epoch >= self.leader_epoch, (
+            f"{self}: leader epoch {self.leader_epoch} would fall to {registration.leader_epoch}"
+        )
         new_epoch = registration.leader_epoch > self.leader_epoch
         was_leader = self.is_leader
         isr_policy.forget_who_left(self.followers or {}, self.isr, registration.isr, now)
@@ -299,6 +302,7 @@ class Partition:
             )
         if reached <= log.high_watermark:
             return False
+        assert reached <= end, f"{self}: {reached} would be committed, and the leader has {end}"
         log.update_high_watermark(reached)
         if self._waiters is not None:
             self._waiters.high_watermark_rose(reached)
@@ -356,6 +360,7 @@ class Partition:
             self.isr, self.node_id, followers, self.log.log_end_offset, now, rules.lag_seconds_max()
         )
         if kept != self.isr:
+            assert self.node_id in kept, f"{self}: its leader would leave {self.isr}"
             return kept
         high_watermark, start = self.log.high_watermark, self.epoch_start_offset
         joining = tuple(
@@ -371,6 +376,7 @@ class Partition:
         """The controller's answer to a proposal. It counts unless the metadata log has told something newer by now."""
         if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch or not self.is_leader:
             return
+        assert self.node_id in isr, f"{self}: leads outside of the in-sync set {isr}"
         self.traffic.isr_changed(len(self.isr), len(isr))
         self.isr = isr
         self.partition_epoch = partition_epoch

@@ -201,18 +201,24 @@ class FlushState:
             max((segment.base_offset for segment in local.segments if segment.base_offset <= up_to), default=0),
         )
 
-    def finish(self, job: FlushJob, generation: int, now_ms: int | None) -> None:
+    def finish(self, job: FlushJob, generation: int, now_ms: int | None, log_end_offset: int) -> None:
         """`job` has run. The recovery point moves, unless the log was truncated meanwhile."""
         self._epochs_under_way -= job.epochs is not None
         assert self._epochs_under_way >= 0
         if job.generation != generation:
             return
+        assert job.up_to <= log_end_offset, f"{self._local.directory}: flushed to {job.up_to}, beyond {log_end_offset}"
         self.recovery_point = max(self.recovery_point, job.up_to)
         self.indexed_up_to = max(self.indexed_up_to, job.indexed_up_to)
         if job.epochs is not None:
             self._epochs_written = job.epochs_version
         if now_ms is not None:
             self.last_flush_ms = now_ms
+
+    def closed(self, job: FlushJob | None, log_end_offset: int) -> None:
+        """The log was closed where it ends now, with what `job` has flushed."""
+        assert job is None or self.recovery_point == log_end_offset, f"{self._local.directory}: closed without a flush"
+        self.closed_at = log_end_offset
 
     def has_written(self, epochs: LeaderEpochCache) -> bool:
         """Whether the leader-epoch checkpoint is as `epochs`, durably."""

@@ -12,6 +12,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import TransactionMarker, marker_of
 from kraft.protocol.records.record_batch import CorruptBatch, RecordBatch, batches
 from kraft.storage.file_cache import OpenFile
+from kraft.storage.leader_epoch_cache import NO_EPOCH
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment, truncate_to_size, write_at_end
 from kraft.world.ports import Buffer
 
@@ -75,6 +76,16 @@ class AppendedBatch:
         self.last_offset = last_offset
         self.leader_epoch = leader_epoch
         self.marker = marker
+
+
+def check_continues(first: AppendedBatch, log_end_offset: int, latest_epoch: int) -> None:
+    """Nothing is written over, and no leader appends whose epoch is over. A batch may have no epoch."""
+    assert first.first_offset >= log_end_offset, (
+        f"a batch at {first.first_offset}, and the log ends at {log_end_offset}"
+    )
+    assert first.leader_epoch in (NO_EPOCH, latest_epoch) or first.leader_epoch > latest_epoch, (
+        f"a batch of epoch {first.leader_epoch} at {first.first_offset}, behind epoch {latest_epoch}"
+    )
 
 
 class PendingAppend:

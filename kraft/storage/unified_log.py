@@ -24,7 +24,7 @@ from kraft.storage.flush_state import NOT_CLOSED, FlushJob, FlushState
 from kraft.storage.indexes.transaction_index import AbortedTransaction
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
 from kraft.storage.local_log import LocalLog
-from kraft.storage.log_append import AppendedBatch, LogAppendInfo, PendingAppend, replicated_batches
+from kraft.storage.log_append import AppendedBatch, LogAppendInfo, PendingAppend, check_continues, replicated_batches
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_reader import EMPTY, FetchData
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
@@ -347,7 +347,7 @@ class UnifiedLog:
     def _pend(
         self, info: LogAppendInfo, buffers: tuple[Buffer, ...], appended: Sequence[AppendedBatch]
     ) -> PendingAppend:
-        assert info.first_offset >= self.log_end_offset
+        check_continues(appended[0], self.log_end_offset, self.leader_epoch_cache.latest_epoch)
         segment = self.active_segment
         try:
             segment.make_ready(sum(map(len, buffers)), self.config.index_interval_bytes)
@@ -387,7 +387,7 @@ class UnifiedLog:
 
     def _take_in(self, pending: PendingAppend) -> LogAppendInfo:
         assert pending.segment is not None
-        assert pending.info.last_offset >= self.log_end_offset
+        assert pending.info.last_offset >= pending.info.first_offset >= self.log_end_offset
         segment, interval = pending.segment, self.config.index_interval_bytes
         for appended in pending.batches:
             batch = appended.batch
@@ -619,7 +619,7 @@ class UnifiedLog:
 
     def finish_flush(self, job: FlushJob, now_ms: int | None = None) -> None:
         """Last step of `flush`: `job` has run."""
-        self.flush_state.finish(job, self.truncations, now_ms)
+        self.flush_state.finish(job, self.truncations, now_ms, self.log_end_offset)
 
     def prepare_close(self) -> FlushJob | None:
         """First step of `close`: writes indexes and producer state. None when there is nothing to sync. Raises
@@ -639,7 +639,7 @@ class UnifiedLog:
         """Last step of `close`: `job` has run, the log may be loaded as cleanly shut down. Closes the files."""
         if job is not None:
             self.finish_flush(job)
-        self.flush_state.closed_at = self.log_end_offset
+        self.flush_state.closed(job, self.log_end_offset)
         self.local.forget_files()
 
     def close(self) -> None:

@@ -68,6 +68,7 @@ def election_records(
 ) -> list[Any]:
     """The report of one election, `known` included; the oldest of its partition goes where there would be more than
     are kept."""
+    assert after.leader_epoch == before.leader_epoch + 1, f"{before} to {after} is no election"
     facts = {
         "leader": after.leader,
         "former_leader": before.leader,

@@ -263,6 +263,7 @@ class UncleanRecoveries:
             leader = choose(partition, answers, _able(view, partition, answers))
             if leader == NO_LEADER:
                 continue
+            assert leader in answers, f"{leader} of {key} did not answer"
             builder = change_of(view, key[0], key[1], partition)
             builder.recovered_leader = leader
             builder.recovered_leader_has_all = has_all(partition, answers, leader)

@@ -199,8 +199,14 @@ class GroupDraft:
     def write_consumer(self, group_id: str, record: ConsumerRecord) -> ConsumerGroup:
         """Write a record of a consumer group and replay it; returns the group after it."""
         self.records.append(record.encode())
-        group = replay_consumer(self._consumer_groups.get(group_id), group_id, record)
+        before = self._consumer_groups.get(group_id)
+        group = replay_consumer(before, group_id, record)
         assert group is not None, f"no consumer group {group_id}"
+        # One that is just made of a classic group in its first rebalance begins at epoch 0.
+        assert before is None or not before.assignment_epoch or group.group_epoch >= before.group_epoch, (
+            f"the epoch of group {group_id} would fall from {before.group_epoch} to {group.group_epoch}"
+        )
+        assert group.assignment_epoch <= group.group_epoch, f"group {group_id} has a target of a later epoch"
         return self.keep_consumer(group)
 
     def write_replayed(self, group: ConsumerGroup, records: Sequence[LogRecord]) -> ConsumerGroup:

@@ -183,6 +183,7 @@ def advance_high_watermark(q: QuorumState, leader: Leader) -> None:
     """
     candidate = majority_offset(q, leader)
     if may_commit(q, leader, candidate):
+        assert q.log.epoch_at(candidate - 1) == q.epoch, f"{candidate} of an older epoch would commit by counting"
         leader.high_watermark = candidate
         q.commit(candidate)
         release_parked(q, leader)

@@ -203,6 +203,7 @@ def on_flushed(q: QuorumState, event: events.LogFlushed) -> None:
     """Our own log counts from here. A flush that began before a truncation says nothing about what was written after
     it."""
     if event.generation == q.log.generation:
+        assert event.end_offset <= q.log.end_offset, f"flushed to {event.end_offset}, and the log is shorter"
         q.log.flushed_end = max(q.log.flushed_end, event.end_offset)
         if isinstance(q.role, Leader):
             leadership.advance_high_watermark(q, q.role)

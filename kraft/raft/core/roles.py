@@ -128,6 +128,7 @@ class Progress:
         self.leader_end_then = -1
 
     def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
+        assert 0 <= offset <= leader_end, f"{self.key} acknowledges {offset} of {leader_end}"
         if offset >= leader_end:
             self.caught_up_ms = now_ms
         elif self.leader_end_then >= 0 and offset >= self.leader_end_then:

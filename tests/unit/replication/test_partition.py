@@ -227,3 +227,29 @@ def test_a_follower_takes_nothing_for_committed_because_a_configuration_changed(
             )
 
     simulate(play)
+
+
+def test_what_a_leader_decides_rests_on_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted defects: an epoch that falls, sets without the leader, and a high watermark beyond its log."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            partition = led(made)
+            append(made, partition)
+            earlier = made.image.topics.by_id[partition.topic_id].partitions[0]
+            made.change(partition.topic_id, leader=NODE)
+            epochs = (partition.leader_epoch, partition.partition_epoch)
+            with pytest.raises(AssertionError, match="leader epoch 1 would fall to 0"):
+                partition.apply(earlier._replace(partition_epoch=epochs[1] + 1), universe.time.now)
+            with pytest.raises(AssertionError, match="leads outside"):
+                partition.isr_decided((2, 3), *epochs)
+            monkeypatch.setattr("kraft.replication.isr_policy.shrunk_isr", lambda *arguments: (2, 3))
+            with pytest.raises(AssertionError, match="its leader would leave"):
+                partition.isr_to_propose(universe.time.now)
+            monkeypatch.setattr("kraft.replication.isr_policy.high_watermark", lambda *arguments, **named: 2)
+            with pytest.raises(AssertionError, match="2 would be committed, and the leader has 1"):
+                partition.advance_high_watermark()
+            assert (partition.isr, partition.log.high_watermark) == (REPLICAS, 0)
+            monkeypatch.undo()
+
+    simulate(play)

@@ -29,7 +29,7 @@ def test_a_flush_moves_the_recovery_point_once_it_is_finished(machine: Machine) 
     assert job is not None
     assert state.recovery_point == 0
     job.run()
-    state.finish(job, 0, NOW_MS + 5)
+    state.finish(job, 0, NOW_MS + 5, 3)
     assert (state.recovery_point, state.last_flush_ms) == (2, NOW_MS + 5)
     assert state.prepare(2, log.leader_epoch_cache, 0) is None
 
@@ -53,7 +53,7 @@ def test_a_flush_from_before_a_truncation_says_nothing_about_the_log_after_it(ma
     assert job is not None
     job.run()
     state.truncated_to(1)
-    state.finish(job, 1, NOW_MS)
+    state.finish(job, 1, NOW_MS, 3)
     assert state.recovery_point == 0
 
 
@@ -107,3 +107,26 @@ def test_after_an_unclean_end_no_name_is_known_to_be_durable(machine: Machine, c
     log.flush_state.loaded(3, 5, clean=clean, epochs_version=1, epochs_on_disk=True)
     assert (log.flush_state.recovery_point, log.flush_state.closed_at) == (3, closed_at)
     assert log.local.unsynced_names is log.local.unsynced_directory is not clean
+
+
+def test_a_flush_that_covers_more_than_the_log_is_not_believed(machine: Machine) -> None:
+    """A planted defect: nothing may be called durable that was never written."""
+    log = machine.log()
+    append(log, 3)
+    job = log.prepare_flush()
+    assert job is not None
+    job.up_to = 4
+    job.run()
+    with pytest.raises(AssertionError, match="flushed to 4, beyond 3"):
+        log.finish_flush(job)
+
+
+def test_a_log_is_not_called_closed_while_it_has_unflushed_records(machine: Machine) -> None:
+    log = machine.log()
+    append(log, 3)
+    job = log.prepare_close()
+    assert job is not None
+    job.run()
+    append(log)
+    with pytest.raises(AssertionError, match="closed without a flush"):
+        log.finish_close(job)

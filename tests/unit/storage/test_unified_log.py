@@ -479,3 +479,20 @@ def test_an_index_waits_in_memory_while_the_disk_is_full(machine: Machine) -> No
     again = OffsetIndex(FileCache(machine.files), f"{DIRECTORY}/i.index", 0)
     assert [again.entry(n) for n in range(again.count)] == [(n, n * 10) for n in range(1, 1001)]
     assert again.lookup(500) == (500, 5000)
+
+
+def test_an_epoch_that_is_over_appends_nothing_more(machine: Machine) -> None:
+    log = machine.log()
+    log.append_as_leader(batch_of(b"a"), 2, now_ms=NOW_MS)
+    with pytest.raises(AssertionError, match="a batch of epoch 1 at 1, behind epoch 2"):
+        log.append_as_leader(batch_of(b"b"), 1, now_ms=NOW_MS)
+    assert (log.log_end_offset, log.is_appending) == (1, False)
+
+
+def test_an_append_is_not_taken_in_where_the_log_has_grown_since(machine: Machine) -> None:
+    log = machine.log()
+    pending = log.prepare_append_as_leader(batch_of(b"a", b"b"), 0, now_ms=NOW_MS)
+    pending.write()
+    log.log_end_offset = 1
+    with pytest.raises(AssertionError):
+        log.finish_append(pending)

@@ -22,7 +22,7 @@ from kraft.controller.configuration_control import alter_resource
 from kraft.controller.controller_result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraft.controller.replication_control import leader_and_isr
 from kraft.controller.unclean.log_comparison import LogEnd
-from kraft.controller.unclean.loss_records import with_reports
+from kraft.controller.unclean.loss_records import election_records, with_reports
 from kraft.controller.unclean.recovery import UncleanRecoveries
 from kraft.metadata.image.configs_image import ConfigResource
 from kraft.metadata.image.partition_registration import RECOVERING, is_unclean_election
@@ -220,3 +220,10 @@ def test_who_leads_by_another_unclean_election_is_awaited_no_longer() -> None:
     assert (first.election["leader"], second.election["leader"]) == (2, 1)
     assert 1 not in first.outstanding
     assert first.losses[1].start_offset == first.losses[1].end_offset
+
+
+def test_what_left_the_leader_epoch_as_it_was_is_reported_as_no_election() -> None:
+    cluster = Lossy().cluster
+    partition = cluster.partition("t")
+    with pytest.raises(AssertionError, match="is no election"):
+        election_records(cluster.view, "t", 0, partition, partition, {})

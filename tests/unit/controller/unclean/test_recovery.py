@@ -313,3 +313,14 @@ def test_a_report_is_json() -> None:
         "ends": [{"replica": 3, "last_epoch": 2, "end_offset": 12}],
         "silent": [1, 2],
     }
+
+
+def test_a_replica_that_did_not_answer_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted defect."""
+    recovering = Recovering(AGGRESSIVE)
+    recovering.lose(1, 2, 3)
+    recovering.cluster.unfence(1)
+    recovering.ends = {1: LogEnd(0, 5)}
+    monkeypatch.setattr("kraft.controller.unclean.recovery.choose", lambda *arguments: 2)
+    with pytest.raises(AssertionError, match=r"2 of .* did not answer"):
+        recovering.round()

@@ -12,8 +12,10 @@ from kraft.common.ids import TopicPartition
 from kraft.coordinator.group import group_records
 from kraft.coordinator.group.classic.classic_group import EMPTY, STABLE
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.consumer.records import group_metadata, target_metadata
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
+from kraft.coordinator.shard import Moment
 from tests.unit.coordinator.fakes import PlainConsumerConfigs, Topics
 
 GROUP_KEY = b"\x00\x02\x00\x0dg20-341027904"
@@ -134,3 +136,13 @@ def test_records_of_other_group_protocols_are_skipped(shard, kind):
 def test_bytes_that_are_no_record_are_refused(shard, key, value):
     with pytest.raises(ProtocolError):
         shard.replay(shard.empty(), key, value)
+
+
+def test_the_epoch_of_a_consumer_group_never_falls_and_its_target_is_of_no_later_one(shard: GroupShard) -> None:
+    draft = shard.draft(shard.empty(), 1, Moment(0, 0))
+    draft.write_consumer("g", group_metadata("g", 5, 0))
+    with pytest.raises(AssertionError, match="a target of a later epoch"):
+        draft.write_consumer("g", target_metadata("g", 6, 0))
+    draft.write_consumer("g", target_metadata("g", 5, 0))
+    with pytest.raises(AssertionError, match="would fall from 5 to 4"):
+        draft.write_consumer("g", group_metadata("g", 4, 0))

@@ -11,7 +11,7 @@ from kraft.raft.core import events
 from kraft.raft.core import messages as m
 from kraft.raft.core.effects import Append
 from kraft.raft.core.payloads import LeaderChange
-from kraft.raft.core.roles import Resigned
+from kraft.raft.core.roles import Progress, Resigned
 from kraft.raft.core.voter_set import ReplicaKey
 from tests.unit.raft.builders import key_of, node, voter_of, voters_of
 from tests.unit.raft.core.steps import ask, fetch, follower, leader, replies, sends, vote
@@ -141,3 +141,24 @@ def test_a_fetch_from_before_the_beginning_is_refused(offset: int, epoch: int) -
     (answer,) = replies(fetch(replica, 2, offset, epoch))
     assert answer.error == ErrorCode.INVALID_REQUEST  # type: ignore[union-attr]
     assert replica.log.high_watermark == 0
+
+
+def test_a_leader_knows_of_no_log_that_is_longer_than_its_own() -> None:
+    progress = Progress(ReplicaKey(2, b""))
+    progress.fetched(3, 3, 10)
+    with pytest.raises(AssertionError, match="acknowledges 4 of 3"):
+        progress.fetched(4, 3, 11)
+
+
+def test_no_more_is_synced_than_there_is() -> None:
+    replica = leader()
+    with pytest.raises(AssertionError, match="the log is shorter"):
+        replica.step(events.LogFlushed(replica.log.end_offset + 1, replica.log.generation), 2_001)
+
+
+def test_a_leader_that_counted_older_epochs_would_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted defect (figure 8 of the Raft paper)."""
+    monkeypatch.setattr("kraft.raft.core.leadership.may_commit", lambda q, leader, candidate: candidate > 0)
+    replica = leader(epochs=(1, 1, 1))
+    with pytest.raises(AssertionError, match="3 of an older epoch would commit by counting"):
+        fetch(replica, 2, 3, 1)
