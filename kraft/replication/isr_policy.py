@@ -13,17 +13,17 @@ NEVER = -math.inf
 
 
 class IsrRules:
-    """What one broker's partitions ask about their followers. One for all of them."""
+    """What one broker's partitions need to know to judge followers. All partitions share it."""
 
     __slots__ = ("is_eligible", "lag_seconds_max", "now")
 
     def __init__(
         self, now: Callable[[], float], lag_seconds_max: Callable[[], float], is_eligible: Callable[[int, int], bool]
     ) -> None:
-        """`lag_seconds_max` is replica.lag.time.max.ms;
+        """`lag_seconds_max` is replica.lag.time.max.ms.
 
-        `is_eligible(broker, epoch)` tells whether that incarnation of a broker may be in an in-sync set: registered,
-        neither fenced nor leaving (KIP-841, 903).
+        `is_eligible(broker, epoch)` tells whether that incarnation of a broker may be in an ISR: registered, and
+        neither fenced nor shutting down (KIP-841, 903).
         """
         self.now = now
         self.lag_seconds_max = lag_seconds_max
@@ -31,8 +31,8 @@ class IsrRules:
 
 
 class FollowerState:
-    """What the leader knows of one follower. Invariant: `-1 <= log_end_offset`; `caught_up_at <= last_fetch_at` once
-    it has fetched."""
+    """What the leader knows of one follower, from its Fetches in this term. `kraft.raft.core.roles.Progress` is the
+    same for the metadata quorum."""
 
     __slots__ = (
         "broker_epoch",
@@ -46,18 +46,24 @@ class FollowerState:
     def __init__(self, now: float, *, in_isr: bool = True) -> None:
         """The state at the beginning of a leader's term. A member of the ISR has replica.lag.time.max.ms to fetch;
         another replica has to catch up first."""
+        # The offset of its last Fetch, which acknowledges everything before it; -1 before its first Fetch.
         self.log_end_offset = -1
+        # The start of its log at its last Fetch; -1 before its first.
         self.log_start_offset = -1
+        # The incarnation that fetched (KIP-903); -1 before its first Fetch, or if it names none.
         self.broker_epoch = -1
+        # When it fetched last, or the term began. It never falls within an incarnation.
         self.last_fetch_at = now if in_isr else NEVER
+        # The leader's log end offset at its last Fetch.
         self.last_fetch_leader_end = 0
+        # When it last had all of the leader's log. caught_up_at <= last_fetch_at once it has fetched.
         self.caught_up_at = now if in_isr else NEVER
 
     def fetched(self, offset: int, log_start_offset: int, leader_end: int, broker_epoch: int, now: float) -> None:
-        """Record a Fetch at `offset`:
+        """Record a Fetch at `offset`, which acknowledges everything before it.
 
-        it acknowledges everything before. A follower was caught up at its previous fetch if it now has what the
-        leader had then. Of a new incarnation (KIP-903) nothing is known but this fetch.
+        A follower was caught up at its previous Fetch if it now has what the leader had then. Of a new incarnation
+        (KIP-903) nothing is known but this Fetch.
         """
         if broker_epoch != self.broker_epoch and self.broker_epoch != -1:
             self.caught_up_at = self.last_fetch_at = NEVER
@@ -73,12 +79,14 @@ class FollowerState:
         self.broker_epoch = broker_epoch
 
     def was_quiet(self, at: float) -> None:
-        """It fetched at time `at`, like before, from the end of a log that had not moved since."""
+        """Record a Fetch at time `at` that was like the one before: from the log end of a log that had not grown
+        since."""
         self.last_fetch_at = max(self.last_fetch_at, at)
         self.caught_up_at = max(self.caught_up_at, at)
 
     def in_sync(self, leader_end: int, now: float, lag_seconds_max: float) -> bool:
-        """replica.lag.time.max.ms: equal to the leader's end, or was within the time."""
+        """Whether the follower is in sync: it has all of the leader's log, or was caught up within
+        replica.lag.time.max.ms."""
         return self.log_end_offset == leader_end or now - self.caught_up_at <= lag_seconds_max
 
 
@@ -93,11 +101,11 @@ def high_watermark(
     min_isr: int,
     rules: IsrRules,
 ) -> int:
-    """The next high watermark: the minimum end over the maximal ISR, which is the ISR and whoever is proposed for
-    it.
+    """The next high watermark: the lowest log end offset over the maximal ISR, which is the ISR and the replicas
+    proposed for it.
 
-    Never lower than `current`; frozen while the ISR is below the effective minimum. It also waits for a follower
-    that has caught up and may join, or it would run away from that one under load for ever.
+    It is never lower than `current`, and it stays while the ISR is below the effective minimum. It also waits for a
+    follower that has caught up and may join: otherwise that one would never catch up under load.
     """
     if isr_size < min_isr:
         return current
@@ -124,7 +132,7 @@ def _about_to_join(replica: int, follower: FollowerState, leader_end: int, rules
 
 
 def effective_min_isr(configured: int, replica_count: int) -> int:
-    """min.insync.replicas cannot ask for more replicas than there are."""
+    """The effective min.insync.replicas: it cannot exceed the number of replicas."""
     return min(configured, replica_count)
 
 
@@ -158,5 +166,6 @@ def forget_who_left(
 
 
 def may_join_isr(follower: FollowerState, high_watermark_now: int, epoch_start_offset: int) -> bool:
-    """A follower joins once it has all that is committed and something of this leader epoch's beginning."""
+    """Whether a follower may join the ISR: it has everything that is committed, and has reached the start of this
+    leader epoch."""
     return follower.log_end_offset >= high_watermark_now and follower.log_end_offset >= epoch_start_offset

@@ -1,4 +1,4 @@
-"""What is told of elections that compare logs: a leader that was chosen, and a partition that waits for one. Pure."""
+"""The facts shown of elections that compare logs: a leader that was chosen, or a partition that waits for one. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from kraft.metadata.image.topics_image import TopicIdPartition
 
 
 class Recovered(NamedTuple):
-    """A leader that was chosen, for the report. `ends` is what each replica told, `silent` are the replicas that told
-    nothing. `is_clean`: every assigned replica answered, and the leader's log contains all the others."""
+    """A leader that was chosen, for the report. `ends` are the log ends that replicas reported, and `silent` are the
+    replicas that did not answer. `is_clean` means that every assigned replica answered and the leader's log contains
+    all the others."""
 
     topic: str
     partition: int
@@ -37,8 +38,8 @@ class Lost(NamedTuple):
 
 class Waiting(NamedTuple):
     """A partition that has no leader: what it waits for, and what is known. Times are seconds of the controller's
-    clock. `until` is None where the wait has no bound. `candidate` would lead if an operator ended the wait now; -1
-    if nobody is known to have a log. `lost` is what the other known logs have and the candidate's does not; what
+    clock. `until` is None where the wait has no bound. `candidate` would lead if an operator ended the wait now; it is
+    -1 if no replica is known to have a log. `lost` is what the other known logs have and the candidate's does not. What
     `awaited` replicas have is not known."""
 
     key: TopicIdPartition
@@ -77,7 +78,7 @@ def report_of(
 
 
 def lost_with(answers: Mapping[int, Answer], leader: int) -> tuple[Lost, ...]:
-    """What the known logs have that the log of `leader` does not."""
+    """The offsets that the known logs have and the log of `leader` does not."""
     found = (
         Lost(replica, answers[leader].common_end(answer), answer.end.end_offset)
         for replica, answer in answers.items()
@@ -87,7 +88,8 @@ def lost_with(answers: Mapping[int, Answer], leader: int) -> tuple[Lost, ...]:
 
 
 def fields_of(recovered: Recovered) -> dict[str, Any]:
-    """A recovery as an event: JSON values only. `ends` are what replicas told, `silent` those that told nothing."""
+    """A recovery as an event of JSON values only. `ends` are the log ends that replicas reported, `silent` the replicas
+    that did not answer."""
     return {
         "topic": recovered.topic,
         "partition": recovered.partition,

@@ -1,7 +1,7 @@
-"""What an active controller does for partitions that nobody leads: it acts at once when a configuration allows an
+"""The active controller's work for partitions without a leader. It elects at once when a configuration change allows an
 election, and carries out recoveries.
 
-Looks at the image a few times a second, and does nothing unless there is a leaderless partition and something has
+It looks at the image a few times a second. It does nothing unless there is a leaderless partition and something has
 changed, or a recovery is under way.
 """
 
@@ -40,7 +40,7 @@ TellWaiting = Callable[[Waiting], None]
 
 
 class LeaderlessWatch:
-    """One for each epoch in which a node is the active controller."""
+    """The watch of one epoch in which this node is the active controller."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class LeaderlessWatch:
         self._seen = view
 
     async def _elect_what_may_be(self) -> None:
-        """A configuration changed: elections that it allows do not wait for the next periodic scan."""
+        """Hold the elections that a configuration change allows, without waiting for the next periodic scan."""
 
         def elect(view: ControllerView) -> Generator[None, None, ControllerResult[None]]:
             yield from view.image.topics.leaderless.sort()
@@ -141,8 +141,8 @@ class LeaderlessWatch:
         self._next_look = min(self._recoveries.take_due(), self._next_probe if deaths else math.inf)
 
     def _brokers_to_probe(self, deaths: Mapping[int, int]) -> list[BrokerRegistration]:
-        """The fenced brokers to look for in this round. All are looked for in the same rounds, since a decision needs
-        all of them at once. The pause between rounds grows, and is short again when the brokers are others."""
+        """The fenced brokers to look for in this round. All of them are looked for in the same rounds, since a decision
+        needs all at once. The pause between rounds grows, and starts short again when the set of brokers changes."""
         suspects, now = sorted(deaths.items()), self._clock.now()
         if suspects != self._suspects:
             self._suspects, self._probes, self._next_probe = suspects, 0, now

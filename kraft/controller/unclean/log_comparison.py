@@ -34,7 +34,7 @@ class Answer(NamedTuple):
         return own is not None and own.last_epoch == end.last_epoch and own.end_offset >= end.end_offset
 
     def common_end(self, other: Answer) -> int:
-        """Up to which offset (exclusive) both logs may be the same: they differ from there on at the latest."""
+        """The offset (exclusive) up to which both logs may be the same. From there on they certainly differ."""
         if self.end.last_epoch == other.end.last_epoch:
             return min(self.end.end_offset, other.end.end_offset)
         earlier, later = (self, other) if self.end.last_epoch < other.end.last_epoch else (other, self)
@@ -44,19 +44,20 @@ class Answer(NamedTuple):
 
 
 def last_known(partition: PartitionRegistration) -> tuple[int, ...]:
-    """The members: whoever is in ISR, ELR or lastKnownElr, in order of the assignment."""
+    """The members: the replicas in ISR, ELR or lastKnownElr, in order of the assignment."""
     members = (*partition.isr, *partition.elr, *partition.last_known_elr)
     return tuple(replica for replica in partition.replicas if replica in members)
 
 
 def choose(partition: PartitionRegistration, answers: Mapping[int, Answer], able: Collection[int] | None = None) -> int:
-    """The replica to lead, of those that answered; `answers` must not be empty. NO_LEADER if none of `able` (by
-    default all) may: a replica with a damaged log tells what it had, and is not able to lead.
+    """The replica to lead, of those that answered. `answers` must not be empty. NO_LEADER if none of `able` (by default
+    all) may lead: a replica with a damaged log reports what it had, but is not able to lead.
 
-    Of the members, the greatest (last epoch, log end) has every acknowledged record that any of them still has: a
-    member that lost the end of its log ends in no later epoch than one that did not. A replica that is no member may
-    end in a later epoch and lack acknowledged records: it may have led alone and have acknowledged nothing (figure 8
-    of the Raft paper). So it leads only if it contains that member's log.
+    Of the members, the one with the greatest (last epoch, log end) has every acknowledged record that any member still
+    has: a member that lost the end of its log does not end in a later epoch than one that lost nothing.
+
+    A replica that is not a member may end in a later epoch and still lack acknowledged records, because it may have led
+    alone and acknowledged nothing (figure 8 of the Raft paper). So it leads only if its log contains that member's log.
     """
 
     members = [replica for replica in last_known(partition) if replica in answers]
@@ -76,8 +77,8 @@ def has_all(partition: PartitionRegistration, answers: Mapping[int, Answer], lea
 
 
 def epochs_to_compare(replica: int, answers: Mapping[int, Answer]) -> tuple[int, ...]:
-    """The last epochs of the other logs whose ends in this one are not known yet. It has none that is beyond its
-    own."""
+    """The last epochs of the other logs whose ends in this log are not known yet. Epochs beyond this log's own are left
+    out."""
     own = answers.get(replica)
     if own is None:
         return ()

@@ -1,4 +1,4 @@
-"""What the controller writes of unclean elections beside the elections themselves
+"""The records that the controller writes about unclean elections, beside the elections themselves
 (`kraft.common.config.dynamic.loss_reports`). Pure."""
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def election_records(
     after: PartitionRegistration,
     known: Mapping[str, Any],
 ) -> list[Any]:
-    """The report of one election, `known` included; the oldest of its partition goes where there would be more than
-    are kept."""
+    """The records of one election's report, which includes the facts `known`. The partition's oldest reports are
+    removed where there would be more than are kept."""
     assert after.leader_epoch == before.leader_epoch + 1, f"{before} to {after} is no election"
     facts = {
         "leader": after.leader,
@@ -89,7 +89,7 @@ def election_records(
 
 
 def _too_old(reports: Sequence[Report]) -> Sequence[Report]:
-    """Those that go when another one comes."""
+    """The reports that are removed when another one is added."""
     return reports[: max(0, len(reports) + 1 - ELECTIONS_KEPT)]
 
 

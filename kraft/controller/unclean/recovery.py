@@ -73,8 +73,8 @@ def retry_seconds(tries: int) -> float:
 
 
 class Question(NamedTuple):
-    """Ask `broker_id`, in its incarnation `broker_epoch`, where its log ends, and where `epochs` end in it. The
-    partition is as `partition_epoch` says."""
+    """A question to `broker_id`, in its incarnation `broker_epoch`: where does its log end, and where do `epochs` end
+    in it? It holds for the partition at `partition_epoch`."""
 
     key: TopicIdPartition
     topic: str
@@ -86,8 +86,8 @@ class Question(NamedTuple):
 
 
 class Questions(NamedTuple):
-    """`asks` go to live replicas. `deaths` are fenced brokers, with their epochs, of which it matters whether they
-    are dead."""
+    """The questions to ask. `asks` go to live replicas. `deaths` are fenced brokers, with their epochs, for which it
+    matters whether they are dead."""
 
     asks: tuple[Question, ...]
     deaths: tuple[tuple[int, int], ...]
@@ -229,8 +229,8 @@ class UncleanRecoveries:
             )
 
     def unanswered(self, question: Question, now: float) -> None:
-        """A replica told nothing, as is known since `now`. One that cannot be compared counts as silent: what it told
-        before is dropped."""
+        """Note that a replica did not answer, as is known since `now`. A replica that cannot be compared counts as
+        silent, and its earlier answer is dropped."""
         recovery = self._leaderless.get(question.key)
         if recovery is not None:
             replica, epochs = question.broker_id, (question.broker_epoch, question.partition_epoch)
@@ -241,7 +241,8 @@ class UncleanRecoveries:
             self._due = min(self._due, silent.until)
 
     def found_dead(self, brokers: Sequence[tuple[int, int]]) -> None:
-        """These brokers, each in the incarnation of its epoch, are dead; of no other is that known any more."""
+        """Note that these brokers, each in the incarnation of its epoch, are dead. Earlier findings about other brokers
+        are dropped."""
         self._dead = dict(brokers)
 
     def decide(
@@ -338,7 +339,7 @@ class UncleanRecoveries:
             )
 
     def waits_to_tell(self, view: ControllerView, now: float) -> Iterator[Waiting]:
-        """The open partitions of which it has not been told yet whom they wait for; each is told once it is taken."""
+        """The open partitions whose wait has not been reported yet. Each is reported once it is taken."""
         for waiting in self.waiting(view, now, [key for key, known in self._leaderless.items() if known.is_open]):
             recovery = self._leaderless[waiting.key]
             if now - recovery.since >= TOLD_AFTER_SECONDS and waiting.awaited not in ((), recovery.awaited_told):
@@ -430,14 +431,15 @@ def _awaited_in_sync(view: ControllerView, partition: PartitionRegistration) -> 
 
 
 def _patience(view: ControllerView, partition: PartitionRegistration, replica: int) -> float:
-    """How long the default policy waits for the answer of a replica that is no member. A live one on a busy machine
-    may have all that a member lost; one that died unnoticed is fenced within the session."""
+    """How long the default policy waits for a replica that is not a member. A live one on a busy machine may have
+    everything that a member lost. One that died unnoticed is fenced within the session."""
     session = view.settings.broker_session_timeout_ms / 1000
     return max(OTHERS_SECONDS, session) if _is_live(view, partition, replica) else OTHERS_SECONDS
 
 
 def _is_live(view: ControllerView, partition: PartitionRegistration, replica: int) -> bool:
-    """Whether it can be asked. One that was told to be lost may be a damaged log, which knows where it ended."""
+    """Whether the replica can be asked. A replica that was reported lost may be a damaged log, which still knows where
+    it ended."""
     return view.is_active(replica) and (
         view.replica_is_usable(partition, replica) or partition.directory(replica) == LOST_DIRECTORY
     )
@@ -448,8 +450,7 @@ def _able(view: ControllerView, partition: PartitionRegistration, answers: Mappi
 
 
 def _answers(view: ControllerView, partition: PartitionRegistration, recovery: _Leaderless) -> dict[int, Answer]:
-    """What live replicas told, as far as neither their brokers nor the partition changed since, in order of the
-    assignment."""
+    """The answers of live replicas whose broker and partition have not changed since, in order of the assignment."""
     answers: dict[int, Answer] = {}
     for replica in partition.replicas:
         told = recovery.told.get(replica)

@@ -64,10 +64,8 @@ class Send(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The answer to the request that came with `token`.
-
-    Records or snapshot bytes in it are read when it is sent, and only while this replica still leads `epoch`.
-    """
+    """The answer to the request that came with `token`. Its records or snapshot bytes are read when it is sent, and
+    only while this replica still leads `epoch`."""
 
     token: object
     response: Response
@@ -78,7 +76,7 @@ Message = Send | Reply
 
 
 class Apply(NamedTuple):
-    """Everything before `high_watermark` is committed: the state machine may have it."""
+    """Everything before `high_watermark` is committed, so the state machine may apply it."""
 
     high_watermark: int
 
@@ -97,13 +95,11 @@ Stage = ElectionState | LogOperation | Flush | Message | Apply
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """What the driver must do, in the order of `stages`.
+    """What the driver must do, in the order of `stages`: persist `election` and sync it; carry out `log`; send records
+    to followers; sync the log; send the other `messages`; apply up to `high_watermark`.
 
-    Persist `election` and sync it; carry out `log`; hand out records to followers; sync the log; send the other
-    `messages`; apply up to `high_watermark`.
-
-    Effects of several steps may be merged and done at once (`merge`): promises are only made earlier durable by it,
-    never sent earlier. That is the group commit.
+    Effects of several steps may be merged and carried out together (`merge`). That is the group commit. Merging may
+    sync a promise earlier than it must be, but never sends it earlier.
     """
 
     election: ElectionState | None = None
@@ -136,7 +132,7 @@ class Effects:
 
     @staticmethod
     def merge(several: Iterable[Effects]) -> Effects:
-        """One Effects that does what `several`, in order, do."""
+        """One Effects that does what `several` do in order."""
         election: ElectionState | None = None
         flush: Flush | None = None
         high_watermark: int | None = None

@@ -1,4 +1,4 @@
-"""What a replica must never forget: the epoch it is in, its vote there, and the leader it followed. Persisted as
+"""What a replica must never forget: its epoch, its vote in that epoch, and the leader that it followed. Persisted as
 `quorum-state`."""
 
 from __future__ import annotations

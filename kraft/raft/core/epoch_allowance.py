@@ -25,7 +25,7 @@ CLAIMED_RISE_PER_S = 10
 
 
 class EpochAllowance:
-    """What is left, in epochs, for requests. `now_ms` never falls."""
+    """The epochs by which requests may still raise ours. `now_ms` never falls."""
 
     __slots__ = ("_at_ms", "_left")
 

@@ -29,16 +29,16 @@ class ResponseReceived(NamedTuple):
 
 
 class RequestFailed(NamedTuple):
-    """No answer will come. `refused`: the peer's port refused the connection or closed it, a proof that its process
-    is gone."""
+    """No answer will come. `refused` means that the peer's port refused or closed the connection, which proves that its
+    process is gone."""
 
     correlation: int
     refused: bool = False
 
 
 class LogFlushed(NamedTuple):
-    """The `Flush` of these values is done. One from before a truncation says nothing about what was written since,
-    hence the generation."""
+    """The `Flush` of these values is done. `generation` tells a flush from before a truncation, which says nothing
+    about what was written since."""
 
     end_offset: int
     generation: int
@@ -54,7 +54,7 @@ class SnapshotDownloaded(NamedTuple):
 
 
 class SnapshotDownloadFailed(NamedTuple):
-    """What was downloaded is not a whole snapshot: it is fetched again."""
+    """The downloaded file is not a whole snapshot. It is fetched again."""
 
     snapshot: OffsetAndEpoch
 

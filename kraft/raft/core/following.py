@@ -1,5 +1,5 @@
-"""Following: finding the leader, fetching from it, giving up records that it does not have, standing for election
-when it is silent (KIP-595)."""
+"""The follower's side: finding the leader, fetching from it, truncating records that it does not have, and standing for
+election when it is silent (KIP-595)."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def poll_follower(q: QuorumState, role: Follower) -> int:
 
 
 def fetch_request(q: QuorumState, max_wait_ms: int) -> FetchRequest:
-    """Our log's end is our acknowledgement: effects are carried out in an order that has it synced before this
-    leaves."""
+    """The next Fetch. Our log end offset in it is our acknowledgement: the order of effects has the log synced before
+    the request leaves."""
     log, config = q.log, q.config
     return FetchRequest(
         q.local,
@@ -71,7 +71,7 @@ def snapshot_request(q: QuorumState, download: Download) -> FetchSnapshotRequest
 
 
 def poll_unattached(q: QuorumState) -> int:
-    """Ask around who leads."""
+    """Ask another replica who leads. Only an answer or a timeout of the request needs another look."""
     seek_leader(q, avoid=q.local.id)
     return NEVER_MS
 
@@ -164,8 +164,8 @@ def continues(q: QuorumState, batches: Sequence[Batch]) -> bool:
 
 
 def on_request_failed(q: QuorumState, waiting: InFlight, refused: bool) -> None:
-    """No answer. From the leader: look for another; if its port refused, it is dead, and we stand soon instead of
-    after the whole fetch timeout."""
+    """Handle a request without an answer. If it went to the leader, look for another leader. If the leader's port
+    refused the connection, the leader is dead: stand soon instead of after the whole fetch timeout."""
     q.back_off(waiting)
     role = q.role
     if isinstance(role, Resigned) and refused:
@@ -181,7 +181,8 @@ def on_request_failed(q: QuorumState, waiting: InFlight, refused: bool) -> None:
 
 
 def stand_soon(q: QuorumState, role: Follower) -> None:
-    """The leader is known not to lead: there is nothing to wait for, but that not all stand at the same moment."""
+    """Stand for election after a short random wait: the leader is known to be gone, and the wait only keeps all voters
+    from standing at the same moment."""
     role.has_fetched = False
     role.fetch_until_ms = min(role.fetch_until_ms, q.now_ms + q.random_haste_ms())
 
@@ -222,8 +223,8 @@ def check_leader_claim(q: QuorumState, epoch: int, leader_id: int, cluster_id: s
 
 
 def on_end_request(q: QuorumState, token: object, request: EndQuorumEpochRequest) -> None:
-    """The leader goes by its own word: whoever it prefers stands at once, the others a little later, and nobody
-    refuses a pre-vote for its sake."""
+    """Handle the resignation of the leader. The successor that it prefers stands at once and the others a little later.
+    Nobody refuses a pre-vote because of that leader any more."""
     error = check_leader_claim(q, request.epoch, request.leader_id, request.cluster_id)
     if error == ErrorCode.NONE and not q.take_claimed_epoch(request.epoch):
         error = ErrorCode.INVALID_REQUEST
@@ -240,8 +241,8 @@ def on_end_request(q: QuorumState, token: object, request: EndQuorumEpochRequest
 
 
 def succession_backoff_ms(q: QuorumState, preferred: tuple[ReplicaKey, ...]) -> int:
-    """0 for the first successor, then doubling to `election_backoff_ms_max` for the last, and that for who is not
-    listed."""
+    """The wait before standing: 0 for the first successor, then doubling up to `election_backoff_ms_max` for the last
+    one. A voter that is not listed waits that long too."""
     longest = q.config.election_backoff_ms_max
     position = next((index for index, key in enumerate(preferred) if key.matches(q.local)), None)
     if position is None:
@@ -250,7 +251,8 @@ def succession_backoff_ms(q: QuorumState, preferred: tuple[ReplicaKey, ...]) -> 
 
 
 def poll_resigned(q: QuorumState, role: Resigned) -> int:
-    """Tell every voter; leave the epoch after an election timeout, for we may not lead it again."""
+    """Tell every voter of the resignation, and leave the epoch after an election timeout, because this replica may not
+    lead it again."""
     if q.now_ms >= role.until_ms and not q.shutting_down:
         q.become_unattached(q.epoch + 1, in_haste=True)
         return q.now_ms
@@ -274,9 +276,8 @@ def on_end_response(q: QuorumState, waiting: InFlight, response: Response) -> No
 
 
 def update_own_voter(q: QuorumState, role: Follower) -> int:
-    """A voter whose listeners or versions are not those in the voter set tells the leader, every two fetch timeouts
-    until they are (KIP-853); under kraft.version 0 until that leader has answered.
-    """
+    """Send UpdateVoter to the leader while the voter set has other listeners or versions for us, every two fetch
+    timeouts (KIP-853). Under kraft.version 0 it is sent until that leader has answered."""
     own = q.voters.get(q.local.id)
     if own is None or not q.is_voter or not q.config.endpoints:
         return NEVER_MS

@@ -1,4 +1,4 @@
-"""Leading an epoch: the first record, serving Fetch, the high watermark, keeping or losing the quorum (KIP-595,
+"""The leader's side: the first record, serving Fetch, the high watermark, and keeping or losing the quorum (KIP-595,
 KIP-1166)."""
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def append(q: QuorumState, leader: Leader, count: int, payload: object) -> Batch
 
 
 def on_fetch_request(q: QuorumState, token: object, request: FetchRequest) -> None:
-    """Records, or where the fetcher's log differs from ours, or a snapshot if we no longer have what it needs. Its
-    offset is its acknowledgement."""
+    """Answer a Fetch with records, or with the offset where the fetcher's log diverges from ours, or with a snapshot if
+    we no longer have the records that it needs. The request's offset is its acknowledgement."""
     leader = q.role
     error = check_leader_request(q, request.epoch, request.cluster_id)
     if error == ErrorCode.NONE and (request.offset < 0 or request.last_fetched_epoch < 0):
@@ -95,7 +95,7 @@ def on_fetch_request(q: QuorumState, token: object, request: FetchRequest) -> No
 
 
 def has_news(q: QuorumState, leader: Leader, request: FetchRequest) -> bool:
-    """Records it lacks, or a high watermark it has not heard of (KIP-1166)."""
+    """Whether there are records that the fetcher lacks, or a high watermark that it has not been sent (KIP-1166)."""
     return request.offset < q.log.end_offset or request.high_watermark < leader.high_watermark
 
 
@@ -155,7 +155,7 @@ def records_response(q: QuorumState, leader: Leader, request: FetchRequest) -> F
 
 
 def park(q: QuorumState, leader: Leader, token: object, request: FetchRequest) -> None:
-    """Let the fetcher wait. A replica has one Fetch waiting: an older one is answered empty."""
+    """Let the Fetch wait for news. One Fetch of each replica may wait: an older one is answered empty."""
     older = leader.parked.pop(request.replica, None)
     if older is not None:
         q.reply(older.token, records_response(q, leader, older.request), epoch=q.epoch)
@@ -178,9 +178,8 @@ def release_parked(q: QuorumState, leader: Leader) -> None:
 
 
 def advance_high_watermark(q: QuorumState, leader: Leader) -> None:
-    """Commit what a majority holds. Only once that reaches past our own LEADER_CHANGE: records of older epochs never
-    commit by counting (thesis section 3.6.2).
-    """
+    """Commit what a majority has on disk, but only from our own LEADER_CHANGE on: records of older epochs never commit
+    by counting replicas (thesis section 3.6.2)."""
     candidate = majority_offset(q, leader)
     if may_commit(q, leader, candidate):
         assert q.log.epoch_at(candidate - 1) == q.epoch, f"{candidate} of an older epoch would commit by counting"
@@ -193,7 +192,7 @@ def advance_high_watermark(q: QuorumState, leader: Leader) -> None:
 
 
 def is_removed(q: QuorumState) -> bool:
-    """Whether a committed voter set leaves us out: a leader goes once its own removal is committed (thesis section
+    """Whether a committed voter set excludes us. A leader resigns once its own removal is committed (thesis section
     4.2.2)."""
     return not q.is_voter and q.log.history.latest_offset < q.log.high_watermark
 
@@ -203,8 +202,8 @@ def may_commit(q: QuorumState, leader: Leader, candidate: int) -> bool:
 
 
 def majority_offset(q: QuorumState, leader: Leader) -> int:
-    """The greatest offset up to which a majority of the voters in effect has the log on disk; ourselves only up to
-    what is synced. Observers never count."""
+    """The greatest offset up to which a majority of the current voters has the log on disk. We count ourselves only up
+    to what is synced. Observers never count."""
     offsets = sorted((replicated_end(q, leader, voter.key) for voter in q.voters.voters), reverse=True)
     return offsets[len(offsets) // 2] if offsets else -1
 
@@ -231,7 +230,7 @@ def poll_leader(q: QuorumState, leader: Leader) -> int:
 
 
 def resign(q: QuorumState, leader: Leader) -> None:
-    """Step down within the epoch; the voters with the longest logs are to stand first."""
+    """Step down within the epoch. The voters with the longest logs are preferred as successors."""
     ends = sorted(
         (
             (replicated_end(q, leader, voter.key), -voter.key.id, voter.key)
@@ -244,7 +243,8 @@ def resign(q: QuorumState, leader: Leader) -> None:
 
 
 def quorum_lost_ms(q: QuorumState, leader: Leader) -> int:
-    """When a majority (we among them, if we vote) will have been silent for too long."""
+    """The time at which a majority will have been silent for too long. A leader that votes counts as part of the
+    majority."""
     voters = q.voters
     needed = voters.majority - (1 if q.is_voter else 0)
     if needed <= 0:
@@ -262,7 +262,8 @@ def last_contact_ms(q: QuorumState, leader: Leader, voter: ReplicaKey) -> int:
 
 
 def announce(q: QuorumState, leader: Leader) -> int:
-    """BeginQuorumEpoch to every voter that has not fetched for half a fetch timeout. Returns when to look again."""
+    """Send BeginQuorumEpoch to every voter that has not fetched for half a fetch timeout. Returns the time of the next
+    look."""
     wake, period = NEVER_MS, q.config.fetch_timeout_ms // 2
     for voter in q.voters.voters:
         node_id = voter.key.id

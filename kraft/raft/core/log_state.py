@@ -81,10 +81,8 @@ class LogState:
     def recover(
         cls, history: VoterSetHistory, start_offset: int, snapshots: Iterable[OffsetAndEpoch], batches: Iterable[Batch]
     ) -> LogState:
-        """The log as found on disk, all of it synced by then.
-
-        The latest snapshot, where the log ends before it or contradicts it, must have replaced it already.
-        """
+        """The log as it was found on disk, where all of it is synced. If the log ends before the latest snapshot or
+        contradicts it, the snapshot must have replaced the log already."""
         log = cls(history, start_offset=start_offset, snapshots=snapshots)
         for batch in batches:
             log.append(batch)
@@ -108,8 +106,8 @@ class LogState:
             self.history.add_version(batch.last_offset, batch.kraft_version)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop everything from `offset` on. What is committed is never dropped: a request to do so means the
-        quorum's promise was broken."""
+        """Drop everything from `offset` on. Committed records are never dropped: a request to do so means that the
+        quorum has broken its promise."""
         if offset < self.high_watermark:
             raise AssertionError(
                 f"asked to truncate to {offset}, below the high watermark {self.high_watermark}: committed "

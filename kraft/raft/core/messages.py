@@ -92,10 +92,8 @@ class FetchRequest(NamedTuple):
 
 
 class FetchResponse(NamedTuple):
-    """At most one of: records of [offset, end_offset), a diverging epoch, a snapshot to fetch instead.
-
-    `batches` is filled in by the sender, for a receiver of the same epoch.
-    """
+    """At most one of three things: the records of [offset, end_offset), a diverging epoch, or a snapshot to fetch
+    instead. The sender fills in `batches`, for a receiver of the same epoch."""
 
     hint: LeaderHint
     error: int = NONE

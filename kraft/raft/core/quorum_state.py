@@ -104,7 +104,7 @@ class QuorumState:
         return self.role.leader_endpoints if isinstance(self.role, Follower) and self.role.leader_id == node_id else ()
 
     def hint(self) -> LeaderHint:
-        """What we tell others of the leader."""
+        """The leader that we name to other replicas."""
         leader_id = self.election.leader_id
         return LeaderHint(
             leader_id, self.election.epoch, self.endpoints_of(leader_id) if leader_id != NO_LEADER else ()
@@ -114,7 +114,8 @@ class QuorumState:
         return self.config.election_timeout_ms + self._rng.randrange(self.config.election_timeout_ms)
 
     def random_haste_ms(self) -> int:
-        """A wait where nobody leads, as far as is known: only long enough that not all stand at the same moment."""
+        """A random wait for the case that no leader is known. It is only long enough to keep all voters from standing
+        at the same moment."""
         return self._rng.randrange(self.config.haste_ms_max + 1)
 
     def random_below(self, bound: int) -> int:
@@ -140,8 +141,8 @@ class QuorumState:
     # Moves between roles
 
     def become_unattached(self, epoch: int, *, leader_id: int = NO_LEADER, in_haste: bool = False) -> None:
-        """A higher epoch, or this one without a leader within reach. The vote of this epoch, if given, stays given.
-        `in_haste`: ask for pre-votes soon."""
+        """Enter a higher epoch, or stay in this one without a leader in reach. A vote given in this epoch stays. With
+        `in_haste`, pre-votes are requested soon."""
         assert epoch >= self.epoch, "an epoch never falls"
         if epoch > self.epoch:
             self._persist(ElectionState(epoch, leader_id))
@@ -234,7 +235,7 @@ class QuorumState:
             self._release(left)
 
     def _release(self, leader: Leader) -> None:
-        """Answer whoever waited for the leader that we no longer are."""
+        """Answer the requests that waited on this replica as the leader, which it no longer is."""
         for parked in leader.parked.values():
             self.reply(parked.token, FetchResponse(self.hint(), ErrorCode.NOT_LEADER_OR_FOLLOWER))
         change = leader.voter_change
@@ -306,8 +307,8 @@ class QuorumState:
         self._effects_log.append(operation)
 
     def commit(self, high_watermark: int) -> None:
-        """Raise the high watermark; it never falls, whatever is asked. The first one that a leader tells is passed
-        on even if it is what we had."""
+        """Raise the high watermark. It never falls, whatever is asked. The first value from a leader is passed on even
+        if it equals ours."""
         if high_watermark > self.log.high_watermark or (
             high_watermark == self.log.high_watermark and not self._committed_told
         ):

@@ -92,18 +92,18 @@ class RaftNode:
 
     @property
     def leader(self) -> LeaderHint:
-        """The leader as far as known; a resigned one is no longer it."""
+        """The leader as far as it is known. A leader that has resigned does not count."""
         hint = self._q.hint()
         return hint._replace(leader_id=NO_LEADER, endpoints=()) if isinstance(self._q.role, Resigned) else hint
 
     @property
     def refused_epochs(self) -> int:
-        """How many epochs that others named were beyond belief, since the start."""
+        """The number of messages since the start whose epoch was refused as implausible."""
         return self._q.refused_epochs
 
     @property
     def is_shut_down(self) -> bool:
-        """Whether a requested shutdown needs this node no more."""
+        """Whether a requested shutdown is complete, so that the node may stop."""
         role = self._q.role
         return self._q.shutting_down and not (isinstance(role, Resigned) and role.unacknowledged)
 
@@ -129,8 +129,8 @@ class RaftNode:
 
 
 def resume(q: QuorumState) -> None:
-    """The role to start in (KIP-595): an epoch once led is never led again, a candidacy goes on, a leader is
-    followed."""
+    """The role to start in (KIP-595): a replica never leads again an epoch that it led, goes on with a candidacy, and
+    follows a known leader."""
     election = q.election
     if q.log.last_epoch > election.epoch:
         q.become_unattached(q.log.last_epoch, in_haste=True)

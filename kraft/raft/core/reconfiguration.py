@@ -1,8 +1,12 @@
-"""Changing the voters, one at a time (thesis section 4.1, KIP-853).
+"""Changes of the voters, one at a time (thesis section 4.1, KIP-853).
 
-Rules: only a leader that has committed something of its own epoch (else an uncommitted change of an older leader
-might still be at large), only when no other change is uncommitted; the new set counts from when it is appended; the
-request is answered when the new set has committed it.
+The rules:
+
+- Only a leader that has committed a record of its own epoch may begin. Otherwise an uncommitted change of an older
+  leader might still exist somewhere.
+- No other change may be uncommitted.
+- The new set counts from when it is appended.
+- The request is answered once a majority of the new set has committed it.
 """
 
 from __future__ import annotations
@@ -81,7 +85,8 @@ def on_probe_response(q: QuorumState, waiting: InFlight, response: Response) -> 
 
 
 def change_that_asked(q: QuorumState, waiting: InFlight) -> VoterChange | None:
-    """The change that waits for the versions of this node; None if it was given up, though another may be under way."""
+    """The change that waits for the versions of this node; None if it was given up, even if another change is under
+    way."""
     change = q.role.voter_change if isinstance(q.role, Leader) else None
     if change is None or change.voter is None or change.offset >= 0 or change.voter.key.id != waiting.to:
         return None
@@ -134,7 +139,8 @@ def on_remove_voter(q: QuorumState, token: object, request: RemoveVoterRequest) 
 
 
 def on_update_voter(q: QuorumState, token: object, request: UpdateVoterRequest) -> None:
-    """A voter tells its listeners and versions. Under kraft.version 0 they are only remembered, for an upgrade."""
+    """Take the listeners and versions that a voter reports. Under kraft.version 0 they are only remembered, for an
+    upgrade."""
     leader, voter = q.role, request.voter
     if is_of_another_cluster(q, request.cluster_id):
         refuse(q, token, OTHER_CLUSTER)
@@ -267,8 +273,8 @@ def finish_voter_change(q: QuorumState, leader: Leader) -> None:
 
 
 def poll_voter_change(q: QuorumState, leader: Leader) -> int:
-    """Give up waiting in time. A record that is appended stays, and may still commit: the caller is told that the
-    outcome is not known."""
+    """Give up waiting when the time is over. A record that is appended stays and may still commit, so the caller is
+    told that the outcome is unknown."""
     change = leader.voter_change
     if change is None or change.responded:
         return NEVER_MS

@@ -19,7 +19,7 @@ from kraft.raft.core.voter_set import Endpoints, ReplicaKey, Voter
 
 
 class Unattached:
-    """Knows no leader it could reach. `until_ms`: when a voter stands for election."""
+    """Knows no leader that it can reach. `until_ms` is when a voter stands for election."""
 
     __slots__ = ("until_ms",)
     name = "Unattached"
@@ -57,8 +57,8 @@ class Canvass:
 
 
 class Prospective(Canvass):
-    """Asks whether it would win, without raising the epoch (KIP-996), so that a replica cut off alone disturbs
-    nobody on return."""
+    """Asks whether it would win, without raising the epoch (KIP-996). So a replica that was isolated disturbs nobody
+    when it returns."""
 
     __slots__ = ("leader_endpoints",)
     name = "Prospective"
@@ -115,27 +115,34 @@ class Follower:
 
 
 class Progress:
-    """What the leader knows of another replica. 0 <= end_offset <= the leader's end offset; -1 before the first
-    Fetch of this epoch."""
+    """What the leader knows of another replica, from its Fetches in this epoch. `kraft.replication.isr_policy`'s
+    FollowerState is the same for the partitions of topics."""
 
-    __slots__ = ("caught_up_ms", "end_offset", "fetched_ms", "key", "leader_end_then")
+    __slots__ = ("caught_up_ms", "end_offset", "fetched_ms", "key", "last_fetch_leader_end")
 
     def __init__(self, key: ReplicaKey) -> None:
         self.key = key
+        # The offset of its last Fetch, which acknowledges everything before it; -1 before its first Fetch.
+        # -1 <= end_offset <= the leader's log end offset.
         self.end_offset = -1
+        # When it last sent any Fetch or FetchSnapshot, a diverging one included; -1 before.
         self.fetched_ms = -1
+        # When it last had all of the leader's log; -1 before. caught_up_ms <= fetched_ms.
         self.caught_up_ms = -1
-        self.leader_end_then = -1
+        # The leader's log end offset at its last Fetch; -1 before its first.
+        self.last_fetch_leader_end = -1
 
     def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
+        """Record a Fetch at `offset`. A replica was caught up at its previous Fetch if it now has what the leader had
+        then."""
         assert 0 <= offset <= leader_end, f"{self.key} acknowledges {offset} of {leader_end}"
         if offset >= leader_end:
             self.caught_up_ms = now_ms
-        elif self.leader_end_then >= 0 and offset >= self.leader_end_then:
+        elif self.last_fetch_leader_end >= 0 and offset >= self.last_fetch_leader_end:
             self.caught_up_ms = self.fetched_ms
         self.end_offset = offset
         self.fetched_ms = now_ms
-        self.leader_end_then = leader_end
+        self.last_fetch_leader_end = leader_end
 
 
 class ParkedFetch:
@@ -192,15 +199,15 @@ class Leader:
         self.reported: dict[int, Voter] = {}
 
     def progress_of(self, replica: ReplicaKey) -> Progress:
-        """Progress of whoever fetches, made on first contact."""
+        """The progress of the fetcher, created on its first contact."""
         progress = self.progress.get(replica)
         if progress is None:
             progress = self.progress[replica] = Progress(replica)
         return progress
 
     def progress_of_voter(self, voter: ReplicaKey) -> Progress | None:
-        """Progress of a voter; one whose directory id is not known (kraft.version 0) is found by its id, the latest
-        contact first."""
+        """The progress of a voter. A voter whose directory id is not known (kraft.version 0) is found by its id; of
+        several, the latest contact counts."""
         exact = self.progress.get(voter)
         if exact is not None or any(voter.directory_id):
             return exact

@@ -49,16 +49,15 @@ def check_vote_request(q: QuorumState, request: VoteRequest) -> int:
 
 
 def is_addressed_to_us(q: QuorumState, voter_id: int, directory_id: bytes) -> bool:
-    """Whether the voter key of a request is ours; an id of -1 or a zero directory id is a request that does not say."""
+    """Whether the voter key of a request is ours. An id of -1 or a zero directory id means that the request does not
+    name one."""
     return voter_id < 0 or (voter_id == q.local.id and q.local.matches(q.local._replace(directory_id=directory_id)))
 
 
 def would_grant(q: QuorumState, request: VoteRequest) -> bool:
-    """Whether the candidate gets our vote, in the epoch that we are now both in.
-
-    A pre-vote is refused by whoever has a leader that it hears of; a vote by whoever has voted for another or knows
-    the leader of the epoch. Either is for a log at least as up to date as ours.
-    """
+    """Whether the candidate gets our vote, in the epoch that both are now in. We refuse a pre-vote while we hear from a
+    leader. We refuse a vote if we voted for another candidate or know the leader of the epoch. In both cases the
+    candidate's log must be at least as up to date as ours."""
     if request.pre_vote:
         return (
             is_up_to_date(q, request)
@@ -76,8 +75,8 @@ def is_up_to_date(q: QuorumState, request: VoteRequest) -> bool:
 
 
 def on_vote_response(q: QuorumState, waiting: InFlight, response: Response) -> None:
-    """Count an answer. One to another role or epoch than the present never gets here: changing role drops every
-    request in flight."""
+    """Count an answer. An answer to another role or epoch never gets here: a change of role drops all requests in
+    flight."""
     assert isinstance(response, VoteResponse)
     role = q.role
     assert isinstance(role, Prospective | Candidate)
@@ -107,8 +106,8 @@ def count_votes(q: QuorumState) -> None:
 
 
 def give_up_canvass(q: QuorumState, role: Prospective) -> None:
-    """Back to the leader we knew, if we know where it is; its place is granted to others now, since a new `Follower`
-    has not fetched."""
+    """Return to following the known leader if it can be reached. From now on others get our vote, because a new
+    `Follower` has not fetched."""
     leader_id = q.election.leader_id
     if (
         q.election.has_leader
@@ -129,7 +128,7 @@ def poll_prospective(q: QuorumState, role: Prospective) -> int:
 
 
 def poll_candidate(q: QuorumState, role: Candidate) -> int:
-    """A candidate that lost waits a little too, so that two do not collide for ever (the wait is random)."""
+    """Wait a random time after a lost election, so that two candidates do not collide for ever."""
     if q.now_ms >= role.until_ms:
         stand(q)
         return q.now_ms
@@ -145,7 +144,8 @@ def poll_unattached_voter(q: QuorumState, role: Unattached) -> int:
 
 
 def stand(q: QuorumState) -> None:
-    """Begin an election, with a pre-vote. A sole voter wins it at once; one who is no longer a voter only waits."""
+    """Begin an election, with a pre-vote. A sole voter wins it at once. A replica that is no longer a voter only
+    waits."""
     if q.may_stand:
         q.become_prospective()
         count_votes(q)
@@ -178,8 +178,8 @@ def vote_request(q: QuorumState, voter_id: int, pre_vote: bool) -> VoteRequest:
 
 
 def on_leader_hint(q: QuorumState, hint: LeaderHint) -> bool:
-    """What every response tells: the epoch, and maybe who leads it. True if it moved us, so that the rest of the
-    response is about the past."""
+    """Take the epoch and the leader that a response names. True if they changed our role, so that the rest of the
+    response is out of date."""
     if hint.epoch < q.epoch or hint.leader_id == q.local.id:
         if hint.epoch > q.epoch:
             q.become_unattached(hint.epoch)
