@@ -43,6 +43,7 @@ class LogSegment:
         "_largest_timestamp",
         "_largest_timestamp_offset",
         "_log_path",
+        "_newest",
         "_offset_index",
         "_rolling_timestamp",
         "_time_index",
@@ -74,6 +75,8 @@ class LogSegment:
         self.suffix = suffix
         self._log_path = self.path(LOG_SUFFIX)
         self._bytes_since_index = 0
+        self._newest: BatchSpan | None = None
+        """The batch at the end, where this process has put it there: consumers that wait ask for it."""
         known = NO_TIMESTAMP if fresh else UNKNOWN
         self._largest_timestamp = known
         self._largest_timestamp_offset = base_offset
@@ -149,7 +152,9 @@ class LogSegment:
         """A write through `opened`, in a thread, is over."""
         self._cache.forget_other(self._log_path, opened)
 
-    def appended(self, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
+    def appended(
+        self, size: int, first_offset: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
+    ) -> None:
         """Take note of a batch of `size` bytes now at the end of the file."""
         position = self.size
         if max_timestamp > self._largest_timestamp:
@@ -165,6 +170,7 @@ class LogSegment:
             self.time_index.maybe_append(self.largest_timestamp, self._largest_timestamp_offset)
             self._bytes_since_index = 0
         self._bytes_since_index += size
+        self._newest = BatchSpan(first_offset, last_offset, position, size)
         self.size = position + size
 
     def index_is_full(self, segment_index_bytes: int) -> bool:
@@ -176,6 +182,13 @@ class LogSegment:
 
     def find(self, offset: int) -> BatchSpan | None:
         """The first batch whose last offset is at least `offset`. Raises CorruptData where damage hides it."""
+        newest = self._newest
+        if (
+            newest is not None
+            and newest.base_offset <= offset <= newest.last_offset
+            and newest.position + newest.size == self.size
+        ):
+            return newest
         file, ((known, position), behind) = self.open_log().file, self.offset_index.around(offset)
         if behind is not None and known < offset and behind[1] - position > LARGE_BATCH_BYTES:
             # Every batch as large as this has an entry: the next one is likely to be it.
@@ -213,6 +226,7 @@ class LogSegment:
         """The segment is rolled: the time index gets its last word, the indexes go to their files."""
         if self.size:
             self.time_index.maybe_append(self.largest_timestamp, self._largest_timestamp_offset)
+        self._newest = None
         self.spill_indexes()
 
     @property
@@ -231,7 +245,7 @@ class LogSegment:
         end, end_offset, has_producers = self.size, self.base_offset, False
         self._reset_indexes()
         for _, batch in walk_headers(self.open_log().file, 0, end):
-            self.appended(batch.size, batch.last_offset, batch.max_timestamp, index_interval_bytes)
+            self.appended(batch.size, batch.base_offset, batch.last_offset, batch.max_timestamp, index_interval_bytes)
             end_offset = batch.next_offset
             if batch.has_producer_id:
                 has_producers = True
@@ -266,6 +280,7 @@ class LogSegment:
         if span is not None:
             opened.file.truncate(span.position)
             self.size = span.position
+        self._newest = None
         self._bytes_since_index = 0
         self._rolling_timestamp = UNKNOWN if self.size else NO_TIMESTAMP
         self._largest_timestamp, self._largest_timestamp_offset = self.time_index.last_entry()
@@ -291,6 +306,7 @@ class LogSegment:
             self._cache, self.path(TRANSACTION_INDEX_SUFFIX), self.base_offset, stored_bytes=0
         )
         self.transaction_index_is_whole = True
+        self._newest = None
         self.size = self._bytes_since_index = 0
         self._largest_timestamp, self._largest_timestamp_offset, self._rolling_timestamp = (
             NO_TIMESTAMP,

@@ -391,7 +391,7 @@ class UnifiedLog:
         segment, interval = pending.segment, self.config.index_interval_bytes
         for appended in pending.batches:
             batch = appended.batch
-            segment.appended(batch.size, appended.last_offset, batch.max_timestamp, interval)
+            segment.appended(batch.size, appended.first_offset, appended.last_offset, batch.max_timestamp, interval)
             if appended.leader_epoch > self.leader_epoch_cache.latest_epoch:
                 self.leader_epoch_cache.assign(appended.leader_epoch, appended.first_offset)
             if batch.producer_id >= 0:

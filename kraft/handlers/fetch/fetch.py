@@ -272,7 +272,8 @@ class PendingFetch:
 
     async def _reply_in_turns(self, results: list[FetchedPartition]) -> Reply:
         """Reply like `_reply_with_remote`, in turns: other requests are served meanwhile."""
-        await self._read_remote(results)
+        if _wants_remote(results):
+            await self._read_remote(results)
         waits = self._wait_ms(results)
         if self._is_too_early:
             return self._answer.encode_wait(waits)
@@ -339,7 +340,7 @@ class PendingFetch:
                 for partition in partitions:
                     partition.waiters.remove_fetch(waiter)
             results = self._read()
-        return await self._reply_with_remote(results)
+        return await self._reply_with_remote(results) if _wants_remote(results) else self._reply(results)
 
     async def _reply_with_remote(self, results: list[FetchedPartition]) -> Reply:
         await self._read_remote(results)

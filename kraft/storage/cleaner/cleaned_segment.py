@@ -30,5 +30,7 @@ class CleanedSegmentWriter:
             buffers: list[Buffer] = [batch.view for batch in self._batches]
             write_at_end(self._segment.make_log(), self._segment.size, buffers)
             for batch in self._batches:
-                self._segment.appended(batch.size, batch.last_offset, batch.max_timestamp, self._interval)
+                self._segment.appended(
+                    batch.size, batch.base_offset, batch.last_offset, batch.max_timestamp, self._interval
+                )
             self._batches, self._bytes = [], 0

@@ -65,7 +65,7 @@ def recover_segment(
         except CorruptBatch as problem:
             bad = BadBatch(str(problem), *_what_follows(file, segment.size, end, next_offset, next_base_offset))
             break
-        segment.appended(batch.size, batch.last_offset, batch.max_timestamp, index_interval_bytes)
+        segment.appended(batch.size, batch.base_offset, batch.last_offset, batch.max_timestamp, index_interval_bytes)
         next_offset = batch.next_offset
         on_batch(batch)
         batches += 1

@@ -26,6 +26,7 @@ def test_a_read_makes_nothing_where_a_disk_is_gone_from_its_place(read: Callable
     machine = Machine()
     log = machine.log()
     log.append_as_leader(batch_of(b"v"), 0, now_ms=NOW_MS)
+    log.append_as_leader(batch_of(b"w"), 0, now_ms=NOW_MS)  # Where this one is, is known without a read.
     log.local.forget_files()
     machine.files.remove_tree(DIRECTORY)
     machine.files.make_directories(DIRECTORY)

@@ -496,3 +496,26 @@ def test_an_append_is_not_taken_in_where_the_log_has_grown_since(machine: Machin
     log.log_end_offset = 1
     with pytest.raises(AssertionError):
         log.finish_append(pending)
+
+
+def test_the_newest_batch_is_found_without_a_look_at_the_file(machine: Machine) -> None:
+    log = machine.log()
+    for index in range(3):
+        log.append_as_leader(batch_of(b"a%d" % index, b"b%d" % index), 0, now_ms=NOW_MS)
+    log.active_segment.open_log()
+    before = machine.node.trace.calls
+    newest = [log.active_segment.find(offset) for offset in (4, 5)]
+    assert machine.node.trace.calls == before
+    assert [(span.base_offset, span.last_offset) for span in newest if span is not None] == [(4, 5), (4, 5)]
+    assert log.active_segment.find(3) is not None
+    assert machine.node.trace.calls > before
+
+
+def test_the_newest_batch_is_forgotten_with_its_end(machine: Machine) -> None:
+    log = machine.log()
+    for index in range(3):
+        log.append_as_leader(batch_of(b"%d" % index), 0, now_ms=NOW_MS)
+    log.truncate_to(2, NOW_MS)
+    assert log.active_segment.find(2) is None
+    log.append_as_leader(batch_of(b"other", b"more"), 1, now_ms=NOW_MS)
+    assert [offset for offset, _, _ in content(log, 2)] == [2, 3]
