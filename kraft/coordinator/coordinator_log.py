@@ -68,20 +68,21 @@ class CoordinatorLog(Protocol):
     def start_verification(
         self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool
     ) -> Verification | None:
-        """What the first records of a producer's transaction must be appended with, once its coordinator has
-        confirmed it; None where the transaction is open already. Raises KraftError where this node does not lead the
+        """The verification to append the first records of a producer's transaction with, once its coordinator has
+        confirmed it. None where the transaction is open already. Raises KraftError where this node does not lead the
         partition."""
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[LoadedBatch]:
-        """Some batches from `from_offset` (the first may begin below it) up to the end of the local log; empty at
-        the end."""
+        """The next batches from `from_offset` on (the first may begin below it), up to the end of the local log. Empty
+        at the end."""
 
     def max_batch_bytes(self, partition: TopicPartition) -> int:
-        """How large one record may be with its batch, and a batch of several operations: max.message.bytes. Raises
-        KraftError where this node does not lead the partition."""
+        """The greatest size of a batch, and so of one record with its batch: max.message.bytes. Raises KraftError where
+        this node does not lead the partition."""
 
     def max_append_bytes(self, partition: TopicPartition) -> int:
-        """How large a batch the log takes: segment.bytes. Raises KraftError as `max_batch_bytes`."""
+        """The greatest size of a batch that the log can store: segment.bytes. Raises KraftError as
+        `max_batch_bytes`."""
 
     def log_start_offset(self, partition: TopicPartition) -> int: ...
     def high_watermark(self, partition: TopicPartition) -> int:

@@ -1,4 +1,4 @@
-"""What a coordinator's client is told when the log underneath refuses: one table, Kafka's."""
+"""The errors that a coordinator's client gets when the log refuses an append. One table, the same as Kafka's."""
 
 from __future__ import annotations
 

@@ -167,7 +167,8 @@ class ShardDriver(Generic[S]):
             self.finished.set()
 
     async def _load_and_serve(self) -> bool:
-        """True when the log is to be read again. False where something failed that nobody foresaw, which is told."""
+        """Load the shard and serve it. True when the log is to be read again; False after an unexpected failure, which
+        is logged."""
         with self._set_aside.guard("coordinator shard", str(self.partition)):
             await self._load()
         if self.active:

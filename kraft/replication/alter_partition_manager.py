@@ -151,7 +151,7 @@ class AlterPartitionManager:
                     await self._clock.sleep(RETRY_SECONDS)
 
     async def _send_some(self) -> bool:
-        """One request. False when there is to be a pause before the next."""
+        """Send one request. False when there is to be a pause before the next."""
         proposals = {}
         for key in list(self._wanted)[:PARTITIONS_PER_REQUEST]:
             wanted = self._wanted.pop(key)

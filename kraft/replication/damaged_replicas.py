@@ -30,7 +30,7 @@ NO_LEADER: Final = -1
 
 
 class DamagedReplica(NamedTuple):
-    """One that waits, for those who show it."""
+    """A damaged replica that waits for a decision, as it is shown to operators."""
 
     topic_partition: TopicPartition
     topic_id: bytes
@@ -128,7 +128,7 @@ class DamagedReplicas:
             self._log.info("damaged log made whole", topic=partition.topic, partition=partition.index)
 
     async def run(self) -> None:
-        """See whether somebody has settled a report, until cancelled."""
+        """Look for reports that somebody has decided on, until cancelled."""
         while True:
             await self._woken.wait()
             self._woken = trio.Event()

@@ -55,7 +55,7 @@ class DirectoryAssignments:
         return len(self._wanted)
 
     def assign(self, key: Key, directory_id: bytes) -> trio.Event:
-        """Have the controller know that the replica is in this directory; the event tells when it does."""
+        """Tell the controller that the replica is in this directory. The event is set when the controller knows."""
         if self._wanted.get(key) == directory_id:
             return self._told[key]
         self._wanted[key] = directory_id
@@ -82,7 +82,7 @@ class DirectoryAssignments:
                     await self._clock.sleep(RETRY_SECONDS)
 
     async def _send_some(self, channel: Channel, broker_epoch: int) -> bool:
-        """One request. False when there is to be a pause before the next."""
+        """Send one request. False when there is to be a pause before the next."""
         for key in [key for key in self._wanted if not self._is_here(key)]:
             self.confirmed(key)
         sent = dict(list(self._wanted.items())[:PARTITIONS_PER_REQUEST])

@@ -21,7 +21,8 @@ FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 
 
 class FollowerServing:
-    """One for all partitions of a broker. Rates and lists are those of the metadata applied last."""
+    """The rules of serving followers, one for all partitions of a broker. Rates and lists are those of the metadata
+    applied last."""
 
     def __init__(
         self,

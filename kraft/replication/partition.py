@@ -29,8 +29,8 @@ CONSUMER = -1
 
 
 class TransactionalAppend:
-    """What an append to a transaction rests on: for data the `verification`, which counts in `leader_epoch` only (-1:
-    in any); for a marker the `transaction_version` that its coordinator names."""
+    """The proof for an append to a transaction. Data needs the `verification`, which is valid in `leader_epoch` only
+    (-1: in any). A marker needs the `transaction_version` that its coordinator names."""
 
     __slots__ = ("leader_epoch", "transaction_version", "verification")
 
@@ -232,8 +232,8 @@ class Partition:
     def start_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, now_ms: int, *, implicit: bool
     ) -> TransactionalAppend | None:
-        """What to append a transactional batch with, once the coordinator has confirmed its transaction; None when the
-        transaction is open here already. Raises NotLeader."""
+        """The verification to append a transactional batch with, once the coordinator has confirmed its transaction.
+        None when the transaction is open here already. Raises NotLeader."""
         self.check_leader()
         verification = self.log.producers.start_verification(
             producer_id, producer_epoch, sequence, now_ms, implicit=implicit
@@ -250,8 +250,8 @@ class Partition:
             )
 
     def appended(self, size: int) -> None:
-        """This leader's log has grown by `size` bytes: the high watermark moves as far as it may, and those who wait
-        are told."""
+        """Note that this leader's log has grown by `size` bytes: move the high watermark as far as it may go, and wake
+        the requests that wait for it."""
         log, waiters = self.log, self._waiters
         self.traffic.bytes_in += size
         if self.followers is None:
@@ -279,8 +279,8 @@ class Partition:
         return recovery_point if end - recovery_point >= log.config.flush_messages else end
 
     def advance_high_watermark(self) -> bool:
-        """Move the high watermark as far as the in-sync set allows; wakes those who waited for it. A follower's is
-        where its leader says."""
+        """Move the high watermark as far as the ISR allows, and wake the requests that wait for it. A follower's high
+        watermark is its leader's."""
         if not self.is_leader:
             return False
         log = self.log
@@ -348,11 +348,9 @@ class Partition:
     # --- the in-sync set
 
     def isr_to_propose(self, now: float) -> tuple[int, ...] | None:
-        """The in-sync set as it should be, by what the followers have fetched; None while it is right, or a proposal
-        is under way.
-
-        First whoever fell behind leaves; replicas join when nobody has to.
-        """
+        """The ISR that the controller should grant, by what the followers have fetched. None while the present one is
+        right or a proposal is under way. Followers that have fallen behind are removed first; replicas join when none
+        has to be removed."""
         followers, rules = self.followers, self.rules
         if not self.is_leader or followers is None or self.pending_isr is not None:
             return None

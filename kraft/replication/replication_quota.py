@@ -1,7 +1,6 @@
-"""How many bytes a second replication may take (KIP-73): a budget that fills at the rate, up to one second's worth.
-Pure.
+"""The limit of replication's bytes a second (KIP-73): a budget that fills at the rate, up to one second's worth. Pure.
 
-A transfer that has begun is let through whole; what it took too much is waited for before the next one.
+A transfer that has begun is let through whole. What it took beyond the budget is waited for before the next one.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class ReplicationQuota:
         return self._rate() < UNLIMITED
 
     def seconds_to_wait(self) -> float:
-        """Until something may be transferred; 0 when it may be now."""
+        """The seconds until something may be transferred; 0 when it may be now."""
         rate = self._rate()
         if rate >= UNLIMITED:
             return 0.0

@@ -18,8 +18,8 @@ CONSUMER: Final = "consumer"
 
 
 class Happened(Enum):
-    """`UNSETTLED`: a rebalance began, or the group epoch rose. `SETTLED`: every member has what it is to have.
-    `EMPTIED`: nobody is left. `FENCED`: a member was removed because a deadline of its passed."""
+    """The events of a group. `UNSETTLED`: a rebalance began, or the group epoch rose. `SETTLED`: every member has its
+    target assignment. `EMPTIED`: the last member left. `FENCED`: a member was removed because its deadline passed."""
 
     UNSETTLED = 1
     SETTLED = 2

@@ -40,10 +40,8 @@ class GroupCoordinatorConfig:
     offsets_retention_check_interval_ms: int = 600_000
     offsets_commit_timeout_ms: int = 5_000
     new_member_join_timeout_ms: int = 300_000
-    """How long a member that joins for the first time is kept while its JoinGroup waits: it has no id yet and cannot
-    heartbeat.
-
-    Not configurable in Kafka either."""
+    """How long a member that joins for the first time is kept while its JoinGroup waits. It has no id yet, so it cannot
+    send heartbeats. Not configurable in Kafka either."""
 
     @property
     def offsets_retention_ms(self) -> int:

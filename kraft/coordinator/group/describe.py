@@ -20,8 +20,8 @@ CLASSIC_TYPE = "classic"
 
 
 def describe_group(state: GroupShardState, group_id: str, api_version: int) -> DescribedGroup:
-    """One group; members' metadata is told only while the group is stable. A group that does not exist is Dead, and
-    from version 6 also an error (KIP-1043)."""
+    """The description of one group. The members' metadata is shown only while the group is stable. A group that does
+    not exist is Dead, and from version 6 on also an error (KIP-1043)."""
     group = state.group(group_id)
     if group is None:
         missing = f"Group {group_id} not found."

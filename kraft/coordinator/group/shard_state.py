@@ -17,8 +17,8 @@ NO_TIMESTAMP = -1
 
 
 class OffsetAndMetadata(NamedTuple):
-    """One committed offset. `leader_epoch` and `expire_timestamp_ms` are -1 where there is none; a zero `topic_id`
-    means it was never known."""
+    """One committed offset. `leader_epoch` and `expire_timestamp_ms` are -1 where there is none. A zero `topic_id`
+    means that it was never known."""
 
     offset: int
     leader_epoch: int

@@ -1,4 +1,4 @@
-"""What is told of transactions (KIP-664, KIP-994), and which are to be ended or forgotten."""
+"""The description of transactions (KIP-664, KIP-994), and the choice of those to abort by timeout or to expire."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def missing_partitions(
     producer_epoch: int,
     partitions: Collection[TopicPartition],
 ) -> set[TopicPartition]:
-    """Those that do not belong to the producer's transaction. Raises ApiError."""
+    """The partitions that do not belong to the producer's transaction. Raises ApiError."""
     found = _of_producer(state.transactions.get(transactional_id), producer_id, producer_epoch)
     return set(partitions) - found.partitions
 

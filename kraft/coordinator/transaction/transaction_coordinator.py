@@ -146,7 +146,7 @@ class TransactionCoordinator:
         producer_epoch: int,
         partitions: Collection[TopicPartition],
     ) -> set[TopicPartition]:
-        """Those that do not belong to the producer's transaction. Raises ApiError."""
+        """The partitions that do not belong to the producer's transaction. Raises ApiError."""
         _require_id(transactional_id)
         return self.runtime.read(
             self.partition_for(transactional_id),

@@ -28,8 +28,8 @@ FAILURES_TO_TELL: Final = 6
 
 
 class Following:
-    """One partition that is followed, in one leader epoch. `not_before` is when it may be asked for again after
-    `failures` errors in a row. `leader_high_watermark` is the newest that the leader told."""
+    """A partition that is followed, in one leader epoch. `not_before` is when it may be asked for again after
+    `failures` errors in a row. `leader_high_watermark` is the newest that the leader has sent."""
 
     __slots__ = ("failures", "is_asked", "leader_epoch", "leader_high_watermark", "not_before", "partition")
 
@@ -86,7 +86,7 @@ class TruncationListener(Protocol):
 
 
 class FetcherSettings:
-    """What a fetcher obeys; read afresh where it may change while the broker runs."""
+    """The settings of a fetcher. Those that may change while the broker runs are read afresh."""
 
     def __init__(
         self,

@@ -103,7 +103,7 @@ class LogCleaner:
         )
 
     async def _clean(self, index: int) -> None:
-        """Compact the log that needs it most, again and again; rest for log.cleaner.backoff.ms when none does."""
+        """Compact the log that needs it most, again and again. When none needs it, wait for log.cleaner.backoff.ms."""
         try:
             while index < self._threads_wanted():
                 await self._clean_row()
@@ -120,7 +120,7 @@ class LogCleaner:
                     return
 
     async def _clean_one(self, candidate: LogToClean, worker: Worker) -> bool:
-        """False where the next attempt had better wait a while."""
+        """Clean one log. False where the next attempt should wait."""
         clock = self._world.clock
         start = clock.now()
         partition, directory = str(candidate.log.topic_partition), self._logs.directory_of(candidate.log)

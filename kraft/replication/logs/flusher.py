@@ -33,7 +33,7 @@ class _Waiter:
 
 
 class _DirectoryQueue:
-    """What waits for one directory's disk; `failure` once that has failed."""
+    """The requests that wait for one directory's disk. `failure` is set once the disk has failed."""
 
     __slots__ = ("failure", "waiters", "wanted")
 
@@ -87,14 +87,14 @@ class LogFlusher:
             raise waiter.failure
 
     async def flush_all(self, logs: Iterable[UnifiedLog]) -> dict[UnifiedLog, KraftError]:
-        """`flush` of several at once: return when each is durable or has failed; what it failed with, by log."""
+        """Flush several logs at once. Returns when each is durable or has failed, with the failures by log."""
         waiters = [self._enqueue(log) for log in logs]
         for waiter in waiters:
             await waiter.event.wait()
         return {waiter.log: waiter.failure for waiter in waiters if waiter.failure is not None}
 
     def flush_later(self, log: UnifiedLog) -> None:
-        """Have `log` flushed; nobody waits. A failure takes the directory offline all the same."""
+        """Have `log` flushed without waiting for it. A failure takes the directory offline all the same."""
         self._enqueue(log)
 
     def _enqueue(self, log: UnifiedLog) -> _Waiter:

@@ -102,7 +102,7 @@ def _left(
     directories: list[LogDirectory],
     is_stray: Callable[[LogDirectory], bool],
 ) -> list[LogDirectory]:
-    """Those of `directories` that have a log of this name still, after the strays among them are set aside."""
+    """The directories of `directories` that still have a log of this name after the strays among them are set aside."""
     left = []
     for directory in directories:
         try:

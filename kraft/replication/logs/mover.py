@@ -137,8 +137,8 @@ class LogDirMover:
             return False
 
     def _is_current(self, move: LogDirMove) -> bool:
-        """Whether it was not given up. It may be whenever a step waits, this one's or another's: its copy is deleted
-        then, and that is nobody's fault."""
+        """Whether the move has not been given up. That may happen whenever a step waits. Then its copy is deleted,
+        which is no error."""
         return self._moves.get((move.partition.topic, move.partition.index)) is move
 
     def _may_go_on(self, move: LogDirMove) -> bool:
@@ -152,7 +152,8 @@ class LogDirMover:
         )
 
     def _failed(self, move: LogDirMove, problem: KraftError | OSError) -> None:
-        """The copy is given up. A disk that failed under the original is taken offline by those who work with that."""
+        """Give up the copy. A disk that failed under the original is taken offline by the tasks that work with the
+        original."""
         self._log.error(
             "replica cannot move",
             topic=move.partition.topic,

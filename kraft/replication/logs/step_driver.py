@@ -18,8 +18,8 @@ T = TypeVar("T")
 async def run_steps(
     steps: Steps[T], run_job: Callable[[Job], Awaitable[object]], pause: Callable[[bool], Awaitable[None]]
 ) -> T:
-    """What the steps return. `run_job` waits for a job (`Threads.run`). After each step `pause` decides how long the
-    next one waits; it is told whether it was a job. Raises what they raise."""
+    """Run the steps, and return what they return. `run_job` waits for a job (`Threads.run`). After each step `pause`
+    decides how long the next one waits. Its argument says whether the step was a job. Raises what the steps raise."""
     try:
         job = next(steps)
         while True:

@@ -114,7 +114,8 @@ class LogTasks:
             )
 
     def _failed(self, directory: LogDirectory, problem: StorageError, doing: str) -> None:
-        """What is out of resources is put off to the next time; any other failure is the disk's."""
+        """Handle a failure. When resources have run out, the work is put off to the next time. Any other failure is the
+        disk's."""
         if isinstance(problem, OutOfResources):
             self._log.warning(f"{doing} put off", directory=directory.path, reason=str(problem))
         else:

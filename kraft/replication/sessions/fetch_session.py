@@ -35,7 +35,7 @@ class PartitionKey(NamedTuple):
 
 
 class CachedPartition:
-    """What the fetcher wants of a partition, and what it was last told."""
+    """A partition of a fetch session: what the fetcher asked for, and what it was last sent."""
 
     __slots__ = (
         "current_leader_epoch",

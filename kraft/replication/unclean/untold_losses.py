@@ -48,8 +48,8 @@ class Entry(NamedTuple):
 
 
 class Telling(NamedTuple):
-    """What to do now: set `losses`, by topic and key, for the entries in `told`. No report has a place for those in
-    `dropped`."""
+    """The next change to tell the controller: set `losses`, by topic and key, for the entries in `told`. No report has
+    a place for those in `dropped`."""
 
     losses: dict[str, dict[str, Loss]]
     told: Sequence[Entry]
@@ -142,7 +142,8 @@ class UntoldLosses:
     def _report(
         self, image: MetadataImage, keys: dict[int, list[tuple[str, str]]], untold: UntoldLoss
     ) -> Report | None:
-        """Where the loss belongs, among the reports of its topic; None if the topic was deleted and made anew."""
+        """The report that the loss belongs to, among those of its topic. None if the topic was deleted and created
+        anew."""
         if _partition(image, untold) is None:
             return None
         return report_of_loss(

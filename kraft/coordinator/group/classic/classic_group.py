@@ -84,8 +84,8 @@ class ClassicMember:
 
     @property
     def satisfies_heartbeat(self) -> bool:
-        """A member that waits for the others is alive as far as anybody can tell; a new one has no id to heartbeat
-        with and may still be given up."""
+        """Whether the member counts as alive without a heartbeat, because it waits for the others. A new member does
+        not: it has no id to send heartbeats with, so it may still be removed."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
 

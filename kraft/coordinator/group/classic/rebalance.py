@@ -200,8 +200,8 @@ def expire_sync(draft: GroupDraft, group: ClassicGroup) -> None:
 
 
 def send_back_awaiting_sync(draft: GroupDraft, group: ClassicGroup, error_code: int) -> None:
-    """The generation ends before it was settled: assignments are void and whoever waits for one joins again, with a
-    fresh session."""
+    """End the waits for assignments when a generation ends before it is complete. The assignments are void, and the
+    members that waited join again, with a fresh session."""
     members: dict[str, ClassicMember] = {}
     for member in group.members.values():
         changed = replace(member, assignment=b"", awaiting_sync=None)

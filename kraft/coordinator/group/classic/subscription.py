@@ -1,5 +1,5 @@
-"""What the members of a consumer group subscribe to, as far as the coordinator looks: only the topics, to know which
-offsets are in use."""
+"""The topics that members of a consumer group subscribe to. The coordinator reads nothing else of their metadata, and
+needs the topics to know which offsets are in use."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _I16 = struct.Struct(">h")
 def subscribed_topics(
     protocol_type: str | None, protocol: str | None, members: Iterable[ClassicMember]
 ) -> frozenset[str] | None:
-    """All topics that members subscribe to; None where that cannot be known: another protocol type, or metadata that
-    is not the consumer protocol's."""
+    """All topics that members subscribe to. None where they cannot be known: the protocol type is another, or the
+    metadata is not that of the consumer protocol."""
     if protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     topics: list[str] = []

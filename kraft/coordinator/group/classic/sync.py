@@ -53,8 +53,8 @@ def sync(draft: GroupDraft, request: SyncGroupRequest) -> SyncGroupResponse | Pa
 
 
 def abandon_assignment(draft: GroupDraft, request: SyncGroupRequest, error_code: int) -> None:
-    """The log refused what the leader assigned: whoever waits for it is told the same, and all join again. A
-    generation that went on, or that is settled after all, is left alone."""
+    """Handle the log's refusal of the leader's assignment. Every member that waits for it gets the same error, and all
+    join again. A generation that has ended, or is complete after all, is left alone."""
     group = draft.group(request.group_id)
     if (
         group is None

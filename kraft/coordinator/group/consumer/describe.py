@@ -55,7 +55,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicDirectory
 
 
 def _owned_partitions(member: ConsumerMember) -> Mapping[bytes, Iterable[int]]:
-    """What the member has, what it has yet to give up included."""
+    """The partitions that the member has, including those that it has yet to give up."""
     return {
         topic_id: member.assigned.get(topic_id, {}).keys() | member.revoking.get(topic_id, {}).keys()
         for topic_id in {**member.assigned, **member.revoking}

@@ -37,8 +37,9 @@ def may_downgrade(draft: GroupDraft, group: ConsumerGroup, leaving: Collection[s
 def downgrade(
     draft: GroupDraft, group: ConsumerGroup, leaving: Collection[str], *, generation: int, reason: str | None
 ) -> None:
-    """Turn the group into a classic one of those who do not leave. They are assigned what they have, and of the last
-    target what is free: one that has yet to give a partition up is not told by this. With a reason, they rebalance."""
+    """Turn the group into a classic group of the members that stay. Each is assigned what it has, and the partitions of
+    its last target that are free. A member is not told here to give a partition up. With a reason, the members
+    rebalance."""
     group_id = group.group_id
     draft.note("group_downgraded", group=group_id, generation=generation, members=len(group.members) - len(leaving))
     _forget(draft, group)

@@ -92,8 +92,8 @@ def describable(matched: Mapping[str, Sequence[str]], may_describe: MayDescribe)
 
 
 def adopt_expressions(draft: GroupDraft, group_id: str, resolved: Mapping[str, ResolvedRegex]) -> None:
-    """Write what the patterns match now, of those that somebody still subscribes to. The group epoch rises where a
-    topic that exists has come to a pattern, or has gone from it."""
+    """Write the topics that the patterns match now, for patterns that a member still subscribes to. The group epoch
+    rises where an existing topic has come to a pattern or has gone from it."""
     group = draft.consumer_group(group_id)
     if group is None:
         return

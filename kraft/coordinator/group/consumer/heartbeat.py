@@ -43,7 +43,7 @@ MEMBER_ID_REQUIRED_VERSION = 1
 
 
 def check_request(request: Request, api_version: int, assignors: tuple[str, ...]) -> None:
-    """What is wrong with a request whatever the group. Raises ApiError with Kafka's sentences."""
+    """Check what can be judged of a request without its group. Raises ApiError with Kafka's sentences."""
     epoch = request.member_epoch
     if not request.member_id and (
         api_version >= MEMBER_ID_REQUIRED_VERSION or epoch > JOINING_EPOCH or epoch == LEAVING_EPOCH
@@ -203,7 +203,7 @@ def _reported(request: Request) -> Partitions | None:
 
 
 def _updated(member: ConsumerMember, request: Request, caller: Caller) -> ConsumerMember:
-    """The member with what the request says anew; what it does not mention stays."""
+    """The member with the changes that the request names. What it does not name stays."""
     names = request.subscribed_topic_names
     topics = member.topics if names is None else frozenset(names)
     regex = member.regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex

@@ -44,8 +44,8 @@ def require_room(draft: GroupDraft, group: ConsumerGroup, member_id: str) -> Non
 
 
 def remove_members(draft: GroupDraft, group_id: str, members: Sequence[ConsumerMember]) -> None:
-    """Remove members at once; their partitions are free. The next heartbeat of another computes a new target. A group
-    of which only members of the classic protocol are left becomes a classic group."""
+    """Remove members at once. Their partitions are free, and the next heartbeat of another member computes a new
+    target. A group that has only members of the classic protocol left becomes a classic group."""
     group = draft.require_consumer_group(group_id)
     leaving = frozenset(member.member_id for member in members)
     if may_downgrade(draft, group, leaving):
@@ -74,7 +74,8 @@ def expire_member(draft: GroupDraft, group_id: str, member_id: str, deadline: st
 
 
 def set_aside(draft: GroupDraft, group_id: str, member: ConsumerMember) -> None:
-    """A static member is away and will be back: it keeps what it has, but for what it was giving up."""
+    """Mark a static member as away. It will be back, so it keeps its partitions, except for those that it was giving
+    up."""
     assigned = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()}
     away = replace(member, member_epoch=LEAVING_STATIC_EPOCH, assigned=assigned, revoking=NOTHING_OWNED)
     group = draft.write_consumer(group_id, records.current_assignment(group_id, away))

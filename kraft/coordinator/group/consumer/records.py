@@ -99,7 +99,7 @@ def _classic_metadata(classic: ClassicMembership | None) -> ClassicMemberMetadat
 
 
 def classic_membership(metadata: ClassicMemberMetadata | None) -> ClassicMembership | None:
-    """What the record of a member says of the classic protocol; None for one of the consumer protocol."""
+    """The classic protocol's part of a member's record; None for a member of the consumer protocol."""
     if metadata is None:
         return None
     return ClassicMembership(

@@ -109,9 +109,9 @@ def _converted(
 def _assigned(
     draft: GroupDraft, classic: ClassicGroup, member: ClassicMember, subscription: ConsumerProtocolSubscription
 ) -> Partitions:
-    """What the leader gave the member. Where that is void, because a generation ended before it was settled, the member
-    may still have what it said as it joined (KIP-429). Raises ApiError where the leader said more than a consumer group
-    can keep."""
+    """The assignment that the leader gave the member. Where it is void because a generation ended before it was
+    complete, the member may still have what it reported as it joined (KIP-429). Raises ApiError where the leader's
+    assignment is more than a consumer group can store."""
     if not member.assignment:
         return partitions_by_id([(each.topic, each.partitions) for each in subscription.owned_partitions], draft.topics)
     assignment = decode_assignment(member.assignment)

@@ -1,4 +1,4 @@
-"""What all groups of a coordinator have committed, in order, for those who ask again and again."""
+"""The committed offsets of all groups of a coordinator, in order, for callers that ask again and again."""
 
 from __future__ import annotations
 
