@@ -136,3 +136,15 @@ def test_a_broker_whose_successor_is_refused_is_fenced_when_its_session_ends(ref
             assert (rig.partition("t").leader, rig.partition("t").isr) == (1, (1,))
 
     simulate(body)
+
+
+def test_a_broker_that_beats_without_being_unfenced_yet_keeps_a_second_incarnation_out() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.register(2)
+            assert (await rig.beat(2, want_fence=True)).is_fenced
+            with pytest.raises(ApiError) as refused:
+                await rig.register(2, incarnation=2)
+            assert refused.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+    simulate(body)

@@ -13,6 +13,7 @@ from kraft.common.errors import ApiError
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.pending_log import PendingLog
 from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.loader import RECORDS_PER_STEP
 from kraft.metadata.records.begin_transaction_record import BeginTransactionRecord
 from kraft.metadata.records.end_transaction_record import EndTransactionRecord
 from kraft.metadata.records.no_op_record import NoOpRecord
@@ -115,7 +116,8 @@ def test_a_batch_with_a_transaction_in_it_is_replayed_by_the_loader() -> None:
         pending = PendingLog(Log())
         base = MetadataImage()
         pending.claim(3, base)
-        await pending.append(ControllerResult([BeginTransactionRecord(), NoOpRecord(), EndTransactionRecord()], None))
+        records = [BeginTransactionRecord(), *topics("a").records, EndTransactionRecord()]
+        await pending.append(ControllerResult(records, None))
         assert pending.prepared(base, 7, 3) is None
 
     trio.run(body)
@@ -166,5 +168,86 @@ def test_losing_the_epoch_within_a_long_replay_appends_nothing() -> None:
             with pytest.raises(ApiError):
                 await pending.append(topics(*(f"t{index}" for index in range(2_000))))
         assert log.sizes == []
+
+    trio.run(body)
+
+
+def test_what_writes_nothing_waits_for_all_that_was_written_before() -> None:
+    async def body() -> None:
+        pending = PendingLog(Log())
+        pending.claim(3, MetadataImage())
+        for name in ("a", "b"):
+            await pending.append(topics(name))
+        assert (await pending.append(ControllerResult([], None)))[0] == 6
+        pending.handle_committed(6, pending.image, False)
+        assert (await pending.append(ControllerResult([], None)))[0] == -1
+
+    trio.run(body)
+
+
+def many_topics() -> ControllerResult[None]:
+    """So many that replaying them pauses twice: every other task has had a turn by then."""
+    return topics(*(f"t{index}" for index in range(2 * RECORDS_PER_STEP + 1)))
+
+
+def test_a_controller_that_lost_its_epoch_and_won_another_in_a_pause_writes_nothing_of_before() -> None:
+    async def body() -> None:
+        log = Log()
+        pending = PendingLog(log)
+        pending.claim(3, MetadataImage())
+
+        async def be_deposed_and_return() -> None:
+            pending.renounce()
+            pending.claim(5, pending.image)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(be_deposed_and_return)
+            with pytest.raises(ApiError) as refused:
+                await pending.append(many_topics())
+        assert refused.value.code == ErrorCode.NOT_CONTROLLER
+        assert (log.sizes, pending.epoch) == ([], 5)
+
+    trio.run(body)
+
+
+def test_an_image_is_handed_over_also_where_the_loader_caught_up_in_a_pause() -> None:
+    async def body() -> None:
+        pending = PendingLog(Log())
+        pending.claim(3, MetadataImage())
+        await pending.append(topics("a"))
+        committed, _ = MetadataImage().replay_batch(topics("a").records)
+
+        async def commit() -> None:
+            pending.handle_committed(5, committed, False)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(commit)
+            offset, _ = await pending.append(many_topics())
+        assert pending.prepared(committed, offset, 3) is not None
+
+    trio.run(body)
+
+
+def test_while_a_transaction_is_open_in_the_log_the_image_stays_ahead_with_it() -> None:
+    async def body() -> None:
+        pending = PendingLog(Log())
+        base = MetadataImage()
+        pending.claim(3, base)
+        await pending.append(ControllerResult([BeginTransactionRecord(), *topics("a").records], None))
+        ahead = pending.image
+        pending.handle_committed(6, base, transaction_is_open=True)
+        assert pending.image is ahead
+
+    trio.run(body)
+
+
+def test_nobody_waits_for_what_an_earlier_epoch_of_this_controller_left() -> None:
+    async def body() -> None:
+        pending = PendingLog(Log())
+        pending.claim(3, MetadataImage())
+        await pending.append(topics("a"))
+        pending.renounce()
+        pending.claim(5, MetadataImage())
+        assert (await pending.append(ControllerResult([], None)))[0] == -1
 
     trio.run(body)

@@ -19,6 +19,7 @@ from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.topics_image import TopicIdPartition
 from kraft.metadata.publisher import MetadataUpdate
+from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 from kraft.metadata.records.remove_topic_record import RemoveTopicRecord
 from kraft.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -174,7 +175,7 @@ def change(cluster: PureCluster, source: random.Random, number: int) -> None:
     """Something that may make partitions wait, or end that, or change for what they wait."""
     names = [topic.name for topic in cluster.image.topics.topics_by_name()]
     active = [broker_id for broker_id in (1, 2, 3) if cluster.view.is_active(broker_id)]
-    broker_id, what = source.choice((1, 2, 3)), source.randrange(8)
+    broker_id, what = source.choice((1, 2, 3)), source.randrange(9)
     if what == 0 and active:
         cluster.topic(f"t{number}", *([source.choice(active)] for _ in range(3)))
     elif what == 1:
@@ -193,6 +194,9 @@ def change(cluster: PureCluster, source: random.Random, number: int) -> None:
         cluster.configure(ResourceType.TOPIC, source.choice(names), unclean_leader_election_enable=enabled)
     elif what == 7 and names:
         cluster.replay(RemoveTopicRecord(topic_id=cluster.image.topics.id_by_name[source.choice(names)]))
+    elif what == 8:
+        level = source.choice((0, 1))
+        cluster.replay(FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=level))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -204,6 +208,15 @@ def test_what_may_have_changed_is_all_that_has_to_be_looked_at(seed: int) -> Non
         if source.random() < 0.7:
             followed.publish()
             followed.check(waits)
+
+
+def test_a_controller_that_starts_sees_what_has_waited_since_before() -> None:
+    followed = Followed()
+    followed.cluster.topic("t", [1])
+    followed.cluster.fence(1)
+    followed.published = followed.cluster.image
+    followed.publish()
+    followed.check({})
 
 
 def test_a_broker_that_may_be_dead_is_looked_for_in_growing_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
