@@ -106,12 +106,12 @@ def idling(system: System, number: int, figures: Figures, seconds: float) -> Non
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        if process.stdout.readline().strip() != "connected":
+        if process.stdout.readline().split()[:1] != ["connected"]:
             raise RuntimeError(f"{system.name} does not hold {IDLE} connections")
         time.sleep(1.0)
         used = cpu_seconds(system.pid)
         time.sleep(seconds)
-        if number:
+        if not number:  # Later ones find the memory of the first.
             figures.add("idle_kb", system, (rss_mb(system.pid) - before) / IDLE * 1000)
         figures.add("idle_cpu_ms_s", system, (cpu_seconds(system.pid) - used) / seconds * 1000)
     finally:
