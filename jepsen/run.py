@@ -23,8 +23,20 @@ from jepsen.node import NodeFailed
 from jepsen.observer import Observer
 from jepsen.targets import Target
 from jepsen.workloads.client import Client
-from jepsen.workloads.final import compare_replicas, read_all, read_committed, stuck
-from jepsen.workloads.workload import GROUP, PARTITIONS, SOLO, TIERED, TOPIC, UNCLEAN, WORKLOADS, Clients, Setting
+from jepsen.workloads.final import compare_replicas, read_all, read_committed, read_transactions, stuck
+from jepsen.workloads.workload import (
+    GROUP,
+    OUTPUTS,
+    PARTITIONS,
+    SOLO,
+    TIERED,
+    TOPIC,
+    TRANSACTIONAL,
+    UNCLEAN,
+    WORKLOADS,
+    Clients,
+    Setting,
+)
 from kraft.testing.foreign.librdkafka import AdminClient
 from kraft.testing.foreign.process import PROCESSES
 
@@ -91,15 +103,19 @@ class Run:
             machine="loopback" if options.disk == "directory" else "namespaces",
         )
         self._facts = facts
+        self._topics = [TOPIC, *([OUTPUTS] if options.workload in TRANSACTIONAL else [])]
 
     def execute(self) -> Verdict:
         """Returns the verdict on what happened. A cluster that does not even start, formatted and with its power
         lost since, is a violation."""
         self.recorder = Recorder(self.directory / HISTORY, self._facts)
-        self.observer = Observer(self.cluster, self.recorder, [TOPIC])
+        self.observer = Observer(self.cluster, self.recorder, self._topics)
         try:
             self.cluster.start()
-            self._create_topic()
+            admin = AdminClient(dict(self.cluster.servers.librdkafka))
+            self._await_brokers(admin)
+            for topic in self._topics:
+                self._create_topic(admin, topic)
             self.observer.start()
             try:
                 self._use()
@@ -115,15 +131,13 @@ class Run:
                 print(f"a foreign client hung, and another took its place: {hung}", flush=True)
         return judge_file(self.directory / HISTORY)
 
-    def _create_topic(self) -> None:
-        admin = AdminClient(dict(self.cluster.servers.librdkafka))
-        self._await_brokers(admin)
+    def _create_topic(self, admin: AdminClient, topic: str) -> None:
         config = {"min.insync.replicas": str(self._facts.min_in_sync), "segment.bytes": str(1 << 20)}
         config.update(UNCLEAN.get(self._facts.workload, {}) | TIERED.get(self._facts.workload, {}))
         replicas = 1 if self._facts.workload in SOLO else 3
         for attempt in range(CREATE_ATTEMPTS_MAX):
             try:
-                admin.create_topics([NewTopic(TOPIC, PARTITIONS, replicas, config=config)])[TOPIC].result(60)
+                admin.create_topics([NewTopic(topic, PARTITIONS, replicas, config=config)])[topic].result(60)
             except KafkaException as problem:
                 if problem.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                     return
@@ -227,6 +241,7 @@ class Run:
         ):
             time.sleep(0.1)
         self._end([*clients.producers, *clients.makers])
+        self._end(clients.transformers)
         while time.monotonic() < self.healed_at + UNSEEN_SECONDS_MAX and self._unseen():
             time.sleep(0.2)
         self._phase("drained")
@@ -243,6 +258,8 @@ class Run:
 
     def _look(self, clients: Clients, places: list[Partition]) -> None:
         read_all(self.recorder, self.cluster.servers, places)
+        if OUTPUTS in self._topics:
+            read_transactions(self.recorder, self.cluster.servers, [(OUTPUTS, index) for index in range(PARTITIONS)])
         for group in sorted(clients.groups):
             read_committed(self.recorder, self.cluster.servers, group, places)
         for maker in clients.makers:
@@ -269,4 +286,5 @@ class Run:
                 self.recorder,
                 f"{name}: replicas on {nodes} are not in sync {time.monotonic() - self.healed_at:.0f} s after healing",
             )
-        return {(TOPIC, int(name.rpartition("-")[2])): replicas for name, (_, _, _, replicas) in found.items()}
+        places = {name: name.rpartition("-") for name in found}
+        return {(places[name][0], int(places[name][2])): replicas for name, (_, _, _, replicas) in found.items()}

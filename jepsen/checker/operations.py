@@ -129,6 +129,8 @@ class Transaction(Operation):
     values: list[str] = field(default_factory=list)
     group: str = ""
     offset: int = -1
+    asked: float = -1.0
+    """When somebody first asked to commit it; -1 if nobody ever did."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from jepsen.checker.operations import (
     Send,
     TopicChange,
     TopicSeen,
+    Transaction,
 )
 from jepsen.history import METADATA, RunHistory
 from jepsen.judges.allowances import LOST_AS_ALLOWED
@@ -35,6 +36,7 @@ NEEDS: dict[str, tuple[type[Operation], ...]] = {
     "topics": (TopicChange,),
     "offsets": (ListOffset,),
     "tiered": (Commit, Committed, ListOffset),
+    "transactions": (Transaction, Committed),
 }
 """What a workload is there for: of each kind something has to have succeeded."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from jepsen.checker import check
@@ -21,7 +22,9 @@ from jepsen.checker.operations import (
 from jepsen.history import RunHistory, load
 from jepsen.judges.allowances import allow, commits_between_losses
 from jepsen.judges.losses import Lost, untrue
+from jepsen.judges.transformed import untrue as untransformed
 from jepsen.judges.validity import invalid
+from jepsen.workloads.workload import TOPIC, TRANSACTIONAL, TRANSFORMERS
 
 FINDINGS_MAX = 20
 UNSEEN_SECONDS_MAX = 60.0
@@ -92,6 +95,8 @@ def judge(run: RunHistory) -> Verdict:
                 offsets,
             )
         )
+    if run.facts.workload in TRANSACTIONAL:
+        findings += tuple(islice(untransformed(run, TRANSFORMERS, TOPIC), FINDINGS_MAX))
     reasons = tuple(invalid(run, len(lost), reads))
     checked = sum(len(poll.records) for poll in history.of(Poll)) + len(acknowledged)
     checked += sum(

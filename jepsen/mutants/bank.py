@@ -91,6 +91,16 @@ BANK = (
         "segments of a tiered log leave the disk before they are in the object store",
         _run("tiered", "store", 30),
     ),
+    Mutant(
+        "aborted-offsets-count",
+        "positions of an aborted transaction count",
+        _run("transactions", "kills", 20),
+    ),
+    Mutant(
+        "open-transactions-read",
+        "readers of committed records see up to the high watermark",
+        _run("transactions", "kills", 20),
+    ),
 )
 
 

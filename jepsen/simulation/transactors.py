@@ -173,6 +173,7 @@ class Transactor:
         return True
 
     async def _commit(self, identity: TransactionalIdentity, sent: _Sent) -> bool:
+        sent.transaction.asked = self._recorder.now()
         try:
             await identity.end(is_commit=True)
         except (KraftError, TimeoutError) as problem:

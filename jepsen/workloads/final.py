@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from jepsen.checker.operations import OK, FinalRead, Partition, ReplicaContent, Stuck, Writers
 from jepsen.db import Cluster
@@ -74,12 +74,57 @@ def _read(consumer: Consumer, place: Partition, read: FinalRead, deadline: float
     position = read.start
     while position < read.end and time.monotonic() < deadline:
         for message in consumer.consume(1000, 0.2):
-            if message.error() is None:
+            if message.error() is not None:
+                if message.error().code() == KafkaError._PARTITION_EOF:  # What is left are markers.
+                    position = max(position, int(message.offset() or 0))
+            else:
                 offset = int(message.offset() or 0)
                 epoch = message.leader_epoch()
                 read.records.append((offset, (message.value() or b"").decode(), -1 if epoch is None else int(epoch)))
                 position = offset + 1
     return position >= read.end
+
+
+def read_transactions(recorder: Recorder, servers: Servers, places: Sequence[Partition]) -> None:
+    """What readers of committed records find in the end, as soon as no transaction is open: one that a dead producer
+    left is aborted when it has timed out. A partition that cannot be read in time is written down as stuck."""
+    settings = {
+        **servers.librdkafka,
+        "group.id": "final",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "error",
+        "enable.partition.eof": True,
+    }
+    committed = Consumer({**settings, "isolation.level": "read_committed"})
+    everything = Consumer({**settings, "isolation.level": "read_uncommitted"})
+    deadline = time.monotonic() + READ_SECONDS_MAX
+    for topic, partition in places:
+        try:
+            while True:
+                start, end = watermarks(everything, topic, partition, deadline - time.monotonic())
+                if watermarks(committed, topic, partition, deadline - time.monotonic())[1] == end:
+                    break
+                if time.monotonic() > deadline:
+                    stuck(recorder, f"a transaction in {topic}-{partition} is open after healing")
+                    return
+                time.sleep(PAUSE_SECONDS)
+        except KafkaException:
+            stuck(recorder, f"{topic}-{partition} does not tell its end after healing")
+            return
+        read = FinalRead(
+            process="final",
+            began=recorder.now(),
+            topic=topic,
+            partition=partition,
+            start=start,
+            end=end,
+            transactional=True,
+        )
+        if not _read(committed, (topic, partition), read, deadline):
+            stuck(recorder, f"{topic}-{partition} cannot be read up to {end} after healing")
+            return
+        read.ok(recorder.now())
+        recorder.done(read)
 
 
 def read_committed(recorder: Recorder, servers: Servers, group: str, places: Sequence[Partition]) -> None:

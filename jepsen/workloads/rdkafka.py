@@ -195,10 +195,12 @@ class RdReader(Client):
         seed: int,
         places: Sequence[Partition],
         again: float = 0.002,
+        isolation: str = "read_uncommitted",
     ) -> None:
         super().__init__(name, recorder, servers, seed)
         self.places = list(places)
         self.again = again
+        self.isolation = isolation
 
     def open(self) -> None:
         self.consumer = Consumer(
@@ -208,7 +210,7 @@ class RdReader(Client):
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "fetch.wait.max.ms": 100,
-                "isolation.level": "read_uncommitted",
+                "isolation.level": self.isolation,
             }
         )
         self.polls = Polls(self)

@@ -14,10 +14,13 @@ from jepsen.workloads.client import Client
 from jepsen.workloads.losses import LossWatch
 from jepsen.workloads.rdkafka import RdMember, RdProducer, RdReader
 from jepsen.workloads.topics import TopicMaker
+from jepsen.workloads.transactions import RdTransactor, RdTransformer, Transactional
 from jepsen.workloads.watermarks import Watermarks
 
 GROUP = "readers"
 TOPIC = "events"
+OUTPUTS = "outputs"
+TRANSFORMERS = "transformers"
 PARTITIONS = 4
 
 
@@ -35,22 +38,29 @@ class Setting:
     def places(self) -> list[Partition]:
         return [(TOPIC, partition) for partition in range(PARTITIONS)]
 
+    @property
+    def outputs(self) -> list[Partition]:
+        """Of the topic that only transactions write to, in workloads that have it."""
+        return [(OUTPUTS, partition) for partition in range(PARTITIONS)]
+
 
 @dataclass(slots=True, kw_only=True)
 class Clients:
-    """Producers are stopped first, then what reads."""
+    """Producers are stopped first, then what transforms, then what reads."""
 
     producers: list[Client] = field(default_factory=list)
+    transformers: list[Transactional] = field(default_factory=list)
     readers: list[Client] = field(default_factory=list)
     makers: list[TopicMaker] = field(default_factory=list)
     watches: list[LossWatch] = field(default_factory=list)
 
     @property
     def groups(self) -> set[str]:
-        return {client.group for client in self.readers if isinstance(client, RdMember)}
+        members = {client.group for client in self.readers if isinstance(client, RdMember)}
+        return members | {client.group for client in self.transformers if isinstance(client, RdTransformer)}
 
     def all(self) -> list[Client]:
-        return [*self.producers, *self.makers, *self.readers, *self.watches]
+        return [*self.producers, *self.transformers, *self.makers, *self.readers, *self.watches]
 
 
 def queue(setting: Setting) -> Clients:
@@ -153,6 +163,23 @@ def tiered(setting: Setting) -> Clients:
     return clients
 
 
+def transactions(setting: Setting) -> Clients:
+    """Transactions of a few records, and a group that writes what it reads from one topic to another, exactly once."""
+    common = (setting.recorder, setting.cluster.servers, setting.seed)
+    transformer = (*common, TOPIC, TRANSFORMERS, setting.outputs)
+    return Clients(
+        producers=[RdProducer("rd-a", *common, setting.places, setting.rate / 2)],
+        transformers=[
+            *(RdTransactor(f"transactor-{name}", *common, setting.outputs) for name in "ab"),
+            *(RdTransformer(f"transformer-{name}", *transformer) for name in "ab"),
+        ],
+        readers=[
+            RdReader("reader-rd", *common, setting.places),
+            *(RdReader(f"committed-{name}", *common, setting.outputs, isolation="read_committed") for name in "ab"),
+        ],
+    )
+
+
 WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
     "queue": queue,
     "producers": producers,
@@ -165,7 +192,10 @@ WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
     "balanced": unclean,
     "aggressive": unclean,
     "tiered": tiered,
+    "transactions": transactions,
 }
+TRANSACTIONAL = frozenset({"transactions"})
+"""Workloads with a topic besides that only transactions write to."""
 UNCLEAN: dict[str, dict[str, str]] = {
     "unclean": {"unclean.leader.election.enable": "true"},
     "balanced": {"kraft.unclean.recovery.strategy": "balanced"},

@@ -73,6 +73,14 @@ def test_swarms_of_faults_over_a_tiered_topic(tmp_path: Path, seed: int) -> None
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("seed", [131, 132])
+def test_swarms_of_faults_over_transactions(tmp_path: Path, seed: int) -> None:
+    """A transaction is there whole or not at all, and what is read is written to another topic once."""
+    done = jepsen(tmp_path, "--workload", "transactions", "--plan", "swarm", "--seconds", "60", "--seed", str(seed))
+    assert last_line(done).group(1) == "ok", done.stdout + done.stderr
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize(("seed", "disk"), [(101, "ext4"), (102, "xfs"), (103, "ext4")])
 def test_swarms_of_faults(tmp_path: Path, seed: int, disk: str) -> None:
     done = jepsen(tmp_path, "--plan", "swarm", "--seconds", "60", "--seed", str(seed), "--disk", disk)
@@ -120,7 +128,9 @@ def test_power_loss_of_all_nodes_costs_under_defaults_only_what_is_told(tmp_path
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("workload", ["queue", "producers", "groups", "topics", "offsets", "unclean", "solo"])
+@pytest.mark.parametrize(
+    "workload", ["queue", "producers", "groups", "topics", "offsets", "transactions", "unclean", "solo"]
+)
 def test_the_harness_finds_apache_kafka_green(tmp_path: Path, workload: str) -> None:
     require_capability("java17")
     require_capability("mvn")

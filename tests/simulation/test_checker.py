@@ -370,6 +370,12 @@ PLANTED: dict[str, list[list[Operation]]] = {
         ],
     ],
     "29 served too early": [[Throttled(process="u", user="u", seconds=3.0, began=1, ended=2.4, outcome=OK)]],
+    "30 read before it was committed": [
+        [
+            Transaction(process="a", transactional_id="a", values=["t"], asked=8.0, began=1, ended=9, outcome=OK),
+            poll(5, 0, "t"),
+        ]
+    ],
     "W1 one leader": [
         [replica("1", leads=True), replica("2", leads=True)],
         [QuorumState(process=node, epoch=4, leader=1, is_leader=True, began=1) for node in "12"],

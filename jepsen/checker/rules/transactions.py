@@ -1,4 +1,4 @@
-"""Transactions: rules 26 and 27. What readers of committed records may see of each send is judged by the rules of
+"""Transactions: rules 26, 27 and 30. What readers of committed records may see of each send is judged by the rules of
 sends."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jepsen.checker.analysis import Analysis
-from jepsen.checker.operations import OK, Committed, Transaction
+from jepsen.checker.operations import OK, Committed, Poll, Transaction
 
 
 def half_transactions(analysis: Analysis) -> Iterator[str]:
@@ -33,6 +33,21 @@ def offsets_apart(analysis: Analysis) -> Iterator[str]:
     for group, read in sorted(last.items()):
         if analysis.healed_at is not None and read.began > analysis.healed_at and read.offset != owed[group]:
             yield f"{group} is at {read.offset} in the end, and its last transaction moved it to {owed[group]}"
+
+
+def early_reads(analysis: Analysis) -> Iterator[str]:
+    """30: readers of committed records see a record only after somebody asked to commit its transaction: the last
+    stable offset is never beyond an open one. Only such readers read topics with transactions."""
+    asked = {value: each.asked for each in analysis.history.of(Transaction) for value in each.values if each.asked >= 0}
+    for poll in analysis.history.of(Poll):
+        if poll.ended is None:
+            continue
+        for offset, value, _ in poll.records:
+            if value in asked and poll.ended < asked[value]:
+                yield (
+                    f"{poll.process} had read {value} at {poll.topic}-{poll.partition} offset {offset} by "
+                    f"{poll.ended:.3f}, and its commit was asked for at {asked[value]:.3f}"
+                )
 
 
 def _visible(analysis: Analysis) -> set[str]:
