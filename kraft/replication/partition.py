@@ -246,7 +246,8 @@ class Partition:
             self.check_leader()
         if required_acks == -1 and not self.has_enough_in_sync:
             raise ApiError(
-                ErrorCode.NOT_ENOUGH_REPLICAS, f"{self}: {len(self.isr)} in sync, min.insync.replicas is {self.min_isr}"
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self}: only {len(self.isr)} in sync, fewer than min.insync.replicas ({self.min_isr})",
             )
 
     def appended(self, size: int) -> None:

@@ -112,4 +112,4 @@ def parse_leader_epochs(path: str, text: str) -> LeaderEpochCache:
     try:
         return LeaderEpochCache((int(epoch), int(start_offset)) for epoch, start_offset in checkpoint_lines(path, text))
     except ValueError:
-        raise CorruptData(f"{path}: an entry is an epoch and an offset") from None
+        raise CorruptData(f"{path}: a line that is not `<leader epoch> <start offset>`") from None

@@ -259,7 +259,8 @@ class LogManager:
         if directory_id is not None:
             online = [directory for directory in online if directory.directory_id == directory_id] or online
         if not online:
-            raise StorageError("no log directory is online")
+            paths = ", ".join(directory.path for directory in self.directories)
+            raise StorageError(f"no log directory is online, of {paths}")
         return min(online, key=lambda directory: len(directory.logs))
 
     def _adopt(self, directory: LogDirectory, log: UnifiedLog) -> UnifiedLog:

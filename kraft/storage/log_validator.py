@@ -154,7 +154,8 @@ def _validation(batch: RecordBatch, config: LogConfig, origin: int, now_ms: int)
     if origin not in (AppendOrigin.RAFT_LEADER, AppendOrigin.COORDINATOR) and batch.size > config.max_message_bytes:
         raise ApiError(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"the batch has {batch.size} bytes, max.message.bytes is {config.max_message_bytes}",
+            f"the batch has {batch.size} bytes, more than max.message.bytes ({config.max_message_bytes}): send smaller "
+            "batches, or raise max.message.bytes",
         )
     try:
         batch.verify_crc()

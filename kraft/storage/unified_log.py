@@ -303,7 +303,7 @@ class UnifiedLog:
         if size > self.config.segment_bytes:
             raise ApiError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"the batch has {size} bytes, segment.bytes is {self.config.segment_bytes}",
+                f"{self.topic_partition}: a batch of {size} bytes exceeds segment.bytes ({self.config.segment_bytes})",
             )
         first_offset = self.log_end_offset
         marker = marker_of(batch) if batch.attributes & CONTROL_FLAG and batch.producer_id >= 0 else None
@@ -443,7 +443,7 @@ class UnifiedLog:
         if offset >= bound:
             return EMPTY
         if offset < self.local.segments[0].base_offset:
-            raise ApiError(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, f"{self.topic_partition}: offset {offset}")
+            raise ApiError(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, f"{self.topic_partition}: {offset} is remote only")
         try:
             return self.local.read(offset, max_bytes, bound, end_offset, min_one_message)
         except OSError as problem:

@@ -76,4 +76,7 @@ def _renewed(found: Transaction, claim: Claim | None, fresh: FreshId) -> Transac
         return found._replace(producer_epoch=found.producer_epoch + 1, last_producer_epoch=found.producer_epoch)
     if claim.producer_epoch == found.last_producer_epoch:
         return found  # It asks again, and nobody else has since.
-    raise ApiError(ErrorCode.PRODUCER_FENCED, f"epoch {claim.producer_epoch} is not the newest")
+    raise ApiError(
+        ErrorCode.PRODUCER_FENCED,
+        f"producer {claim.producer_id}: epoch {claim.producer_epoch} is not the newest, {found.producer_epoch}",
+    )

@@ -69,7 +69,10 @@ class TransactionDraft:
     def require_settled(self, transactional_id: str) -> None:
         """Raises ApiError(CONCURRENT_TRANSACTIONS) while the id is in transition. Clients try again on it."""
         if self.is_in_transition(transactional_id):
-            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the step before this one is not complete; try again")
+            raise ApiError(
+                ErrorCode.CONCURRENT_TRANSACTIONS,
+                f"transactional id {transactional_id}: the last step is not complete yet; try again",
+            )
 
     def prepared(self) -> list[str]:
         """Transactional ids whose markers are to be written."""

@@ -112,8 +112,8 @@ class TransactionCoordinator:
         if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
             raise ApiError(
                 ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-                f"a transaction may take from 1 to {self._config.transaction_max_timeout_ms} ms "
-                f"(transaction.max.timeout.ms), not {timeout_ms}",
+                f"transactional id {transactional_id}: the timeout of {timeout_ms} ms is not within 1 and "
+                f"{self._config.transaction_max_timeout_ms} ms (transaction.max.timeout.ms)",
             )
 
         def decide(draft: TransactionDraft, fresh: FreshId) -> Transaction | None:
@@ -121,7 +121,10 @@ class TransactionCoordinator:
 
         made = await self._decide(transactional_id, decide)
         if made is None:
-            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction that is open is being aborted")
+            raise ApiError(
+                ErrorCode.CONCURRENT_TRANSACTIONS,
+                f"transactional id {transactional_id}: its open transaction is being aborted; try again",
+            )
         return made.producer_id, made.producer_epoch
 
     async def add_partitions(

@@ -130,7 +130,7 @@ async def append_fetched(replicas: ReplicaManager, partition: Partition, data: P
         info = await _append(replicas, partition, data, records)
     except ProtocolError as problem:
         # This partition's, and no fault of the connection: the others of the answer go on.
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: what the leader sent: {problem}") from problem
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: a bad Fetch answer: {problem}") from problem
     if info is None:
         return
     if info.rolled:

@@ -52,7 +52,7 @@ async def _leader_position(
     response: Any = await connection.call(request, timeout=timeout)
     told = response.topics[0].partitions[0]
     if told.error_code:
-        raise ApiError(told.error_code, f"the leader's offsets: {name_of(told.error_code)}")
+        raise ApiError(told.error_code, f"{partition}: ListOffsets at the leader: {name_of(told.error_code)}")
     return int(told.offset), int(told.leader_epoch)
 
 
@@ -81,6 +81,6 @@ async def _epoch_before(
     )
     told = response.topics[0].partitions[0]
     if told.error_code:
-        raise ApiError(told.error_code, f"the leader's epochs: {name_of(told.error_code)}")
+        raise ApiError(told.error_code, f"{partition}: epoch ends of the leader: {name_of(told.error_code)}")
     # An epoch before `epoch` that ends at `offset` has the record before it.
     return int(told.leader_epoch) if told.end_offset >= offset else epoch

@@ -393,7 +393,11 @@ class ReplicaFetcher:
         partition waits for that alone. Raises KraftError, TimeoutError, OSError."""
         partition, remote = following.partition, self._replicas.remote
         if remote is None:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: this broker has no remote tier")
+            raise ApiError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{partition}: its records are in the remote tier, which this broker does not have: see "
+                "remote.log.storage.system.enable",
+            )
         leader = await leader_local_start(
             connection, following, self._replicas.node_id, self._settings.socket_timeout_seconds
         )

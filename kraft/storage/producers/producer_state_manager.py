@@ -127,14 +127,16 @@ class ProducerStateManager:
         if batch.producer_epoch < entry.producer_epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {batch.producer_id}: epoch {batch.producer_epoch} is older than {entry.producer_epoch}",
+                f"producer {batch.producer_id}: epoch {batch.producer_epoch} is older than {entry.producer_epoch}: a "
+                "newer instance has taken over",
             )
         if origin == AppendOrigin.CLIENT:
             _check_sequence(entry, batch, first_offset)
         if entry.current_transaction_first_offset is not None and not batch.is_transactional:
             raise ApiError(
                 ErrorCode.INVALID_TXN_STATE,
-                f"producer {batch.producer_id} has a transaction open and wrote outside of it",
+                f"producer {batch.producer_id} has had a transaction open since offset "
+                f"{entry.current_transaction_first_offset}, and sent a batch that is not transactional",
             )
         return None
 
@@ -188,7 +190,8 @@ class ProducerStateManager:
         if marker.coordinator_epoch < entry.coordinator_epoch:
             raise ApiError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"coordinator epoch {marker.coordinator_epoch} is older than {entry.coordinator_epoch}",
+                f"marker of producer {batch.producer_id}: its coordinator epoch {marker.coordinator_epoch} is older "
+                f"than {entry.coordinator_epoch}",
             )
         # Below version 2 the producer's next transaction has the same epoch. Only the coordinator's epoch in the log
         # keeps a late marker of the former coordinator from ending that one, so a new coordinator's marker is written.

@@ -193,14 +193,18 @@ class ClassicGroup:
         if group_instance_id is not None:
             current = self.static_members.get(group_instance_id)
             if current is None:
-                raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"no member with group.instance.id {group_instance_id}")
+                raise ApiError(
+                    ErrorCode.UNKNOWN_MEMBER_ID,
+                    f"group {self.group_id} has no member with group.instance.id {group_instance_id}",
+                )
             if current != member_id:
                 raise ApiError(
-                    ErrorCode.FENCED_INSTANCE_ID, f"group.instance.id {group_instance_id} belongs to another member"
+                    ErrorCode.FENCED_INSTANCE_ID,
+                    f"group.instance.id {group_instance_id} belongs to member {current}, not {member_id}",
                 )
         member = self.members.get(member_id)
         if member is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"unknown member {member_id}")
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id} has no member {member_id}")
         return member
 
     def select_protocol(self) -> str:

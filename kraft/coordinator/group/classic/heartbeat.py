@@ -23,7 +23,7 @@ def heartbeat(draft: GroupDraft, request: HeartbeatRequest) -> HeartbeatResponse
     if request.generation_id != group.generation:
         raise ApiError(
             ErrorCode.ILLEGAL_GENERATION,
-            f"generation {request.generation_id} is not the group's, which is {group.generation}",
+            f"group {request.group_id} is in generation {group.generation}, not {request.generation_id}",
         )
     draft.start_session(draft.edit(request.group_id), member)
     return HeartbeatResponse(

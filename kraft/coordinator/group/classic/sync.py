@@ -75,11 +75,13 @@ def _validate(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember:
     if request.generation_id != group.generation:
         raise ApiError(
             ErrorCode.ILLEGAL_GENERATION,
-            f"generation {request.generation_id} is not the group's, which is {group.generation}",
+            f"group {group.group_id} is in generation {group.generation}, not {request.generation_id}",
         )
     for asked, actual in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol)):
         if asked is not None and actual is not None and asked != actual:
-            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the group speaks {actual}, not {asked}")
+            raise ApiError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group {group.group_id} uses the protocol {actual}, not {asked}"
+            )
     return member
 
 

@@ -101,10 +101,14 @@ def _validate_classic(draft: GroupDraft, request: OffsetCommitRequest, api_versi
     member = group.require_member(request.member_id, request.group_instance_id)
     if generation != group.generation:
         raise ApiError(
-            ErrorCode.ILLEGAL_GENERATION, f"generation {generation} is not the group's, which is {group.generation}"
+            ErrorCode.ILLEGAL_GENERATION,
+            f"group {request.group_id} is in generation {group.generation}, not {generation}",
         )
     if group.state is COMPLETING_REBALANCE:
-        raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the generation has no assignment yet")
+        raise ApiError(
+            ErrorCode.REBALANCE_IN_PROGRESS,
+            f"group {request.group_id}: generation {generation} has no assignment yet",
+        )
     if group.state in (STABLE, PREPARING_REBALANCE):
         # Who commits is alive.
         draft.start_session(draft.edit(request.group_id), member)

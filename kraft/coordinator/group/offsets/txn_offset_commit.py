@@ -85,7 +85,8 @@ def _validate_classic(draft: GroupDraft, request: TxnOffsetCommitRequest) -> Non
     group.require_member(request.member_id, request.group_instance_id)
     if generation != group.generation:
         raise ApiError(
-            ErrorCode.ILLEGAL_GENERATION, f"generation {generation} is not the group's, which is {group.generation}"
+            ErrorCode.ILLEGAL_GENERATION,
+            f"group {request.group_id} is in generation {group.generation}, not {generation}",
         )
 
 
