@@ -21,7 +21,7 @@ from kraft.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestTopic,
 )
 from tests.unit.coordinator.group_host import TestCaller
-from tests.unit.coordinator.service import CALLER, Service, ask, commit, committed, run, serving
+from tests.unit.coordinator.service import CALLER, Service, ask, code_of, commit, committed, neighbour, run, serving
 
 UNSTABLE = (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
@@ -83,6 +83,31 @@ def test_pending_offsets_are_rebuilt_from_the_log(ended: bool) -> None:
                 assert (await committed(service), await stable(service)) == (3, UNSTABLE)
                 await end(service, committed=True)
             assert (await committed(service), await stable(service)) == (5, (5, 0))
+
+    run(test)
+
+
+def test_what_is_committed_outside_of_a_transaction_is_in_no_batch_of_one() -> None:
+    """They wait together for a log that is slow."""
+
+    async def test() -> None:
+        async with serving() as service, trio.open_nursery() as nursery:
+            gate = service.log.gate = trio.Event()
+            asked = [ask(nursery, commit(service, 3)), ask(nursery, commit(service, 4))]
+            await trio.testing.wait_all_tasks_blocked()
+            pending = ask(nursery, txn_commit(service, 5))
+            await trio.testing.wait_all_tasks_blocked()
+            other = neighbour(service, "g")
+            asked.append(ask(nursery, commit(service, 6, other)))
+            await trio.testing.wait_all_tasks_blocked()
+            gate.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert (pending.response, [code_of(each.response) for each in asked]) == (0, [0, 0, 0])
+            batches = service.log.batches[service.partition("g")]
+            assert [(batch.is_transactional, len(batch.entries)) for batch in batches[-2:]] == [(True, 1), (False, 1)]
+            await end(service, committed=False)
+            await service.lead(epoch=2)
+            assert (await committed(service), await committed(service, other)) == (4, 6)
 
     run(test)
 
