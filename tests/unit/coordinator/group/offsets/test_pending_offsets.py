@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import ZERO_UUID, TopicPartition
+from kraft.coordinator.group.classic.classic_group import STABLE, ClassicGroup, ClassicMember
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.deletion import delete_groups, expiring, forgetting
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_shard import GroupShard
+from kraft.coordinator.group.offsets.offset_commit import commit_offsets
 from kraft.coordinator.group.offsets.offset_fetch import fetch_offsets
 from kraft.coordinator.group.offsets.txn_offset_commit import commit_transactional_offsets
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
@@ -25,6 +29,7 @@ from kraft.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestTopic,
 )
 from tests.unit.coordinator.fakes import PlainConsumerConfigs, Topics
+from tests.unit.coordinator.group_host import commit_request
 
 DAY_MS = 86_400_000
 
@@ -229,3 +234,33 @@ def test_generation_and_member_are_checked_where_they_are_named() -> None:
     assert refusal(shard, request()) == ErrorCode.NONE
     assert refusal(shard, request(generation=3, member_id="m")) == ErrorCode.UNKNOWN_MEMBER_ID
     assert shard.unstable() == {("g", 0)}
+
+
+def grouped() -> Shard:
+    """`g` has one member, `m`, in generation 4."""
+    shard, group = Shard(), ClassicGroup("g", state=STABLE, generation=4)
+    member = ClassicMember(
+        member_id="m",
+        group_instance_id=None,
+        client_id="c",
+        client_host="h",
+        rebalance_timeout_ms=1000,
+        session_timeout_ms=1000,
+        protocols=(("range", b""),),
+    )
+    group.add(member, "consumer")
+    shard.state = replace(shard.state, groups=shard.state.groups.set("g", group))
+    return shard
+
+
+@pytest.mark.parametrize(
+    ("generation", "code"), [(3, ErrorCode.ILLEGAL_GENERATION), (4, ErrorCode.NONE), (5, ErrorCode.ILLEGAL_GENERATION)]
+)
+def test_a_member_commits_in_its_generation_alone(generation: int, code: int) -> None:
+    assert refusal(grouped(), request(generation=generation, member_id="m")) == code
+    wanted = commit_request("g", {("t", 0): 5}, "m", generation)
+    try:
+        answered = grouped().run(lambda draft: commit_offsets(draft, wanted, 9)).topics[0].partitions[0].error_code
+    except ApiError as refused:
+        answered = refused.code
+    assert answered == code
