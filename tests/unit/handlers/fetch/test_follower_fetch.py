@@ -27,6 +27,7 @@ class Follower:
         self.made = made
         self.topic_id = made.topic("t", PARTITIONS, replicas=(NODE, 2))
         self.session_id = self.epoch = 0
+        self.replica_epoch = 1
         self.looked_at: list[int] = []
         for index in range(PARTITIONS):
             self._count(index)
@@ -64,7 +65,7 @@ class Follower:
             max_bytes=10 << 20,
             session_id=self.session_id,
             session_epoch=self.epoch,
-            replica_state=ReplicaState(replica_id=2, replica_epoch=1),
+            replica_state=ReplicaState(replica_id=2, replica_epoch=self.replica_epoch),
             topics=[FetchTopic(topic_id=self.topic_id, partitions=partitions)] if partitions else [],
             forgotten_topics_data=[ForgottenTopic(topic_id=self.topic_id, partitions=list(forget))] if forget else [],
         )
@@ -327,5 +328,34 @@ def test_what_a_quiet_partition_was_asked_of_before_does_not_count_any_more() ->
             await it.fetch({3: 2})
             it.append(3)
             assert (await it.fetch({}))[3].records
+
+    simulate(play)
+
+
+def test_a_fetch_that_waited_says_when_it_came_and_not_when_it_was_answered() -> None:
+    """A follower that died while its Fetch waited is not alive because the leader's log grew."""
+
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            came_at = it.made.world.clock.now()
+            async with waiting(universe, it, {}):
+                it.append(3)
+            state = it.made.partition("t", 3).followers[2]  # type: ignore[index]
+            assert came_at <= state.last_fetch_at <= came_at + 0.5
+            assert it.made.world.clock.now() >= came_at + 1
+
+    simulate(play)
+
+
+def test_a_follower_that_registered_anew_in_its_session_says_so_of_every_partition() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            await it.fetch({})
+            assert it.looked_at == []
+            it.replica_epoch = 2
+            await it.fetch({})
+            assert sorted(it.looked_at) == list(range(PARTITIONS))
 
     simulate(play)
