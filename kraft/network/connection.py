@@ -137,6 +137,10 @@ class Connection:
                 for frame in frames:
                     await self._handle(frame)
                     handled += 1
+                if self._is_drained(count):
+                    handled = taken = 0
+                    await self._park()
+                    continue
             else:
                 target = None  # No reference to a frame's buffer outlives its use: the answer may be long in coming.
                 handled += await self._handle_pooled(assembler.received(count))
@@ -157,6 +161,16 @@ class Connection:
             give_back()
         else:
             self._first_stage.when_over(give_back)
+
+    def _is_drained(self, count: int) -> bool:
+        """Whether to wait without another look at the socket: it gave `count` bytes, fewer than there was room for, and
+        the client took its time before that."""
+        return (
+            self._gap >= SPIN_GAP_SECONDS
+            and count < len(self._server.scratch)
+            and not self._stream.is_encrypted
+            and not self._closed
+        )
 
     async def _park(self) -> None:
         clock = self._server.clock

@@ -54,6 +54,9 @@ EMPTY = FetchData()
 
 def segment_at(segments: Sequence[LogSegment], offset: int) -> int:
     """Index of the segment that would hold `offset`; 0 when it lies before all."""
+    last = len(segments) - 1
+    if offset >= segments[last].base_offset:  # Most reads: of what has come lately.
+        return last
     return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
 
 

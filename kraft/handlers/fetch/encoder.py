@@ -149,8 +149,10 @@ def _begin(
 
 
 def _end(writer: _Writer, version: int, endpoints: Sequence[NodeEndpoint], throttle_ms: int) -> Reply:
-    if version >= FLEXIBLE_VERSION:
-        _tags(writer.out, [(0, _endpoints(endpoints, version))] if endpoints and version >= 16 else [])
+    if endpoints and version >= 16:
+        _tags(writer.out, [(0, _endpoints(endpoints, version))])
+    elif version >= FLEXIBLE_VERSION:
+        writer.out.append(0)
     return writer.reply(throttle_ms)
 
 
@@ -209,7 +211,7 @@ def _begin_topic(writer: _Writer, topic: list[FetchedPartition], version: int) -
     else:
         name = key.topic.encode()
         if flexible:
-            write_uvarint(out, len(name) + 1)
+            _length(out, len(name), flexible)
         else:
             out += _I16.pack(len(name))
         out += name
@@ -248,7 +250,9 @@ def _partition(writer: _Writer, partition: FetchedPartition, version: int) -> No
         writer.add_range(part)
     if partition.records:
         writer.add_records(partition.records)
-    if flexible:
+    if flexible and partition.diverging is None and partition.leader is None:
+        writer.out.append(0)
+    elif flexible:
         tags = []
         if partition.diverging is not None:
             epoch, end_offset = partition.diverging
@@ -286,7 +290,9 @@ def _tags(out: bytearray, tags: list[tuple[int, bytes]]) -> None:
 
 def _length(out: bytearray, count: int, flexible: bool) -> None:
     """An array's or byte string's length; -1 is null."""
-    if flexible:
-        write_uvarint(out, count + 1)
-    else:
+    if not flexible:
         out += _I32.pack(count)
+    elif count < 0x7F:
+        out.append(count + 1)  # As `write_uvarint` would, without the call: this is most of them.
+    else:
+        write_uvarint(out, count + 1)

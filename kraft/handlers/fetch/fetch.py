@@ -327,7 +327,7 @@ class PendingFetch:
         partitions = self._partitions()
         while not self._is_enough(results) and clock.now() < deadline:
             reader.acknowledges = False
-            missing = self._bytes_min - sum(result.size for result in results)
+            missing = self._bytes_min - sum([result.size for result in results])
             if reader.waits_for_markers(partitions):
                 missing = 1
             waiter = FetchWaiter(missing, is_follower=reader.is_follower)
@@ -377,5 +377,5 @@ class PendingFetch:
 
     def _partitions(self) -> list[Partition]:
         """Those that are here. The next read reports the others."""
-        found = (self._reader.find(wanted.key) for wanted in self._wanted)
+        found = [self._reader.find(wanted.key) for wanted in self._wanted]
         return [partition for partition in found if partition is not None]

@@ -55,6 +55,7 @@ class PartitionReader:
         "_rack",
         "_replica_epoch",
         "acknowledges",
+        "is_follower",
         "replica_id",
     )
 
@@ -65,16 +66,13 @@ class PartitionReader:
         self._by_id = context.api_version >= TOPIC_ID_VERSION
         state = request.replica_state if context.api_version >= REPLICA_STATE_VERSION else None
         self.replica_id = request.replica_id if state is None else state.replica_id
+        self.is_follower = self.replica_id >= 0
         self._replica_epoch = -1 if state is None else state.replica_epoch
         self._rack = request.rack_id if self.replica_id < 0 and context.api_version >= RACK_VERSION else None
         self._isolation = request.isolation_level
-        self.acknowledges = self.replica_id >= 0
+        self.acknowledges = self.is_follower
         """Whether reading tells the partition how far its follower is. False once the request has been parked: what
         it says is old then."""
-
-    @property
-    def is_follower(self) -> bool:
-        return self.replica_id >= 0
 
     @property
     def rights(self) -> object:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 
+import pytest
 import trio
 
 from kraft.network.reply import SCRATCH_BYTES
+from kraft.world.real.network import RealStream
 from tests.unit.network.scripted import Running, eventually, frame, reply, scenario
 
 
@@ -70,6 +72,33 @@ def test_any_other_request_waits_for_earlier_answers() -> None:
         run.dispatcher.gate.set()
         assert [await reply(stream), await reply(stream)] == [b"p1", b"e2"]
 
+    scenario(play)
+
+
+def test_a_client_that_takes_its_time_is_waited_for_without_another_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int | None] = []
+    receive_nowait = RealStream.receive_nowait
+
+    def look(stream: RealStream, buffer: memoryview) -> int | None:
+        count = receive_nowait(stream, buffer)
+        if len(buffer) == SCRATCH_BYTES:
+            looks.append(count)
+        return count
+
+    async def play(run: Running) -> None:
+        stream, clock = await run.connect(), run.world.clock
+        request = frame(b"e1")
+        await eventually(lambda: any(each.parked for each in run.server.connections.values()))
+        looks.clear()
+        for number in range(3):
+            began = clock.now()
+            await eventually(lambda began=began: clock.now() - began > 0.001)  # type: ignore[misc]
+            await stream.send_all([request])
+            assert await reply(stream) == b"e1"
+            await eventually(lambda: any(each.parked for each in run.server.connections.values()))
+            assert looks == [len(request)] * (number + 1)
+
+    monkeypatch.setattr(RealStream, "receive_nowait", look)
     scenario(play)
 
 
