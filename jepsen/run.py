@@ -223,7 +223,7 @@ class Run:
                 stuck(self.recorder, f"after healing {problem}")
 
     def _await_progress(self, began: float) -> None:
-        wanted = [(TOPIC, partition) for partition in range(PARTITIONS)]
+        wanted = [(topic, partition) for topic in self._topics for partition in range(PARTITIONS)]
         while time.monotonic() < self.healed_at + UNSEEN_SECONDS_MAX:
             if all(self.recorder.last_acknowledged.get(place, 0.0) > began for place in wanted):
                 return
