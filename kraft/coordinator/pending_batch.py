@@ -125,9 +125,11 @@ class PendingBatches(Generic[S]):
         return self.appending or (self.appended[-1] if self.appended else None)
 
     def append(self, batch: Batch[S]) -> None:
-        """`batch` is in the log, up to its `last_offset`."""
+        """`batch` is in the log, up to its `last_offset`. One of a marker that was there already ends where the
+        log did then."""
         before = self.appended[-1].last_offset if self.appended else -1
-        assert batch.last_offset > before, f"a batch that ends at {batch.last_offset}, behind one that does at {before}"
+        end = batch.last_offset
+        assert end >= before, f"a batch that ends at {end}, behind one that does at {before}"
         self.appended.append(batch)
 
     def advance(self, high_watermark: int) -> None:

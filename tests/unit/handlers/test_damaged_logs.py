@@ -14,8 +14,8 @@ from tests.unit.server.brokers import NODE, Broker, broker, simulate
 
 
 def written(made: Broker, damaged: int = 1) -> int:
-    """Three batches in either partition; one of the first partition has a wrong length then. The timestamp of all."""
-    for _ in range(3):
+    """Four batches in either partition; one of the first partition has a wrong length then. The timestamp of all."""
+    for _ in range(4):
         append(made, 0)
         append(made, 1)
     segment = made.partition("t").log.segments[0]
@@ -36,7 +36,7 @@ def test_a_fetch_of_what_a_damaged_length_hides_is_told_so() -> None:
             written(made)
             for replica in ({}, {"replica_id": -1}):
                 answer = await made.ask(fetch(wanted((0, 2), (1, 2)), **replica), 12)
-                assert (codes(answer), counts(answer)) == ([ErrorCode.CORRUPT_MESSAGE, ErrorCode.NONE], [0, 1])
+                assert (codes(answer), counts(answer)) == ([ErrorCode.CORRUPT_MESSAGE, ErrorCode.NONE], [0, 2])
             assert counts(await made.ask(fetch(wanted((0, 0), max_bytes=1)), 12)) == [1]
             assert online(made) == [True]
 
@@ -49,7 +49,7 @@ def test_a_follower_is_not_sent_beyond_what_is_damaged() -> None:
             made.topic("t", 2, replicas=(NODE, 2))
             written(made)
             answer = await made.ask(fetch(wanted((0, 2), (1, 2)), replica_id=2), 12)
-            assert (codes(answer), counts(answer)) == ([ErrorCode.CORRUPT_MESSAGE, ErrorCode.NONE], [0, 1])
+            assert (codes(answer), counts(answer)) == ([ErrorCode.CORRUPT_MESSAGE, ErrorCode.NONE], [0, 2])
             assert online(made) == [True]
 
     simulate(play)

@@ -93,7 +93,9 @@ def test_what_is_committed_outside_of_a_transaction_is_in_no_batch_of_one() -> N
     async def test() -> None:
         async with serving() as service, trio.open_nursery() as nursery:
             gate = service.log.gate = trio.Event()
-            asked = [ask(nursery, commit(service, 3)), ask(nursery, commit(service, 4))]
+            asked = [ask(nursery, commit(service, 3))]
+            await trio.testing.wait_all_tasks_blocked()
+            asked.append(ask(nursery, commit(service, 4)))
             await trio.testing.wait_all_tasks_blocked()
             pending = ask(nursery, txn_commit(service, 5))
             await trio.testing.wait_all_tasks_blocked()
