@@ -160,18 +160,21 @@ def directories_offline(view: ControllerView, broker_id: int, broker_epoch: int,
     newly_offline = [directory for directory in broker.directories if directory in offline]
     if not newly_offline:
         return []
-    topics = view.image.topics
     records: list[Any] = []
-    for directory in newly_offline:
-        keys = [
-            key
-            for key in topics.partitions_on(broker_id)
-            if topics.by_id[key[0]].partitions[key[1]].directory(broker_id) == directory
-        ]
-        records += yield from leader_and_isr_updates(view, keys, remove=broker_id)
+    for lost in newly_offline:
+        records += yield from leader_and_isr_updates(
+            view,
+            view.image.topics.partitions_on(broker_id),
+            where=_lies_in(broker_id, lost),
+            remove=broker_id,
+        )
     remaining = [directory for directory in broker.directories if directory not in offline]
     records.append(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, log_dirs=remaining))
     return records
+
+
+def _lies_in(broker_id: int, directory: bytes) -> Callable[[PartitionRegistration], bool]:
+    return lambda partition: partition.directory(broker_id) == directory
 
 
 def directories_cordoned(
