@@ -18,6 +18,8 @@ from kraft.testing.foreign.values import Received
 
 FLUSH_SECONDS_MAX = 45.0
 ASK_SECONDS_MAX = 3.0
+QUICK = {"linger.ms": 2, "retry.backoff.ms": 50, "retry.backoff.max.ms": 300, "request.timeout.ms": 3000}
+"""How producers send and try again: what a fault holds up shows soon after it."""
 UNKNOWN_ATTEMPTS = 2  # The library does not tell; "more than one" claims least.
 
 
@@ -53,11 +55,8 @@ class RdProducer(Client):
             {
                 **self.servers.librdkafka,
                 "enable.idempotence": True,
-                "linger.ms": 2,
+                **QUICK,
                 "message.timeout.ms": 0,
-                "retry.backoff.ms": 50,
-                "retry.backoff.max.ms": 300,
-                "request.timeout.ms": 3000,
                 **self.settings,
             }
         )

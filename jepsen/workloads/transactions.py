@@ -12,7 +12,7 @@ from jepsen.checker.operations import FAIL, INFO, OK, Commit, Partition, Send, T
 from jepsen.history import Recorder
 from jepsen.servers import Servers
 from jepsen.workloads.client import KEY, Client
-from jepsen.workloads.rdkafka import ASK_SECONDS_MAX, UNKNOWN_ATTEMPTS, record_committed
+from jepsen.workloads.rdkafka import ASK_SECONDS_MAX, QUICK, UNKNOWN_ATTEMPTS, record_committed
 from kraft.testing.foreign.librdkafka import Consumer, Producer
 from kraft.testing.foreign.process import ClientDied, ForeignProcess, Hung
 from kraft.testing.foreign.values import Received
@@ -83,10 +83,7 @@ class Transactional(Client):
                 **self.servers.librdkafka,
                 "transactional.id": self.name,
                 "transaction.timeout.ms": TRANSACTION_MS,
-                "linger.ms": 2,
-                "retry.backoff.ms": 50,
-                "retry.backoff.max.ms": 300,
-                "request.timeout.ms": 3000,
+                **QUICK,
                 "socket.timeout.ms": 3000,
             },
             process=process,
