@@ -187,9 +187,12 @@ class RemoteReads:
                 del self._reads[key]
 
     async def _aborted(self, partition: Partition, offset: int, bound: int) -> list[tuple[int, int]]:
-        """The aborted transactions that overlap [offset, bound). Raises ObjectError, KraftError."""
+        """The aborted transactions that overlap [offset, bound). Raises ObjectError, KraftError: also where the replica
+        has left meanwhile."""
         search = AbortedSearch(offset, bound)
-        metadata, facts = self._known[partition.topic_id, partition.index], reading_facts(partition.log)
+        metadata, facts = self._known.get((partition.topic_id, partition.index)), reading_facts(partition.log)
+        if metadata is None:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: it is not read from the remote tier any more")
         turn = Turn(TURN_PARTS)
         for start_offset, part in parts_with_aborted(facts, metadata.cache, offset):
             if not search.needs(part.segment):

@@ -228,6 +228,28 @@ def test_a_reader_of_committed_records_is_told_what_was_aborted() -> None:
     play(body)
 
 
+def test_a_replica_that_leaves_while_the_store_is_asked_what_was_aborted_is_a_storage_error() -> None:
+    async def body(tiered: Tiered) -> None:
+        write(tiered.log)
+        tiered.roll()
+        tiered.append(b"last")
+        await tiered.rounds()
+        answers: list[Any] = []
+
+        async def fetch() -> None:
+            answers.append(await tiered.fetch(0, isolation=1, max_wait_ms=0))
+
+        remote, partition = tiered.made.replicas.remote, tiered.made.partition("t")
+        assert remote is not None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fetch)
+            await tiered.universe.sleep(0.001)
+            remote.reads.forget(partition)
+        assert [answer.error_code for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR]
+
+    play(body)
+
+
 def test_a_follower_is_sent_to_the_remote_tier() -> None:
     async def body(tiered: Tiered) -> None:
         await fill(tiered)
