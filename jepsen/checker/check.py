@@ -46,6 +46,7 @@ RULES: Final[dict[str, Callable[[Analysis], Iterator[str]]]] = {
     "28 let in": access.let_in,
     "29 served too early": access.served_too_early,
     "30 read before it was committed": transactions.early_reads,
+    "30b told before it was committed": transactions.early_positions,
     "W1 one leader": white_box.one_leader_an_epoch,
     "W2 nothing falls": white_box.nothing_falls,
     "W3 high watermark": white_box.high_watermark_covered,

@@ -143,6 +143,9 @@ class Committed(Keyed):
     deposed: bool = False
     """Whether the node that answered was no coordinator any more and did not know it yet, where a harness can tell.
     What it says may be old, as in Kafka."""
+    may_lag: bool = False
+    """Whether it was asked without require_stable, of offsets that go with transactions. A producer learns that its
+    transaction is committed before the markers are written: until then the older offset is told."""
 
 
 @dataclass(slots=True, kw_only=True)

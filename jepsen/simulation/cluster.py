@@ -18,7 +18,7 @@ from jepsen.checker.operations import OK, Commit, FaultInjected, Partition, Phas
 from jepsen.simulation import layouts, visits
 from jepsen.simulation.admins import Deleter, Mover, VoterChanger
 from jepsen.simulation.ambush import Ambush
-from jepsen.simulation.committers import Committer, committed
+from jepsen.simulation.committers import Committer, PositionReader, committed, position_readers
 from jepsen.simulation.consumer_members import ConsumerMember, share_all
 from jepsen.simulation.coordinators import find_coordinator
 from jepsen.simulation.fate import Fate
@@ -101,6 +101,7 @@ Client = (
     | Deleter
     | VoterChanger
     | Transactor
+    | PositionReader
     | FeatureRaiser
     | MissedEpochs
     | Permissions
@@ -409,7 +410,8 @@ class ClusterRun(SimulatedRun):
         readers = [
             CommittedReader(self.session(f"committed-{number}"), recorder, place) for number, place in enumerate(PAID)
         ]
-        return [*self.transactors, *readers, self.raiser]
+        positions = position_readers(self.session, recorder, [f"paid-{each}" for each in range(TRANSACTORS)], MOVED[0])
+        return [*self.transactors, *readers, *positions, self.raiser]
 
     async def _observe(self) -> None:
         while True:

@@ -1,6 +1,9 @@
-"""Committers of a simulated run: consumers without a membership that commit growing offsets and ask for them again."""
+"""Committers of a simulated run: consumers without a membership that commit growing offsets and ask for them again,
+and those that ask where a group is that moves in transactions."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import trio
 
@@ -47,6 +50,35 @@ class Committer:
                 await committed(self._session, self._recorder, self._group, self._place)
             await self._session.pause(0.6)
         self._session.close()
+
+
+class PositionReader:
+    """Asks all the time where a group is that transactions move, with require_stable and without: also of the
+    coordinator that takes over while a transaction is open, or after it was aborted."""
+
+    def __init__(self, session: Session, recorder: Recorder, group: str, place: Partition) -> None:
+        self._session = session
+        self._recorder = recorder
+        self._group = group
+        self._place = place
+        self.stopping = trio.Event()
+
+    async def run(self) -> None:
+        while not self.stopping.is_set():
+            stable = self._session.chance.random() < 0.5
+            if not await committed(
+                self._session, self._recorder, self._group, self._place, stable=stable, may_lag=not stable
+            ):
+                await find_coordinator(self._session, self._group)
+            await self._session.pause(0.6)
+        self._session.close()
+
+
+def position_readers(
+    session: Callable[[str], Session], recorder: Recorder, groups: Sequence[str], place: Partition
+) -> list[PositionReader]:
+    """One for each group, with a session of its own."""
+    return [PositionReader(session(f"position-{group}"), recorder, group, place) for group in groups]
 
 
 async def commit(
@@ -98,13 +130,21 @@ async def commit(
 
 
 async def committed(
-    session: Session, recorder: Recorder, group: str, place: Partition, *, stable: bool = False
+    session: Session,
+    recorder: Recorder,
+    group: str,
+    place: Partition,
+    *,
+    stable: bool = False,
+    may_lag: bool = False,
 ) -> bool:
     """Ask the coordinator what it has; False if it does not answer. With `stable` it does not while a transaction is
     about to change it."""
     topic, index = place
     read = recorder.add(
-        Committed(process=session.name, began=recorder.now(), topic=topic, partition=index, group=group)
+        Committed(
+            process=session.name, began=recorder.now(), topic=topic, partition=index, group=group, may_lag=may_lag
+        )
     )
     old = OffsetFetchRequestTopic(name=topic, partition_indexes=[index])
     new = OffsetFetchRequestTopics(name=topic, partition_indexes=[index])

@@ -62,6 +62,8 @@ OWN_SIMULATIONS: Final = {
     "kraft/coordinator/pending_batch.py": "tests.properties.whole_operations",
     "kraft/coordinator/group/consumer/": "tests.properties.migrating_group",
     "kraft/coordinator/latest_records.py": "tests.properties.coordinator_load",
+    "kraft/coordinator/shard_loader.py": "tests.properties.coordinator_load",
+    "kraft/coordinator/group/replay.py": "tests.properties.coordinator_load",
     "kraft/controller/replication_control/leader_and_isr.py": POWER,
     "kraft/controller/unclean/": POWER,
     "kraft/controller/partition_change_builder.py": UNCLEAN,

@@ -376,6 +376,14 @@ PLANTED: dict[str, list[list[Operation]]] = {
             poll(5, 0, "t"),
         ]
     ],
+    "30b told before it was committed": [
+        [
+            Transaction(process="a", transactional_id="a", group="g", offset=1, asked=8.0, began=1),
+            Commit(process="a", group="g", offset=1, **{**at(1), "outcome": INFO}),
+            Committed(process="c", group="g", offset=1, may_lag=lags, **at(5)),
+        ]
+        for lags in (False, True)
+    ],
     "W1 one leader": [
         [replica("1", leads=True), replica("2", leads=True)],
         [QuorumState(process=node, epoch=4, leader=1, is_leader=True, began=1) for node in "12"],
@@ -526,6 +534,11 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         Commit(process="c", group="g", offset=1, **at(1)),
         Commit(process="c", group="g", offset=2, **at(3)),
         Committed(process="c", group="g", offset=1, deposed=True, **at(5)),
+    ],
+    "an old offset, asked for without require_stable before the marker is there": lambda: [
+        Commit(process="c", group="g", offset=1, **at(1)),
+        Commit(process="c", group="g", offset=2, **at(3)),
+        Committed(process="c", group="g", offset=1, may_lag=True, **at(5)),
     ],
     "a deposed leader, cut off, that alone still has a topic which was deleted": lambda: [
         replica("1", leads=True, began=2),

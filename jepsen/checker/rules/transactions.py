@@ -1,5 +1,5 @@
-"""Transactions: rules 26, 27 and 30. What readers of committed records may see of each send is judged by the rules of
-sends."""
+"""Transactions: rules 26, 27, 30 and 30b. What readers of committed records may see of each send is judged by the rules
+of sends."""
 
 from __future__ import annotations
 
@@ -48,6 +48,23 @@ def early_reads(analysis: Analysis) -> Iterator[str]:
                     f"{poll.process} had read {value} at {poll.topic}-{poll.partition} offset {offset} by "
                     f"{poll.ended:.3f}, and its commit was asked for at {asked[value]:.3f}"
                 )
+
+
+def early_positions(analysis: Analysis) -> Iterator[str]:
+    """30b: a group is told of an offset that goes with a transaction only after somebody asked to commit that, whether
+    or not it requires stable offsets, and whoever coordinates it by now."""
+    asked = {
+        (each.group, each.offset): each.asked
+        for each in analysis.history.of(Transaction)
+        if each.group and each.offset >= 0 and each.asked >= 0
+    }
+    for read in analysis.history.of(Committed):
+        when = asked.get((read.group, read.offset))
+        if when is not None and read.outcome == OK and read.ended is not None and read.ended < when:
+            yield (
+                f"{read.group} had been told by {read.ended:.3f} that it is at {read.offset}, and the commit of that "
+                f"transaction was asked for at {when:.3f}"
+            )
 
 
 def _visible(analysis: Analysis) -> set[str]:

@@ -133,6 +133,8 @@ class MemoryLog:
     def __init__(self) -> None:
         self.batches: dict[TopicPartition, list[MemoryBatch]] = {}
         self.watermarks: dict[TopicPartition, int] = {}
+        self.starts: dict[TopicPartition, int] = {}
+        """Where logs start that do not start at 0; that may be within a batch, which is then read whole."""
         self.listeners: dict[TopicPartition, list[Callable[[int], None]]] = {}
         self.fail_next: list[KraftError] = []
         self.held = False
@@ -206,6 +208,8 @@ class MemoryLog:
         if self.read_gate is not None:
             await self.read_gate.wait()
         await trio.lowlevel.checkpoint()
+        if from_offset < self.log_start_offset(partition):
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{from_offset} is below the start of the log")
         return [batch for batch in self.batches.get(partition, []) if batch.next_offset > from_offset][:2]
 
     def max_batch_bytes(self, partition: TopicPartition) -> int:
@@ -215,7 +219,7 @@ class MemoryLog:
         return self.append_bytes_max
 
     def log_start_offset(self, partition: TopicPartition) -> int:
-        return 0
+        return self.starts.get(partition, 0)
 
     def high_watermark(self, partition: TopicPartition) -> int:
         return self.watermarks.get(partition, 0)

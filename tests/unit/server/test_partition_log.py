@@ -50,6 +50,21 @@ def test_what_is_appended_is_read_back_and_committed() -> None:
     simulate(play)
 
 
+def test_a_log_that_starts_within_a_batch_is_read_from_that_whole_batch_on() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact")
+            log, now = PartitionLog(made.replicas), made.world.clock.wall_ms()
+            for _ in range(3):
+                await log.append(OFFSETS, 0, [(b"k1", b"v"), (b"k2", b"v"), (b"k3", b"v")], now)
+            made.partition(OFFSETS.topic).log.follow_log_start(4)
+            start = log.log_start_offset(OFFSETS)
+            found = [(batch.base_offset, batch.next_offset) for batch in await log.read(OFFSETS, start)]
+            assert (start, found) == (4, [(3, 6), (6, 9)])
+
+    simulate(play)
+
+
 def test_others_are_served_while_thousands_of_small_batches_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     work = WorkOfSteps(monkeypatch, (RecordBatch, "check_frame"))
 
