@@ -4,15 +4,29 @@ Kafka tool agrees."""
 from __future__ import annotations
 
 import struct
+from operator import mul
+from typing import Final
+
+USUAL_UNITS_MAX: Final = 64
+POWERS: Final[tuple[int, ...]] = tuple(pow(31, unit, 1 << 32) for unit in reversed(range(USUAL_UNITS_MAX)))
+"""What each code unit of a text of so many counts."""
 
 
 def java_string_hash(text: str) -> int:
     """Java's `String.hashCode`: s[0]*31^(n-1) + ... + s[n-1] over UTF-16 code units, as a signed 32-bit integer."""
+    if text.isascii() and len(text) <= USUAL_UNITS_MAX:
+        total: int = sum(map(mul, text.encode(), POWERS[USUAL_UNITS_MAX - len(text) :]))
+        value = total & 0xFFFFFFFF
+    else:
+        value = _hash_of_units(text.encode("utf-16-be", "surrogatepass"))
+    return value - (1 << 32) if value & 0x80000000 else value
+
+
+def _hash_of_units(encoded: bytes) -> int:
     value = 0
-    encoded = text.encode("utf-16-be", "surrogatepass")
     for (unit,) in struct.iter_unpack(">H", encoded):
         value = (value * 31 + unit) & 0xFFFFFFFF
-    return value - (1 << 32) if value & 0x80000000 else value
+    return value
 
 
 def partition_for(key: str, partition_count: int) -> int:

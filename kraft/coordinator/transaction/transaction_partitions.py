@@ -15,6 +15,12 @@ class TransactionPartitions(Protocol):
     def is_required(self) -> bool:
         """Whether transactions have to be verified: transaction.partition.verification.enable."""
 
+    def confirms(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[tuple[str, int]]
+    ) -> bool:
+        """Whether this broker's own coordinator says at once that all the partitions (topic, index) belong to the
+        producer's transaction. False where another broker coordinates it, too: then `verify`."""
+
     async def verify(
         self,
         transactional_id: str,

@@ -92,10 +92,17 @@ class TransactionalProduce:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the coordinator has to be asked about any partition. Starts the verification of those."""
+        """Whether a coordinator has to be waited for. Starts the verification of each partition that needs one; those
+        that the coordinator of this broker confirms at once may be appended to now."""
         for _ in self._start():
             pass
-        return bool(self._appends)
+        return bool(self._appends) and not self._is_confirmed_here()
+
+    def _is_confirmed_here(self) -> bool:
+        assert self._producer is not None
+        return not self._support.adds and self._broker.transaction_partitions.confirms(
+            self._request.transactional_id or "", *self._producer, list(self._appends)
+        )
 
     def _start(self) -> Iterator[None]:
         """Start the verification of each partition that needs one. Yields after each."""

@@ -34,7 +34,7 @@ from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
-    from kraft.replication.partition import Partition
+    from kraft.storage.log_append import LogAppendInfo
 
 API = Handler(
     ApiKey.WRITE_TXN_MARKERS, between(1, 2), permission=OnCluster(Operation.CLUSTER_ACTION, or_else=Operation.ALTER)
@@ -101,6 +101,7 @@ async def write_markers(request: WriteTxnMarkersRequest, broker: BrokerServices)
     results = _Results()
     deadline = broker.world.clock.now() + broker.config.seconds("request.timeout.ms")
     turn = Turn(MARKERS_A_TURN)
+    begun: list[_Write] = []
     async with trio.open_nursery() as marker_nursery:
         for marker in request.markers:
             for topic in marker.topics:
@@ -108,29 +109,128 @@ async def write_markers(request: WriteTxnMarkersRequest, broker: BrokerServices)
                     if turn.is_over():
                         await turn.next()
                     result = results.of(marker.producer_id, topic.name, index)
-                    marker_nursery.start_soon(_write, marker, topic.name, result, broker, deadline)
+                    write = _Write(marker, topic.name, result, broker, deadline)
+                    if not write.begin():
+                        continue
+                    if write.waits_for_followers_alone:
+                        begun.append(write)
+                    else:
+                        marker_nursery.start_soon(write.finish)
+        for write in begun:
+            await write.finish()
     return results.response()
 
 
-async def _write(
-    marker: WritableTxnMarker,
-    topic: str,
-    result: WritableTxnMarkerPartitionResult,
-    broker: BrokerServices,
-    deadline: float,
-) -> None:
-    index = result.partition_index
-    try:
-        partition = broker.replicas.find(topic, index)
-        if partition is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} has no replica here")
-        if topic == OFFSETS_TOPIC:
-            await _complete_offsets(marker, index, broker)
-        else:
-            await _append(marker, partition, broker, deadline)
-    except EXPECTED as problem:
-        result.error_code = code_of(problem)
-        broker.replicas.handle_storage_error(problem, topic, index, "marker")
+class _Write:
+    """One marker for one partition; `result` gets its code. `begin` is followed by `finish` where it says so."""
+
+    __slots__ = ("_broker", "_deadline", "_end", "_leader_epoch", "_marker", "_partition", "_result", "_topic")
+
+    def __init__(
+        self,
+        marker: WritableTxnMarker,
+        topic: str,
+        result: WritableTxnMarkerPartitionResult,
+        broker: BrokerServices,
+        deadline: float,
+    ) -> None:
+        self._marker = marker
+        self._topic = topic
+        self._result = result
+        self._broker = broker
+        self._deadline = deadline
+        self._end: int | None = None
+        """Where the log ends behind the marker, once that is in it."""
+
+    def begin(self) -> bool:
+        """Append the marker, unless a thread or the group coordinator has to. Whether anything is left to do."""
+        replicas, index = self._broker.replicas, self._result.partition_index
+        try:
+            partition = replicas.find(self._topic, index)
+            if partition is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self._topic}-{index} has no replica here")
+            if self._topic == OFFSETS_TOPIC:
+                return True
+            partition.check_leader()
+            self._partition, self._leader_epoch = partition, partition.leader_epoch
+            batch, now_ms = self._batch()
+            if replicas.writer.takes(partition.log, len(batch)):
+                return True
+            self._appended(partition.append(batch, ALL_REPLICAS, now_ms, AppendOrigin.COORDINATOR, self._transaction))
+        except EXPECTED as problem:
+            self._failed(problem)
+            return False
+        return not (
+            self._is_durable and partition.log.high_watermark >= self._end_offset and partition.has_enough_in_sync
+        )
+
+    @property
+    def waits_for_followers_alone(self) -> bool:
+        return self._end is not None and self._is_durable
+
+    async def finish(self) -> None:
+        """Return once the marker is below the high watermark, or its result has an error."""
+        replicas = self._broker.replicas
+        try:
+            if self._topic == OFFSETS_TOPIC:
+                await _complete_offsets(self._marker, self._result.partition_index, self._broker)
+                return
+            partition, leader_epoch = self._partition, self._leader_epoch
+            if self._end is None:
+                batch, now_ms = self._batch()
+                appending = replicas.append(
+                    partition,
+                    batch,
+                    ALL_REPLICAS,
+                    now_ms,
+                    AppendOrigin.COORDINATOR,
+                    leader_epoch=leader_epoch,
+                    transaction=self._transaction,
+                )
+                self._appended(await appending)
+            if not self._is_durable:
+                await replicas.flush(partition)
+            await replicas.until_committed(partition, leader_epoch, self._end_offset, self._deadline)
+        except EXPECTED as problem:
+            self._failed(problem)
+
+    def _batch(self) -> tuple[memoryview, int]:
+        """The marker as a batch, and its time."""
+        marker, now_ms = self._marker, self._broker.world.clock.wall_ms()
+        batch = build_marker_batch(
+            TransactionMarker(
+                ControlRecordType.COMMIT if marker.transaction_result else ControlRecordType.ABORT,
+                marker.coordinator_epoch,
+            ),
+            offset=0,
+            timestamp_ms=now_ms,
+            leader_epoch=self._leader_epoch,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+        )
+        return memoryview(batch), now_ms
+
+    @property
+    def _transaction(self) -> TransactionalAppend:
+        return TransactionalAppend(transaction_version=self._marker.transaction_version)
+
+    def _appended(self, info: LogAppendInfo) -> None:
+        self._end = info.last_offset + 1
+        if info.rolled:
+            self._broker.replicas.flusher.flush_later(self._partition.log)
+
+    @property
+    def _end_offset(self) -> int:
+        assert self._end is not None
+        return self._end
+
+    @property
+    def _is_durable(self) -> bool:
+        return self._partition.durable_end() >= self._end_offset
+
+    def _failed(self, problem: Exception) -> None:
+        self._result.error_code = code_of(problem)
+        self._broker.replicas.handle_storage_error(problem, self._topic, self._result.partition_index, "marker")
 
 
 async def _complete_offsets(marker: WritableTxnMarker, index: int, broker: BrokerServices) -> None:
@@ -149,35 +249,3 @@ async def _complete_offsets(marker: WritableTxnMarker, index: int, broker: Broke
         if problem.code in NOT_READY:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, problem.message) from problem
         raise
-
-
-async def _append(marker: WritableTxnMarker, partition: Partition, broker: BrokerServices, deadline: float) -> None:
-    """Raises NotLeader, ApiError, StorageError."""
-    replicas, now_ms = broker.replicas, broker.world.clock.wall_ms()
-    partition.check_leader()
-    leader_epoch = partition.leader_epoch
-    batch = build_marker_batch(
-        TransactionMarker(
-            ControlRecordType.COMMIT if marker.transaction_result else ControlRecordType.ABORT,
-            marker.coordinator_epoch,
-        ),
-        offset=0,
-        timestamp_ms=now_ms,
-        leader_epoch=leader_epoch,
-        producer_id=marker.producer_id,
-        producer_epoch=marker.producer_epoch,
-    )
-    info = await replicas.append(
-        partition,
-        memoryview(batch),
-        ALL_REPLICAS,
-        now_ms,
-        AppendOrigin.COORDINATOR,
-        leader_epoch=leader_epoch,
-        transaction=TransactionalAppend(transaction_version=marker.transaction_version),
-    )
-    if info.rolled:
-        replicas.flusher.flush_later(partition.log)
-    if partition.durable_end() <= info.last_offset:
-        await replicas.flush(partition)
-    await replicas.until_committed(partition, leader_epoch, info.last_offset + 1, deadline)

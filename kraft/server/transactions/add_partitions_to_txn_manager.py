@@ -14,6 +14,7 @@ import trio
 
 from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.common.errors import KraftError
+from kraft.common.ids import TopicPartition
 from kraft.handlers.errors import code_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.add_partitions_to_txn_request import (
@@ -54,12 +55,14 @@ class _Question:
 
 class AddPartitionsToTxnManager:
     """Owned by the broker's loop. `coordinator_of` tells the broker that coordinates a transactional id, None while
-    there is none; `ask_here` is the coordinator of this broker."""
+    there is none; `ask_here` is the coordinator of this broker, `confirms_here` what it says without being waited
+    for."""
 
     def __init__(
         self,
         node_id: int,
         ask_here: Ask,
+        confirms_here: Callable[[str, int, int, Sequence[TopicPartition]], bool],
         coordinator_of: Callable[[str], int | None],
         channel: BrokerChannel,
         is_required: Callable[[], bool],
@@ -67,6 +70,7 @@ class AddPartitionsToTxnManager:
         self._is_required = is_required
         self._node_id = node_id
         self._ask_here = ask_here
+        self._confirms_here = confirms_here
         self._coordinator_of = coordinator_of
         self._channel = channel
         self._waiting: dict[int, list[_Question]] = {}
@@ -87,6 +91,15 @@ class AddPartitionsToTxnManager:
     def is_required(self) -> bool:
         """See the port."""
         return self._is_required()
+
+    def confirms(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[tuple[str, int]]
+    ) -> bool:
+        """See the port."""
+        if self._coordinator_of(transactional_id) != self._node_id:
+            return False
+        places = [TopicPartition(name, index) for name, index in partitions]
+        return self._confirms_here(transactional_id, producer_id, producer_epoch, places)
 
     async def verify(
         self,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import trio
 
+from kraft.common.errors import ApiError
 from kraft.common.features import TRANSACTION_VERSION
 from kraft.common.set_aside import SetAside
 from kraft.coordinator.transaction.config import TransactionConfig
@@ -51,6 +52,7 @@ class BrokerTransactions:
         self.partitions = AddPartitionsToTxnManager(
             config.node_id,
             lambda request: add_partitions(request, services()),
+            self._confirms,
             self._coordinator_of,
             self._channel("add-partitions-to-txn"),
             lambda: services().config.flag("transaction.partition.verification.enable"),
@@ -95,6 +97,15 @@ class BrokerTransactions:
         if topic is None:
             return self._config.integer("transaction.state.log.num.partitions")
         return len(topic.partitions)
+
+    def _confirms(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[TopicPartition]
+    ) -> bool:
+        """Whether the coordinator here says that the partitions belong to the producer's transaction."""
+        try:
+            return not self.coordinator.missing_partitions(transactional_id, producer_id, producer_epoch, partitions)
+        except ApiError:
+            return False
 
     def _coordinator_of(self, transactional_id: str) -> int | None:
         """The broker that coordinates a transactional id; None while nobody leads its partition."""

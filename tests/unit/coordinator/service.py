@@ -34,6 +34,11 @@ class AllVerified:
         self.codes: dict[tuple[str, int], int] = {}
         self.asked: list[tuple[str, int, int, bool]] = []
 
+    def confirms(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[tuple[str, int]]
+    ) -> bool:
+        return False
+
     async def verify(
         self,
         transactional_id: str,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kraft.coordinator.partitioner import java_string_hash, partition_for
 
@@ -21,6 +23,16 @@ from kraft.coordinator.partitioner import java_string_hash, partition_for
 )
 def test_the_hash_is_javas(text, expected):
     assert java_string_hash(text) == expected
+
+
+@given(st.text(max_size=100) | st.text(st.characters(max_codepoint=127), min_size=60, max_size=70))
+def test_it_is_the_sum_that_java_defines(text):
+    value = 0
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    for place in range(0, len(encoded), 2):
+        value = (31 * value + int.from_bytes(encoded[place : place + 2])) % 2**32
+    assert java_string_hash(text) % 2**32 == value
+    assert -(2**31) <= java_string_hash(text) < 2**31
 
 
 def test_the_hash_without_a_positive_counterpart_is_partition_0():

@@ -37,6 +37,11 @@ class Coordinator:
         self.gate.set()
         self.is_required = True
 
+    def confirms(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[tuple[str, int]]
+    ) -> bool:
+        return False
+
     async def verify(
         self,
         transactional_id: str,
@@ -247,6 +252,60 @@ def test_a_transaction_that_is_being_completed_is_asked_about_again() -> None:
             coordinator = coordinate(made, busy, busy, {})
             (answer,) = await answers_to(made, produce(records()))
             assert (answer.error_code, len(coordinator.asked)) == (0, 3)
+
+    simulate(play)
+
+
+class CoordinatorHere(Coordinator):
+    """That of this broker: says at once whether it is `known`."""
+
+    def __init__(self, known: bool) -> None:
+        super().__init__({("t", 0): ErrorCode.TRANSACTION_ABORTABLE})
+        self.known = known
+        self.confirmed: list[tuple[str, int, int, tuple[tuple[str, int], ...]]] = []
+
+    def confirms(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[tuple[str, int]]
+    ) -> bool:
+        self.confirmed.append((transactional_id, producer_id, producer_epoch, tuple(partitions)))
+        return self.known
+
+
+def test_what_the_coordinator_here_confirms_is_appended_at_once() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t", 2)
+            here = made.server.services.transaction_partitions = CoordinatorHere(known=True)
+            assert isinstance(made.dispatch(produce(records(), records()), 9), Reply)
+            assert here.confirmed == [("x", PRODUCER, 0, (("t", 0), ("t", 1)))]
+            assert [made.partition("t", index).log.log_end_offset for index in (0, 1)] == [1, 1]
+            assert isinstance(made.dispatch(produce(records(1)), 9), Reply)
+            assert len(here.confirmed) == 1, "its transaction is open there"
+            assert not here.asked
+
+    simulate(play)
+
+
+def test_what_it_does_not_confirm_is_asked_about_and_refused() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            here = made.server.services.transaction_partitions = CoordinatorHere(known=False)
+            (answer,) = await answers_to(made, produce(records()), 9)
+            assert (answer.error_code, len(here.asked)) == (ErrorCode.INVALID_TXN_STATE, 1)
+            assert made.partition("t").log.log_end_offset == 0
+
+    simulate(play)
+
+
+def test_what_has_to_be_added_is_not_confirmed_at_once() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            here = made.server.services.transaction_partitions = CoordinatorHere(known=True)
+            await answers_to(made, produce(records()), 12)
+            assert [added for *_, added in here.asked] == [True]
+            assert not here.confirmed
 
     simulate(play)
 

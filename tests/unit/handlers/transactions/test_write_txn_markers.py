@@ -192,6 +192,72 @@ def test_a_marker_is_answered_below_the_high_watermark() -> None:
     simulate(play)
 
 
+def test_all_markers_are_appended_before_any_is_waited_for() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t", 3, replicas=(NODE, 2))
+            for index in range(3):
+                write(made, index)
+            answers: list[dict[tuple[int, str, int], int]] = []
+
+            async def ask() -> None:
+                answers.append(await codes(made, marker(("t", 0), ("t", 1), ("t", 2))))
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ask)
+                await universe.sleep(1)
+                assert [made.partition("t", index).log.log_end_offset for index in range(3)] == [2, 2, 2]
+                for index in (2, 0, 1):
+                    assert not answers
+                    made.partition("t", index).follower_fetched(2, 2, 0, 1, universe.time.now)
+                    await universe.sleep(1)
+            assert answers == [{(7, "t", index): 0 for index in range(3)}]
+
+    simulate(play)
+
+
+def test_with_flush_messages_a_marker_is_answered_once_it_is_synced() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t", 2, flush_messages="1")
+            for index in range(2):
+                write(made, index)
+            assert set((await codes(made, marker(("t", 0), ("t", 1)))).values()) == {0}
+            assert [made.partition("t", index).log.recovery_point for index in range(2)] == [2, 2]
+
+    simulate(play)
+
+
+def test_a_log_that_a_thread_writes_to_holds_up_no_other_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t", 2)
+            for index in range(2):
+                write(made, index)
+            busy, writer = made.partition("t", 0), made.server.replicas.writer
+            queued = trio.Event()
+            append = writer.append_as_leader
+
+            def append_as_leader(*arguments: Any, **named: Any) -> Any:
+                assert arguments[0] is busy
+                queued.set()
+                return append(*arguments, **named)
+
+            monkeypatch.setattr(writer, "takes", lambda log, size: log is busy.log)
+            monkeypatch.setattr(writer, "append_as_leader", append_as_leader)
+            async with trio.open_nursery() as nursery:
+
+                async def ask() -> None:
+                    assert set((await codes(made, marker(("t", 0), ("t", 1)))).values()) == {0}
+
+                nursery.start_soon(ask)
+                await queued.wait()
+                assert made.partition("t", 1).log.log_end_offset == 2
+            assert busy.log.log_end_offset == 2
+
+    simulate(play)
+
+
 def test_markers_for_group_offsets_go_through_the_group_coordinator() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
