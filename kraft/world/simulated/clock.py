@@ -19,12 +19,16 @@ STEP_SECONDS = 1e-6  # How much later to look again when rounding made an alarm 
 class Alarm:
     """An action due at a time of the node's clock."""
 
-    __slots__ = ("action", "deadline", "event")
+    __slots__ = ("action", "clock", "deadline", "event")
 
-    def __init__(self, deadline: float, action: Callable[[], None]) -> None:
+    def __init__(self, clock: SimulatedClock, deadline: float, action: Callable[[], None]) -> None:
+        self.clock = clock
         self.deadline = deadline
         self.action = action
         self.event: Event | None = None
+
+    def ring(self) -> None:
+        self.clock.ring(self)
 
 
 class SimulatedClock:
@@ -73,15 +77,17 @@ class SimulatedClock:
         return self._speed
 
     def set_alarm(self, deadline: float, action: Callable[[], None]) -> Alarm:
-        alarm = Alarm(deadline, action)
+        alarm = Alarm(self, deadline, action)
         self._alarms[alarm] = None
-        self._arm(alarm)
+        if self._speed > 0 and deadline < math.inf:
+            alarm.event = self._node.time.call_at(self._at + (deadline - self._origin) / self._speed, alarm.ring)
         return alarm
 
     def drop_alarm(self, alarm: Alarm) -> None:
         self._alarms.pop(alarm, None)
-        if alarm.event:
-            self._node.time.cancel(alarm.event)
+        event = alarm.event
+        if event is not None:
+            self._node.time.cancel(event)
             alarm.event = None
 
     def _arm(self, alarm: Alarm) -> None:
@@ -89,13 +95,12 @@ class SimulatedClock:
             self._node.time.cancel(alarm.event)
             alarm.event = None
         if self._speed > 0 and alarm.deadline < math.inf:
-            alarm.event = self._node.time.call_at(
-                self._at + (alarm.deadline - self._origin) / self._speed, lambda: self._ring(alarm)
-            )
+            alarm.event = self._node.time.call_at(self._at + (alarm.deadline - self._origin) / self._speed, alarm.ring)
 
-    def _ring(self, alarm: Alarm) -> None:
+    def ring(self, alarm: Alarm) -> None:
+        """The alarm is due, or nearly."""
         if self._read() < alarm.deadline:
-            alarm.event = self._node.time.call_after(STEP_SECONDS, lambda: self._ring(alarm))
+            alarm.event = self._node.time.call_after(STEP_SECONDS, alarm.ring)
             return
         alarm.event = None
         del self._alarms[alarm]
@@ -130,7 +135,7 @@ class SimulatedClock:
 
     def move_on_after(self, seconds: float) -> DeadlineScope:
         self._node.enter("move_on_after", seconds)
-        return DeadlineScope(self, self._read() + seconds)
+        return DeadlineScope(self, self._origin + (self._node.time.now - self._at) * self._speed + seconds)
 
 
 class DeadlineScope:

@@ -1,8 +1,9 @@
-"""What trio does at every step for features that no simulation uses, made cheap: deadlines of its own, instruments, and
-an outcome for each task that is woken with nothing.
+"""What trio does at every step for features that no simulation uses, made cheap: deadlines of its own, instruments, an
+outcome for each task that is woken with nothing, cancel scopes entered and left where nothing is cancelled, and the
+kernel asked for events at every turn (`loop`).
 
-Nothing here changes what happens, or in which order. Each is a tenth or so of what a step of trio's loop costs, and a
-cluster takes thousands of steps a simulated second.
+Nothing here changes what happens, or in which order. A cluster takes thousands of steps a simulated second, and
+enters hundreds of scopes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, Final
 import trio
 from trio._core import _run
 from trio._core._instrumentation import Instruments
+
+from kraft.world.simulated import loop
 
 RESCHEDULES: Final = (_run.Runner.reschedule, trio.lowlevel.reschedule)
 """The one default of both is what a task is woken with."""
@@ -32,6 +35,10 @@ class _Nothing:
 
 NOTHING: Final = _Nothing()
 _change_deadline: Any = getattr(_run.CancelScope, DEADLINE_CHANGE)
+_enter_any: Any = _run.CancelScope.__enter__
+_leave_any: Any = _run.CancelScope.__exit__
+_check_deadlines: Any = _run.CancelScope.__attrs_post_init__
+_new_status: Any = _run.CancelStatus.__new__
 
 
 class _DeadlineChange:
@@ -56,6 +63,69 @@ def _deadline_change(scope: Any) -> _DeadlineChange:
     return _DeadlineChange(scope)
 
 
+def _made(scope: Any) -> None:
+    if scope._deadline != math.inf or scope._relative_deadline != math.inf:
+        _check_deadlines(scope)
+
+
+@trio.lowlevel.enable_ki_protection
+def _enter(scope: Any) -> Any:
+    """Enter a scope: without its deadline, where it has none, and without looking for a cancellation around it, where
+    there is none."""
+    if scope._has_been_entered or scope._deadline != math.inf or scope._relative_deadline != math.inf:
+        return _enter_any(scope)
+    scope._has_been_entered = True
+    context = _run.GLOBAL_RUN_CONTEXT
+    task: Any = context.task
+    context.runner.clock.current_time()  # Trio asks, too, and simulated time goes on with it.
+    parent = task._cancel_status
+    if parent is None or parent.effectively_cancelled or scope._cancel_called:
+        scope._cancel_status = _run.CancelStatus(scope=scope, parent=parent)
+        task._activate_cancel_status(scope._cancel_status)
+        return scope
+    new_set = type(parent._tasks)
+    scope._cancel_status = status = _new_status(_run.CancelStatus)
+    status._scope, status._parent = scope, parent
+    status._children, status._tasks = new_set(), new_set()
+    status.effectively_cancelled = status.abandoned_by_misnesting = False
+    parent._children.add(status)
+    parent._tasks.remove(task)
+    status._tasks.add(task)
+    task._cancel_status = status
+    return scope
+
+
+@trio.lowlevel.enable_ki_protection
+def _leave(scope: Any, kind: Any, error: Any, traceback: Any) -> Any:
+    """Leave a scope that was not cancelled, in the task and at the depth where it was entered."""
+    status, task = scope._cancel_status, _run.GLOBAL_RUN_CONTEXT.task
+    if (
+        status is None
+        or task._cancel_status is not status
+        or status.effectively_cancelled
+        or status._parent is None
+        or status._children
+        or len(status._tasks) != 1
+        or scope._registered_deadline != math.inf
+    ):
+        return _leave_any(scope, kind, error, traceback)
+    parent = task._cancel_status = status._parent
+    status._tasks.remove(task)
+    parent._tasks.add(task)
+    parent._children.remove(status)
+    status._parent = scope._cancel_status = None
+    return error is None
+
+
+SHORTER: Final[tuple[tuple[str, Any, Any], ...]] = (
+    (DEADLINE_CHANGE, _deadline_change, _change_deadline),
+    ("__attrs_post_init__", _made, _check_deadlines),
+    ("__enter__", _enter, _enter_any),
+    ("__exit__", _leave, _leave_any),
+)
+"""What of a cancel scope is replaced, by what, and what trio has."""
+
+
 def _check() -> None:
     """Raises RuntimeError unless trio wakes tasks as this module knows."""
     for reschedule in RESCHEDULES:
@@ -73,11 +143,15 @@ def shortcuts() -> Iterator[None]:
     """Trio runs inside take them; afterwards trio is as it was. Raises RuntimeError where trio is another."""
     _check()
     _wake_with(NOTHING)
-    setattr(_run.CancelScope, DEADLINE_CHANGE, _deadline_change)
+    for name, shorter, _ in SHORTER:
+        setattr(_run.CancelScope, name, shorter)
+    setattr(_run, loop.LOOP, loop.of_run)
     try:
         yield
     finally:
-        setattr(_run.CancelScope, DEADLINE_CHANGE, _change_deadline)
+        setattr(_run, loop.LOOP, loop.of_any)
+        for name, _, own in SHORTER:
+            setattr(_run.CancelScope, name, own)
         _wake_with(_run._NO_SEND)
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import socket
+import types
+from collections.abc import Generator
+
 import pytest
 import trio
 import trio.testing
@@ -80,5 +85,70 @@ def test_a_simulation_takes_instruments_when_it_is_given_one() -> None:
         assert steps.count == 2
         await universe.sleep(1.0)
         assert steps.count == 2
+
+    Universe(1).run(main)
+
+
+def test_the_loop_of_a_simulation_hands_on_what_a_task_raises_without_its_own_frames() -> None:
+    async def fails(_: Universe) -> None:
+        raise LookupError("by a task")
+
+    with pytest.raises(LookupError) as raised:
+        Universe(1).run(fails)
+    assert "_turns" not in [entry.name for entry in raised.traceback]
+
+
+def test_the_loop_of_a_simulation_looks_at_what_the_kernel_has_where_somebody_waits_for_it() -> None:
+    ours, theirs = socket.socketpair()
+
+    async def main(universe: Universe) -> list[str]:
+        told: list[str] = []
+        trio.lowlevel.current_trio_token().run_sync_soon(told.append, "from elsewhere")
+        await universe.sleep(1.0)
+        theirs.send(b"x")
+        await trio.lowlevel.wait_readable(ours)
+        return told
+
+    with ours, theirs:
+        assert Universe(1).run(main) == ["from elsewhere"]
+
+
+def test_the_loop_of_a_simulation_refuses_what_is_not_trios() -> None:
+    @types.coroutine
+    def foreign() -> Generator[str, None, None]:
+        yield "of another library"
+
+    async def main(_: Universe) -> None:
+        await foreign()
+
+    with pytest.raises(TypeError, match="of another library"):
+        Universe(1).run(main)
+
+
+def test_scopes_of_a_simulation_cancel_shield_and_complain_as_trios_do() -> None:
+    async def main(universe: Universe) -> None:
+        with trio.CancelScope() as outer:
+            outer.cancel()
+            with trio.CancelScope(shield=True):
+                await universe.sleep(1.0)
+            with trio.CancelScope() as inner:
+                await universe.sleep(1.0)
+            pytest.fail("the outer scope was cancelled")
+        assert (outer.cancelled_caught, inner.cancelled_caught) == (True, False)
+        with trio.CancelScope() as before:
+            await universe.sleep(1.0)
+        with pytest.raises(RuntimeError, match="single 'with' block"):
+            before.__enter__()
+        first, second = trio.CancelScope(), trio.CancelScope()
+        with pytest.raises(RuntimeError, match="still within its child"):
+            with first:
+                second.__enter__()
+        late = trio.CancelScope()
+        late.cancel()
+        with late:
+            await universe.sleep(1.0)
+        assert late.cancelled_caught
+        with pytest.raises(ValueError, match="NaN"):
+            trio.CancelScope(deadline=math.nan)
 
     Universe(1).run(main)

@@ -10,7 +10,7 @@ from kraft.world.ports import Stream
 from kraft.world.simulated import SimulatedWorld, Universe
 
 ROUND_TRIPS = 200
-CALLS_MAX = 240
+CALLS_MAX = 155
 """For a byte there and back, each sent under a time limit, with all that trio does for two tasks."""
 
 
