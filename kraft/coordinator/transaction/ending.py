@@ -179,7 +179,8 @@ def complete(draft: TransactionDraft, ending: Ending) -> None:
     if (
         found is None
         or found.state is not PREPARE[ending.committed]
-        or (found.producer_id, found.producer_epoch) != (ending.producer_id, ending.producer_epoch)
+        or (found.producer_id, found.producer_epoch, found.started_ms)
+        != (ending.producer_id, ending.producer_epoch, ending.started_ms)
     ):
         return
     producer_id, producer_epoch = told_to_producer(found)

@@ -83,7 +83,7 @@ def is_exhausted(producer_epoch: int) -> bool:
 
 class Ending(NamedTuple):
     """A transaction whose outcome is committed: its markers are to be written, then it is complete. An effect of
-    `TransactionDraft`."""
+    `TransactionDraft`. Before transaction.version 2 only `started_ms` tells it from the producer's next one."""
 
     transactional_id: str
     producer_id: int
@@ -91,6 +91,7 @@ class Ending(NamedTuple):
     committed: bool
     transaction_version: int
     partitions: frozenset[TopicPartition]
+    started_ms: int
 
 
 def ending_of(transactional_id: str, transaction: Transaction) -> Ending:
@@ -102,6 +103,7 @@ def ending_of(transactional_id: str, transaction: Transaction) -> Ending:
         transaction.state is State.PREPARE_COMMIT,
         transaction.client_version,
         transaction.partitions,
+        transaction.started_ms,
     )
 
 

@@ -171,6 +171,30 @@ def test_what_is_in_transition_neither_times_out_nor_expires() -> None:
         assert (draft.transaction(ID) is None) == forgotten
 
 
+def test_an_id_expires_by_when_it_was_used_last() -> None:
+    for updated_ms, forgotten in ((WALL_MS - 1_000, True), (WALL_MS - 999, False)):
+        found = transaction(State.EMPTY)._replace(started_ms=-1, updated_ms=updated_ms)
+        draft = draft_of(found, found)
+        (operation,) = expiring(1_000)(state_of(found))
+        operation(draft)
+        assert (draft.transaction(ID) is None) == forgotten
+
+
+def test_a_transaction_keeps_the_time_of_its_beginning() -> None:
+    """More partitions, or its end, do not give it more time."""
+    found = transaction(State.ONGOING)._replace(started_ms=WALL_MS - 500)
+    for ask in (
+        lambda draft: add_partitions(draft, ID, PRODUCER, EPOCH, [OTHER], 2),
+        lambda draft: end_transaction(draft, End(ID, PRODUCER, EPOCH, True, 2), FreshId(FRESH)),
+        lambda draft: end_transaction(draft, End(ID, PRODUCER, EPOCH, True, 0), FreshId(FRESH)),
+    ):
+        draft = draft_of(found, found)
+        ask(draft)
+        after = draft.transaction(ID)
+        assert after is not None
+        assert (after.started_ms, after.updated_ms) == (WALL_MS - 500, WALL_MS)
+
+
 @pytest.mark.parametrize("request_name", ["add", "commit", "abort", "commit0", "abort0"])
 def test_the_last_epoch_is_refused_from_clients(request_name: str) -> None:
     """It is for fencing alone: whoever says it was never given it."""
@@ -189,7 +213,7 @@ def test_a_transaction_of_the_last_epoch_in_the_log_is_aborted_all_the_same(leve
     except ProducerIdNeeded:
         abort_timed_out(draft, ID, FreshId(FRESH))
     (ending,) = draft.effects
-    assert ending == Ending(ID, PRODUCER, EPOCH_MAX, False, 0, frozenset([PLACE]))
+    assert ending == Ending(ID, PRODUCER, EPOCH_MAX, False, 0, frozenset([PLACE]), 1)
     aborted = draft.transaction(ID)
     draft = draft_of(aborted, aborted, level)
     complete(draft, ending)

@@ -46,6 +46,9 @@ class Lives(RuleBasedStateMachine):
         self.producer: tuple[int, int] | None = None
         """The newest producer as it knows itself."""
         self.fenced: set[tuple[int, int]] = set()
+        self.replaced: set[tuple[int, int]] = set()
+        """Of those, the ones whose id another has taken over."""
+        self.completed: list[Ending] = []
         self.ended: set[tuple[int, int]] = set()
         """Ids and epochs of the markers of transaction.version 2."""
 
@@ -103,6 +106,8 @@ class Lives(RuleBasedStateMachine):
             self.fenced.add(before)
         if made is None:
             return
+        if before is not None:
+            self.replaced.add(before)
         self.producer = made.producer_id, made.producer_epoch
         assert self.producer not in self.fenced
 
@@ -187,7 +192,31 @@ class Lives(RuleBasedStateMachine):
     @rule()
     def complete_all(self) -> None:
         while self.markers:
-            self.decide(complete, self.markers.pop(0))
+            self.completed.append(self.markers.pop(0))
+            self.decide(complete, self.completed[-1])
+
+    @precondition(lambda self: self.replaced)
+    @rule(data=st.data())
+    def zombie_claims(self, data: st.DataObject) -> None:
+        """A producer whose id another has taken over does not get it back. As in Kafka, it aborts what is open."""
+        before, claim = self.found, Claim(*data.draw(st.sampled_from(sorted(self.replaced))))
+        try:
+            assert self.decide(init_producer, ID, 3_000, claim) is None
+        except ApiError as refused:
+            self.expect(refused, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.PRODUCER_FENCED)
+            assert self.found == before
+        else:
+            assert self.producer is not None
+            self.fenced.add(self.producer)
+
+    @precondition(lambda self: self.completed)
+    @rule(data=st.data())
+    def complete_again(self, data: st.DataObject) -> None:
+        """Who did not learn that a transaction is complete says so again, and another may be decided by then."""
+        before, late = self.found, data.draw(st.sampled_from(self.completed))
+        if late not in self.markers:
+            self.decide(complete, late)
+            assert self.found == before
 
     @rule(known=st.integers(0, 50))
     def move(self, known: int) -> None:
@@ -225,6 +254,28 @@ def test_every_state_can_be_left() -> None:
     assert set(TRANSITIONS) == set(State)
     reached = {after for states in TRANSITIONS.values() for after in states}
     assert reached == set(State)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_transaction_is_not_completed_by_the_markers_of_the_one_before(version: int) -> None:
+    """Before transaction.version 2 both have the same epoch."""
+    lives = Lives()
+    lives.level = version
+    made = lives.decide(init_producer, ID, 3_000, None)
+    producer = made.producer_id, made.producer_epoch
+    for _ in range(2):
+        lives.complete_all()
+        lives.wall_ms += 1
+        lives.decide(add_partitions, ID, *producer, [PLACES[0]], version)
+        answer = lives.decide(end_transaction, End(ID, *producer, True, version))
+        producer = answer if version == 2 else producer
+    (late,), (open_,) = lives.completed, lives.markers
+    assert late != open_, "the coordinator tells by it what it has under way"
+    lives.decide(complete, late)
+    assert lives.found is not None
+    assert lives.found.state is State.PREPARE_COMMIT
+    lives.complete_all()
+    assert lives.found.state is State.COMPLETE_COMMIT
 
 
 @pytest.mark.parametrize("version", [0, 2])

@@ -100,3 +100,20 @@ def test_the_next_coordinator_writes_the_markers_once_what_it_read_is_committed(
             assert coordinator.describe("orders").transaction_state == "CompleteCommit"
 
     run(scenario)
+
+
+def test_a_coordinator_that_is_elected_again_writes_the_markers_under_its_new_epoch():
+    async def scenario():
+        log, markers = MemoryLog(), Markers()
+        async with coordinating(log, markers, 1) as coordinator:
+            await coordinator.end_transaction(await _open(coordinator))
+            await trio.testing.wait_all_tasks_blocked()
+            coordinator.on_resignation(0, 2)
+            coordinator.on_election(0, 3)
+            await trio.testing.wait_all_tasks_blocked()
+            assert [epoch for _, epoch in markers.asked] == [1, 3]
+            markers.reachable.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert coordinator.describe("orders").transaction_state == "CompleteCommit"
+
+    run(scenario)
