@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 KEPT_BYTES_MAX: Final = 64 << 20
 """Of records that were read and not sent yet."""
+KEPT_READS_MAX: Final = 1_000
+"""They are gone through with each read, and those of small segments have few bytes, or none."""
 INDEX_BYTES_MAX: Final = 128 << 20
 FULL_SECONDS: Final = 0.05
 """How often it is looked whether there is room for another read."""
@@ -181,9 +183,9 @@ class RemoteReads:
 
     def _keep_few(self) -> None:
         size = 0
-        for key, read in reversed(list(self._reads.items())):
+        for count, (key, read) in enumerate(reversed(list(self._reads.items())), 1):
             size += len(read.data)
-            if size > KEPT_BYTES_MAX and read.done.is_set():
+            if (size > KEPT_BYTES_MAX or count > KEPT_READS_MAX) and read.done.is_set():
                 del self._reads[key]
 
     async def _aborted(self, partition: Partition, offset: int, bound: int) -> list[tuple[int, int]]:

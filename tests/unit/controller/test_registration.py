@@ -112,7 +112,9 @@ def test_producer_ids_come_in_blocks_of_a_thousand() -> None:
     with pytest.raises(ApiError) as stale:
         allocate_producer_ids(cluster.view, AllocateProducerIdsRequest(broker_id=1, broker_epoch=0))
     assert stale.value.code == ErrorCode.STALE_BROKER_EPOCH
-    cluster.replay(ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=(1 << 63) - 500))
+    last_block = (1 << 63) - 1001
+    cluster.replay(ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=last_block))
+    assert cluster.apply(allocate_producer_ids(cluster.view, request)).producer_id_start == last_block
     with pytest.raises(ApiError) as exhausted:
         allocate_producer_ids(cluster.view, request)
     assert exhausted.value.code == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
-from kraft.replication.sessions.fetch_session import CachedPartition, FetchSession, FetchSessionCache, PartitionKey
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.replication.sessions.consumer_due import ConsumerDue
+from kraft.replication.sessions.fetch_session import (
+    INITIAL_EPOCH,
+    INVALID_SESSION_ID,
+    CachedPartition,
+    FetchSession,
+    FetchSessionCache,
+    PartitionKey,
+    partitions_in_turns,
+    partitions_of,
+    resolve_session,
+)
+from kraft.world.turns import at_once
 
 
 def wanted(topic: str, partition: int = 0, offset: int = 0) -> CachedPartition:
@@ -50,6 +65,33 @@ def test_an_update_adds_changes_and_forgets() -> None:
     assert [(partition.key.topic, partition.fetch_offset) for partition in session] == [("b", 7), ("c", 0)]
 
 
+def test_a_partition_that_is_asked_for_otherwise_is_not_told_again_what_it_knows() -> None:
+    session = made(FetchSessionCache(10, 1))
+    session.update([wanted("a")], ())
+    assert [each.differs(5, 3, False) for each in session] == [True]
+    session.update([wanted("a", offset=7)], ())
+    assert [each.differs(5, 3, False) for each in session] == [False]
+
+
+def test_of_a_partition_that_is_named_twice_the_last_mention_counts() -> None:
+    mentions = [FetchPartition(partition=0, fetch_offset=offset) for offset in (1, 2)]
+    request = FetchRequest(topics=[FetchTopic(topic="a", partitions=mentions)])
+    for found in (partitions_of(request), at_once(partitions_in_turns(request))):
+        assert [each.fetch_offset for each in found] == [2]
+
+
+def test_a_session_that_is_begun_anew_takes_the_room_of_the_one_before() -> None:
+    cache = FetchSessionCache(1, 1)
+    topics = [FetchTopic(topic="a", partitions=[FetchPartition(partition=0, fetch_offset=0)])]
+    session_id = INVALID_SESSION_ID
+    for _ in range(3):
+        request = FetchRequest(session_id=session_id, session_epoch=INITIAL_EPOCH, topics=topics)
+        resolved = resolve_session(request, partitions_of(request), 12, cache, is_follower=False, now=0.0)
+        assert resolved.session is not None
+        session_id = resolved.session.id
+    assert len(cache) == 1
+
+
 def test_only_news_is_told_twice() -> None:
     partition = wanted("a")
     assert partition.differs(5, 0, False)
@@ -70,9 +112,19 @@ def test_a_full_cache_gives_up_only_the_idle_or_the_lesser() -> None:
     cache = FetchSessionCache(1, 1)
     first = made(cache)
     assert cache.create(False, False, 10.0) is None
+    first.consumer_due = due = Mock(ConsumerDue)
     follower = made(cache, privileged=True, now=10.0)
+    due.close.assert_called_once_with()
     with pytest.raises(ApiError):
         cache.use(first.id, 1, False, 10.0)
     assert cache.create(True, False, 20.0) is None
     assert made(cache, now=200.0) is not follower
     assert len(cache) == 1
+
+
+def test_a_session_is_idle_since_its_last_request() -> None:
+    cache = FetchSessionCache(1, 1)
+    session = made(cache)
+    cache.use(session.id, 1, False, 100.0)
+    assert cache.create(False, False, 200.0) is None
+    assert cache.create(False, False, 221.0) is not None

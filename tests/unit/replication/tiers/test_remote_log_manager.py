@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import trio
 
 from kraft.common.errors import KraftError
+from kraft.common.ids import Uuid
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_records_request import (
@@ -20,18 +22,28 @@ from kraft.protocol.messages.delete_records_request import (
 )
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.records.control_record import ControlRecordType
 from kraft.protocol.records.record_batch import batches
+from kraft.remote.metadata_cache import RemoteLogMetadataCache
+from kraft.remote.metadata_partition import metadata_partition
+from kraft.remote.metadata_serde import RemoteLogMetadataRecord, decode_metadata, encode_metadata
+from kraft.remote.object_names import OBJECT_SUFFIXES, object_name
+from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
+from kraft.replication.fetchers.leader_offsets import LocalStart
 from kraft.replication.partition import Partition
 from kraft.replication.replica_manager import ReplicaManager
-from kraft.replication.tiers.remote_log_manager import RemoteLogManager
+from kraft.replication.tiers import remote_reads
+from kraft.replication.tiers.remote_log_manager import RemoteLogManager, topic_id_partition
 from kraft.replication.tiers.remote_topic_sweep import RemoteTopicSweep
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import Universe
 from kraft.world.simulated.objects import ObjectServer
 from kraft.world.turns import TURN_PARTITIONS
+from tests.unit.remote.support import DELETED, DELETING, FINISHED, STARTED
 from tests.unit.remote.test_metadata_manager import MemoryTopic
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
-from tests.unit.storage.recovery.test_aborted_stay_aborted import write
+from tests.unit.storage.producers.test_producer_state import end
+from tests.unit.storage.recovery.test_aborted_stay_aborted import produce, write
 
 URI = "s3://bucket/kraft"
 SETS = (
@@ -79,6 +91,26 @@ class Tiered:
 
     async def rounds(self, count: int = 1) -> None:
         await self.universe.sleep(ROUND_SECONDS * count)
+
+    def set(self, key: str, value: str) -> None:
+        self.made.publish(ConfigRecord(resource_type=2, resource_name="t", name=key, value=value))
+
+    @property
+    def _place(self) -> TopicIdPartition:
+        return topic_id_partition(self.made.partition("t"))
+
+    def copies(self) -> list[RemoteLogSegmentMetadata]:
+        """The finished ones, by what the topic of metadata says."""
+        cache = RemoteLogMetadataCache()
+        for value in self.metadata.records[metadata_partition(self._place, self.metadata.partition_count)]:
+            cache.replay(decode_metadata(value))
+        return [each for each in cache.segments() if each.is_finished]
+
+    async def write(self, *records: RemoteLogMetadataRecord) -> None:
+        """Metadata, as another broker writes them."""
+        for record in records:
+            partition = metadata_partition(self._place, self.metadata.partition_count)
+            await self.metadata.append(partition, encode_metadata(record))
 
     async def fetch(self, offset: int, isolation: int = 0, **fields: Any) -> Any:
         """What the answer says of the partition."""
@@ -202,6 +234,44 @@ def test_records_are_found_by_time_in_both_tiers() -> None:
     play(body)
 
 
+def test_what_a_copy_has_beyond_this_log_is_not_found_in_it() -> None:
+    async def body(tiered: Tiered) -> None:
+        tiered.append(b"0", b"1", timestamp_ms=1000)
+        tiered.append(b"lost", b"lost", timestamp_ms=2000)
+        tiered.roll()
+        tiered.append(b"lost")
+        await tiered.rounds()
+        tiered.log.truncate_to(2, tiered.made.world.clock.wall_ms())
+        tiered.made.change(tiered.made.replicas.topic_ids["t"], leader=NODE)
+        assert await tiered.offset(-5) == (0, 1, -1)
+        tiered.append(b"2", b"3", timestamp_ms=3000)
+        tiered.roll()
+        tiered.append(b"4", timestamp_ms=4000)
+        tiered.set("local.retention.bytes", "1")
+        await tiered.rounds(2)
+        assert tiered.log.local_log_start_offset == 4
+        assert await tiered.values() == [b"0", b"1", b"2", b"3", b"4"]
+        assert await tiered.offset(1500) == (0, 2, 3000)
+
+    play(body, local_retention_bytes="100000")
+
+
+def test_a_copy_that_is_deleted_while_it_is_known_is_read_from_another() -> None:
+    async def body(tiered: Tiered) -> None:
+        values = await fill(tiered, 1)
+        (known,) = tiered.copies()
+        other = replace(known, segment_id=Uuid(bytes(16)), state=STARTED)
+        for suffix in OBJECT_SUFFIXES:
+            data = tiered.store.objects.pop(object_name(known, suffix), None)
+            if data is not None:
+                tiered.store.objects[object_name(other, suffix)] = data
+        await tiered.write(other.to_record(), other.state_update(FINISHED, broker_id=1, now_ms=0))
+        await tiered.write(*(known.state_update(each, broker_id=1, now_ms=0) for each in (DELETING, DELETED)))
+        assert await tiered.values() == values
+
+    play(body)
+
+
 def test_the_largest_timestamp_may_be_in_the_remote_tier() -> None:
     async def body(tiered: Tiered) -> None:
         tiered.append(b"late", timestamp_ms=5_000_000)
@@ -224,6 +294,21 @@ def test_a_reader_of_committed_records_is_told_what_was_aborted() -> None:
         told = await tiered.fetch(0, isolation=1)
         assert sorted(each.first_offset for each in told.aborted_transactions) == [0, 4]
         assert (await tiered.fetch(0)).aborted_transactions is None
+
+    play(body)
+
+
+def test_what_was_begun_in_the_remote_tier_and_aborted_on_the_disk_is_told() -> None:
+    async def body(tiered: Tiered) -> None:
+        produce(tiered.log, 0)
+        tiered.append(b"between")
+        tiered.roll()
+        end(tiered.log, ControlRecordType.ABORT)
+        tiered.log.update_high_watermark(tiered.log.log_end_offset)
+        await tiered.rounds()
+        assert tiered.log.local_log_start_offset == 2
+        told = await tiered.fetch(0, isolation=1)
+        assert [each.first_offset for each in told.aborted_transactions] == [0]
 
     play(body)
 
@@ -261,6 +346,18 @@ def test_a_follower_is_sent_to_the_remote_tier() -> None:
     play(body)
 
 
+def test_a_follower_begins_behind_the_whole_copy() -> None:
+    async def body(tiered: Tiered) -> None:
+        await fill(tiered)
+        remote = tiered.made.replicas.remote
+        assert remote is not None
+        for offset in (7, 8):
+            start = await remote.remote_start(tiered.made.partition("t"), LocalStart(offset, 0, 0))
+            assert start.offset == 8, "what is known of producers is that of the end of the copy"
+
+    play(body)
+
+
 def test_a_store_that_fails_is_an_error_that_passes() -> None:
     async def body(tiered: Tiered) -> None:
         values = await fill(tiered)
@@ -284,6 +381,20 @@ def test_a_slow_store_answers_a_later_fetch() -> None:
         await tiered.universe.sleep(5)
         told = await tiered.fetch(0)
         assert next(batches(told.records)).base_offset == 0
+
+    play(body)
+
+
+def test_few_reads_are_kept_however_small_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_reads, "KEPT_READS_MAX", 3)
+
+    async def body(tiered: Tiered) -> None:
+        await fill(tiered)
+        for offset in range(8):
+            await tiered.fetch(offset)
+        tiered.store.faults.refuses = True
+        told = [(await tiered.fetch(offset)).error_code for offset in (0, 4, 5, 6, 7)]
+        assert told == [ErrorCode.KAFKA_STORAGE_ERROR] * 2 + [0] * 3
 
     play(body)
 

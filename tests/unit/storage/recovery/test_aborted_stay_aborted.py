@@ -79,6 +79,14 @@ def test_what_is_truncated_is_not_told_of_records_that_take_its_place(machine: M
     assert aborted(machine.log(clean=True)) == ABORTED[:1]
 
 
+@pytest.mark.parametrize(("end_offset", "told"), [(1, 0), (2, 1), (5, 1), (6, 2)])
+def test_what_is_aborted_goes_with_its_marker(machine: Machine, end_offset: int, told: int) -> None:
+    log = machine.log()
+    write(log)
+    log.truncate_to(end_offset, NOW_MS)
+    assert [each.last_offset for each in log.aborted_transactions(0, 6)] == [1, 5][:told]
+
+
 def test_they_are_told_when_no_producer_is_known_any_more(machine: Machine) -> None:
     log = machine.log(LogConfig(index_interval_bytes=1))
     write(log)
