@@ -214,7 +214,7 @@ class Lives(RuleBasedStateMachine):
     def complete_again(self, data: st.DataObject) -> None:
         """Who did not learn that a transaction is complete says so again, and another may be decided by then."""
         before, late = self.found, data.draw(st.sampled_from(self.completed))
-        if late not in self.markers:
+        if before is None or (late.producer_epoch, late.started_ms) != (before.producer_epoch, before.started_ms):
             self.decide(complete, late)
             assert self.found == before
 
@@ -276,6 +276,15 @@ def test_a_transaction_is_not_completed_by_the_markers_of_the_one_before(version
     assert lives.found.state is State.PREPARE_COMMIT
     lives.complete_all()
     assert lives.found.state is State.COMPLETE_COMMIT
+
+
+def test_a_producer_that_was_replaced_does_not_get_its_id_back() -> None:
+    lives = Lives()
+    replaced, newest = (lives.decide(init_producer, ID, 3_000, None) for _ in range(2))
+    with pytest.raises(ApiError) as refused:
+        lives.decide(init_producer, ID, 3_000, Claim(replaced.producer_id, replaced.producer_epoch))
+    assert refused.value.code == ErrorCode.PRODUCER_FENCED
+    assert lives.found == newest
 
 
 @pytest.mark.parametrize("version", [0, 2])
