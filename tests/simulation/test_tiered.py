@@ -13,7 +13,7 @@ from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, 
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.record_batch import batches
 from kraft.world.simulated import Universe
-from tests.simulation.test_lost_replicas import BROKERS, CONTROLLER, TOPIC, Cluster
+from tests.simulation.clusters import BROKERS, CONTROLLER, TOPIC, Cluster
 from tests.unit.server.brokers import batch
 
 URI = "s3://bucket/kraft"
@@ -42,8 +42,7 @@ class TieredCluster(Cluster):
     """`acknowledged` are values by their offsets."""
 
     def __init__(self, universe: Universe, nursery: trio.Nursery) -> None:
-        super().__init__(universe, nursery)
-        self.more_keys = KEYS
+        super().__init__(universe, nursery, KEYS)
         self.acknowledged: dict[int, bytes] = {}
         self.store = universe.object_servers.at(URI)
 
