@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import outcome
 import trio
 
+from kraft.world.simulated.trace import CALLS_PER_UPDATE
+
 if TYPE_CHECKING:
     from kraft.world.simulated.time import VirtualTime
     from kraft.world.simulated.trace import Trace
@@ -30,12 +32,13 @@ class Node:
     """One incarnation. A restarted node is another `Node` over the same disk; handles of the old one stay dead."""
 
     __slots__ = (
+        "_calls",
         "_countdown",
         "_deferred",
+        "_is_doomed",
         "_on_death",
         "_parked",
         "_planned_power_loss",
-        "_record",
         "alive",
         "delayed",
         "incarnation",
@@ -51,11 +54,12 @@ class Node:
         self.incarnation = incarnation
         self.time = time
         self.trace = trace
-        self._record = trace.record
+        self._calls = trace.waiting
         self.alive = True
         self.paused = False
         self.delayed = 0  # What would have woken the node at once, had it not been paused.
         self.power_lost = False  # How it died: with its machine, or only its process.
+        self._is_doomed = False  # Dead, or about to die: each port call is looked at.
         self._countdown: float = math.inf  # Port calls left until a planned death.
         self._planned_power_loss = False
         self._on_death: list[Callable[[], None]] = []
@@ -64,22 +68,33 @@ class Node:
 
     def enter(self, operation: str, *facts: object) -> None:
         """Called by every port call before it does anything. Raises NodeDied."""
+        if self._is_doomed:
+            self._come_nearer_to_death(operation)
+        calls = self._calls
+        calls.append((self.time.now, self.name, operation, facts))
+        if len(calls) >= CALLS_PER_UPDATE:
+            self.trace.fold()
+
+    def _come_nearer_to_death(self, operation: str) -> None:
         if not self.alive:
             raise NodeDied(self.name)
         self._countdown -= 1
         if self._countdown < 0:
-            self._record(self.time.now, self.name, "planned death before", (operation,))
+            self.note("planned death before", operation)
             self.die(power_lost=self._planned_power_loss)
             raise NodeDied(self.name)
-        self._record(self.time.now, self.name, operation, facts)
 
     def note(self, operation: str, *facts: object) -> None:
         """Write a result into the trace."""
-        self._record(self.time.now, self.name, operation, facts)
+        calls = self._calls
+        calls.append((self.time.now, self.name, operation, facts))
+        if len(calls) >= CALLS_PER_UPDATE:
+            self.trace.fold()
 
     def die_after_calls(self, count: int, *, power_lost: bool) -> None:
         """The node dies just before its port call number `count` from now (0 = the next), be it in a task or in a
         thread's function."""
+        self._is_doomed = True
         self._countdown = count
         self._planned_power_loss = power_lost
 
@@ -95,7 +110,7 @@ class Node:
         runs. Idempotent."""
         if not self.alive:
             return
-        self.alive = False
+        self.alive, self._is_doomed = False, True
         self.power_lost = power_lost
         self._deferred.clear()
         for task, parking in list(self._parked.items()):

@@ -34,28 +34,31 @@ def digest_of(buffers: Sequence[Buffer]) -> tuple[int, int]:
 class Trace:
     """A running hash, and the text behind it where somebody wants to compare two runs line by line."""
 
-    __slots__ = ("_folded", "_hash", "_text", "_waiting")
+    __slots__ = ("_folded", "_hash", "_text", "waiting")
 
     def __init__(self, path: str | None = None) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
         self._text = Path(path).open("wb") if path else None  # noqa: SIM115  # Open for the length of the simulation; `close` ends it.
-        self._waiting: list[tuple[float, object, str, tuple[object, ...]]] = []
+        self.waiting: list[tuple[float, object, str, tuple[object, ...]]] = []
+        """What is not in the hash yet: always this one list. Whoever appends to it folds it when it has
+        CALLS_PER_UPDATE."""
         self._folded = 0  # Calls that are in the hash.
 
     def record(self, time: float, node: object, operation: str, facts: tuple[object, ...]) -> None:
         """`facts` do not change any more: they are hashed later."""
-        waiting = self._waiting
+        waiting = self.waiting
         waiting.append((time, node, operation, facts))
         if len(waiting) >= CALLS_PER_UPDATE:
-            self._flush()
+            self.fold()
 
     @property
     def calls(self) -> int:
         """How many were recorded."""
-        return self._folded + len(self._waiting)
+        return self._folded + len(self.waiting)
 
-    def _flush(self) -> None:
-        waiting = self._waiting
+    def fold(self) -> None:
+        """Put what waits into the hash."""
+        waiting = self.waiting
         if not waiting:
             return
         try:
@@ -70,11 +73,11 @@ class Trace:
         waiting.clear()
 
     def hexdigest(self) -> str:
-        self._flush()
+        self.fold()
         return self._hash.hexdigest()
 
     def close(self) -> None:
-        self._flush()
+        self.fold()
         if self._text:
             self._text.close()
             self._text = None
