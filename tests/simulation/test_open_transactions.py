@@ -72,6 +72,7 @@ async def _made_anew(transactions: Transactions, producer: Producer, committed: 
     await transactions.create(CHANGED.topic, [3, 4, 2], min_insync_replicas="1")
     for broker in (2, 3, 4):
         await transactions.until(lambda broker=broker: not transactions.log(CHANGED, broker).log_end_offset, "anew")
+        assert not transactions.log(CHANGED, broker).has_producers
     assert await transactions.offset(GROUP, CHANGED) == -1, "of the topic before"
     await settle(transactions, producer, committed=committed)
     assert await transactions.offset(GROUP, CHANGED) == -1, "of the topic before"

@@ -175,15 +175,19 @@ def test_a_transaction_ends_whose_last_records_an_unclean_election_took(goes_on:
     play(_part_lost, committed=committed, goes_on=goes_on, configs=UNCLEAN)
 
 
-async def _all_lost(transactions: Transactions, producer: Producer, committed: bool, goes_on: bool) -> None:
-    """All that the second transaction had in the partition; the first one stays."""
+async def _all_lost(
+    transactions: Transactions, producer: Producer, committed: bool, goes_on: bool, leader: int
+) -> None:
+    """All that the second transaction had in the partition; the first one stays. The former leader may lead again."""
     await settle(transactions, producer, committed=True)
     await _alone(transactions)
     for place in (CHANGED, OTHER):
         assert await producer.write(place, b"3", b"4") == 0
     zombie = producer.zombie()
     await _overtake(transactions)
-    assert transactions.log(CHANGED).first_unstable_offset is None
+    await transactions.reassign(CHANGED, leader)
+    log = transactions.log(CHANGED)
+    await transactions.until(lambda: log.first_unstable_offset is None, "nothing is open")
     if goes_on:
         assert await producer.write(CHANGED, b"5") == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     await settle(transactions, producer, committed=committed)
@@ -193,9 +197,12 @@ async def _all_lost(transactions: Transactions, producer: Producer, committed: b
 
 
 @either_end
+@pytest.mark.parametrize("leader", [2, 3])
 @pytest.mark.parametrize("goes_on", [False, True], ids=["ends", "goes-on"])
-def test_a_transaction_ends_all_of_whose_records_an_unclean_election_took(goes_on: bool, committed: bool) -> None:
-    play(_all_lost, committed=committed, goes_on=goes_on, configs=UNCLEAN)
+def test_a_transaction_ends_all_of_whose_records_an_unclean_election_took(
+    goes_on: bool, leader: int, committed: bool
+) -> None:
+    play(_all_lost, committed=committed, goes_on=goes_on, leader=leader, configs=UNCLEAN)
 
 
 async def _prepared(transactions: Transactions, producer: Producer, committed: bool) -> None:
