@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.bench import report
+from tests.bench import report, transactors
 from tests.bench.measure import ROOT, Figures, bootstrap, in_turn
 from tests.bench.probe import ask, create_body, until_acknowledged, warm_up
 from tests.bench.process_usage import cpu_seconds, rss_mb
@@ -33,8 +33,6 @@ CONSUMER_RATE = 3.0
 """Records a second to each partition, each read by ten."""
 IDLE = 10_000
 IDLE_S = 10.0
-TRANSACTION_RECORDS, TRANSACTION_PARTITIONS = 100, 4
-TRANSACTORS = (1, 20)
 
 AIMS: report.Aims = {
     "producers_p50_ms": ("1,000 producers: acknowledged after, p50 ms", None, "ratio", False),
@@ -45,12 +43,8 @@ AIMS: report.Aims = {
     "consumers_cpu_us": ("1,000 consumers: broker CPU, us a record seen", 0.7, "ratio", False),
     "idle_kb": ("10,000 idle connections: more memory, KB each", 0.7, "ratio", False),
     "idle_cpu_ms_s": ("10,000 idle connections: broker CPU, ms a second", 0.7, "ratio", False),
+    **transactors.aims(),
 }
-for _count in TRANSACTORS:
-    _label = f"transactions of {TRANSACTION_RECORDS} records on {TRANSACTION_PARTITIONS} partitions, {_count} at once"
-    AIMS[f"transactions_{_count}_p50_ms"] = (f"{_label}: commit, p50 ms", 1.0, "ratio", False)
-    AIMS[f"transactions_{_count}_s"] = (f"{_label}: commits a second", 1.0, "ratio", True)
-    AIMS[f"transactions_{_count}_cpu_ms"] = (f"{_label}: broker CPU, ms a commit", 1.0, "ratio", False)
 
 
 def create(system: System, topic: str, partitions: int) -> None:
@@ -122,18 +116,11 @@ def idling(system: System, number: int, figures: Figures, seconds: float) -> Non
 def transacting(count: int) -> Callable[[System, int, Figures, float], None]:
     def measure(system: System, number: int, figures: Figures, seconds: float) -> None:
         topic = f"transactions-{count}"
-        create(system, topic, TRANSACTION_PARTITIONS)
-        command = [sys.executable, "-m", "tests.bench.transactors", bootstrap(system), topic, str(count), str(seconds)]
-        before = cpu_seconds(system.pid)
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-        used = cpu_seconds(system.pid) - before
-        if done.returncode != 0:
-            raise RuntimeError(f"{system.name}: {done.stderr[-2000:]}")
-        told = json.loads(done.stdout.strip().splitlines()[-1])
+        create(system, topic, transactors.PARTITIONS)
+        found = transactors.measured(bootstrap(system), topic, count, seconds, lambda: cpu_seconds(system.pid))
         if number:
-            figures.add(f"transactions_{count}_p50_ms", system, told["p50"])
-            figures.add(f"transactions_{count}_s", system, told["count"] / told["seconds"])
-            figures.add(f"transactions_{count}_cpu_ms", system, used / told["count"] * 1000)
+            for name, value in found.items():
+                figures.add(name, system, value)
 
     return measure
 
@@ -142,7 +129,7 @@ PARTS: dict[str, Callable[[System, int, Figures, float], None]] = {
     "producers": producing,
     "consumers": consuming,
     "idle": idling,
-    **{f"transactions-{count}": transacting(count) for count in TRANSACTORS},
+    **{f"transactions-{count}": transacting(count) for count in transactors.COUNTS},
 }
 
 

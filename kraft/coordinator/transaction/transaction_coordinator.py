@@ -76,6 +76,8 @@ class TransactionCoordinator:
         self.activity = TransactionActivity()
         self._ending: set[tuple[int, int, Ending]] = set()
         """Whose markers are being written: (partition, leader epoch, transaction)."""
+        self._ended: dict[str, trio.Event] = {}
+        """Of each transactional id whose markers are being written: tells when all that is over."""
         self.runtime: CoordinatorRuntime[TransactionShardState] = CoordinatorRuntime(
             TRANSACTION_STATE_TOPIC,
             TransactionShard(level),
@@ -134,13 +136,37 @@ class TransactionCoordinator:
         producer_epoch: int,
         partitions: Collection[TopicPartition],
         version: int,
+        patience_s: float = 0.0,
     ) -> None:
-        """Raises ApiError."""
+        """Raises ApiError. While the markers of the producer's last transaction are being written the answer waits for
+        them, at most `patience_s`: who begins the next one right after the last is not told to come again."""
         _require_id(transactional_id)
-        await self.runtime.write(
-            self.partition_for(transactional_id),
-            lambda draft: add_partitions(draft, transactional_id, producer_id, producer_epoch, partitions, version),
-        )
+        deadline = self._clock.now() + patience_s
+        while True:
+            try:
+                await self.runtime.write(
+                    self.partition_for(transactional_id),
+                    lambda draft: add_partitions(
+                        draft, transactional_id, producer_id, producer_epoch, partitions, version
+                    ),
+                )
+            except ApiError as refused:
+                if refused.code != ErrorCode.CONCURRENT_TRANSACTIONS or not await self._until_ended(
+                    transactional_id, deadline
+                ):
+                    raise
+            else:
+                return
+
+    async def _until_ended(self, transactional_id: str, deadline: float) -> bool:
+        """Wait until the markers of the id's last transaction are written. False at the deadline, and where none are
+        being written."""
+        ended = self._ended.get(transactional_id)
+        if ended is None or self._clock.now() >= deadline:
+            return False
+        with self._clock.move_on_at(deadline):
+            await ended.wait()
+        return ended.is_set()
 
     def missing_partitions(
         self,
@@ -222,6 +248,7 @@ class TransactionCoordinator:
         key = (partition, leader_epoch, ending)
         if self._nursery is not None and key not in self._ending:
             self._ending.add(key)
+            self._ended.setdefault(ending.transactional_id, trio.Event())
             self._nursery.start_soon(self._finish, *key)
 
     async def _finish(self, partition: int, leader_epoch: int, ending: Ending) -> None:
@@ -242,6 +269,8 @@ class TransactionCoordinator:
                         return
         finally:
             self._ending.discard((partition, leader_epoch, ending))
+            if (ended := self._ended.pop(ending.transactional_id, None)) is not None:
+                ended.set()
 
     async def _abort_timed_out(self) -> None:
         while True:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kraft.common.errors import ApiError
 from kraft.coordinator.transaction.transaction_partitions import TransactionSupport
 from kraft.handlers.errors import EXPECTED
+from kraft.handlers.transactions.transactions import patience_of
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC, TRANSACTIONAL_FLAG, RecordBatch
 from kraft.replication.partition import TransactionalAppend
@@ -30,6 +31,8 @@ IMPLICIT_VERSION = 12
 """From this version on a Produce adds its partitions to its transaction."""
 
 MAGIC_AT, ATTRIBUTES_AT = 16, 22
+FIRST_PAUSE_S = 0.001
+"""Before a coordinator is asked again; each later one is twice as long."""
 PARTITIONS_A_TURN = 50
 """Verifications that are started between two pauses."""
 
@@ -133,11 +136,11 @@ class TransactionalProduce:
     async def verify(self) -> None:
         """Ask the coordinator about every partition that needs it. While the producer's previous transaction is being
         completed it is asked again, for add.partitions.to.txn.retry.backoff.max.ms: each time from the beginning, since
-        the marker of that transaction ends the verifications that it finds."""
+        the marker of that transaction ends the verifications that it finds. Pauses grow to
+        add.partitions.to.txn.retry.backoff.ms: markers take a millisecond or two where nothing is wrong."""
         clock, config = self._broker.world.clock, self._broker.config
-        retries_end = clock.now() + min(
-            config.seconds("add.partitions.to.txn.retry.backoff.max.ms"), config.seconds("request.timeout.ms")
-        )
+        retries_end = clock.now() + patience_of(self._broker)
+        pause_s = FIRST_PAUSE_S
         while True:
             await self._start_in_turns()
             if not self._appends or self._producer is None:
@@ -147,7 +150,8 @@ class TransactionalProduce:
             )
             if ErrorCode.CONCURRENT_TRANSACTIONS not in codes.values() or clock.now() >= retries_end:
                 break
-            await clock.sleep(config.seconds("add.partitions.to.txn.retry.backoff.ms"))
+            await clock.sleep(min(pause_s, config.seconds("add.partitions.to.txn.retry.backoff.ms")))
+            pause_s *= 2
         for key, code in codes.items():
             self._failures[key] = self._failure(code)
 

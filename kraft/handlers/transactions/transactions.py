@@ -99,25 +99,37 @@ async def add_partitions_to_txn(
         check_transactional_id(Operation.WRITE, transaction.transactional_id, access)
     refused = await _refused_topics(transaction.topics, access)
     codes = await _add(
-        transaction, broker, version=0, is_older=context.api_version < KNOWS_FENCED, refused_topics=refused
+        transaction,
+        broker,
+        version=0,
+        is_older=context.api_version < KNOWS_FENCED,
+        patience_s=patience_of(broker),
+        refused_topics=refused,
     )
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topic_results(request.v3_and_below_topics, codes))
 
 
 async def add_partitions(request: AddPartitionsToTxnRequest, broker: BrokerServices) -> AddPartitionsToTxnResponse:
-    """What brokers ask, in the form of version 4 and later, on behalf of producers of transaction.version 2."""
+    """What brokers ask, in the form of version 4 and later, on behalf of producers of transaction.version 2. They come
+    again themselves: a marker that is written meanwhile ends what they know of the transaction."""
     response = AddPartitionsToTxnResponse()
     turn = Turn()
     for transaction in request.transactions:
         if turn.is_over():
             await turn.next()
-        codes = await _add(transaction, broker, version=NEW_EPOCHS, is_older=False)
+        codes = await _add(transaction, broker, version=NEW_EPOCHS, is_older=False, patience_s=0.0)
         response.results_by_transaction.append(
             AddPartitionsToTxnResult(
                 transactional_id=transaction.transactional_id, topic_results=_topic_results(transaction.topics, codes)
             )
         )
     return response
+
+
+def patience_of(broker: BrokerServices) -> float:
+    """How long a producer is kept waiting for the markers of its last transaction, before it is told to come again."""
+    config = broker.config
+    return min(config.seconds("add.partitions.to.txn.retry.backoff.max.ms"), config.seconds("request.timeout.ms"))
 
 
 def _single(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
@@ -150,6 +162,7 @@ async def _add(
     *,
     version: int,
     is_older: bool,
+    patience_s: float,
     refused_topics: Set[str] = frozenset(),
 ) -> dict[TopicPartition, int]:
     """The code of each partition."""
@@ -169,7 +182,7 @@ async def _add(
             return {
                 place: ErrorCode.TRANSACTION_ABORTABLE if place in missing else ErrorCode.NONE for place in partitions
             }
-        await broker.transactions.add_partitions(*producer, partitions, version)
+        await broker.transactions.add_partitions(*producer, partitions, version, patience_s)
     except ApiError as refused:
         return dict.fromkeys(partitions, for_older(refused, is_older).code)
     return dict.fromkeys(partitions, ErrorCode.NONE)
@@ -220,7 +233,7 @@ async def add_offsets_to_txn(
     place = TopicPartition(OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
     try:
         await broker.transactions.add_partitions(
-            request.transactional_id, request.producer_id, request.producer_epoch, [place], 0
+            request.transactional_id, request.producer_id, request.producer_epoch, [place], 0, patience_of(broker)
         )
     except ApiError as refused:
         raise for_older(refused, context.api_version < KNOWS_FENCED) from refused

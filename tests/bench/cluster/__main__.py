@@ -8,13 +8,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import report
+from tests.bench import report, transactors
 from tests.bench.cluster import measure
 from tests.bench.cluster.measure import Plan
 from tests.bench.cluster.trios import MEMBERS, Trio
 from tests.bench.measure import Figures
 
-PARTS = ("starts", "throughput", "latency", "failovers", "many")
+PARTS = ("starts", "throughput", "latency", "transactions", "failovers", "many")
 
 AIMS: report.Aims = {
     "produce_1p_mb_s": ("produce 1 KB, 1 partition, MB/s", 2.0, "ratio", True),
@@ -31,13 +31,22 @@ AIMS: report.Aims = {
     "many_created_and_led_s": ("9,000 partitions created and led, s", 15.0, "value", False),
     "many_failed_over_s": ("their fail-over after a kill -9, s", 3.0, "value", False),
     "many_rss_mb": ("memory of the two that are left, MB", None, "value", False),
+    **transactors.aims(),
 }
 
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
     plan = (
-        Plan(rounds=1, bytes_a_round=8 << 20, latency_records=200, starts=1, failovers=1, many_partitions=90)
+        Plan(
+            rounds=1,
+            bytes_a_round=8 << 20,
+            latency_records=200,
+            transaction_seconds=1.0,
+            starts=1,
+            failovers=1,
+            many_partitions=90,
+        )
         if options.quick
         else Plan()
     )
@@ -50,7 +59,7 @@ def main(arguments: list[str]) -> int:
         make = measure.place_of(place)
         if "starts" in parts:
             measure.starts(make, names, plan, figures)
-        if {"throughput", "latency", "failovers"} & set(parts):
+        if {"throughput", "latency", "transactions", "failovers"} & set(parts):
             side_by_side([make(name, "load") for name in names], plan, parts, figures, Path(place))
         if "many" in parts:
             measure.many_partitions(make, names, plan, figures)
@@ -78,6 +87,8 @@ def side_by_side(trios: list[Trio], plan: Plan, parts: list[str], figures: Figur
             measure.throughput(trios, plan, figures, place)
         if "latency" in parts:
             measure.latency(trios, plan, figures)
+        if "transactions" in parts:
+            measure.transactions(trios, plan, figures)
         if "failovers" in parts:
             measure.failovers(trios, plan, figures)
     finally:

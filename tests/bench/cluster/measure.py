@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jepsen.three_nodes import until
 from kraft.testing.steady_writer import SteadyWriter
+from tests.bench import transactors
 from tests.bench.cluster.trios import NODES, Trio
 from tests.bench.measure import Figures, load
 from tests.bench.probe import DONE_CODES, PAUSE_S, ask, create_body, produce_body, warm_up
@@ -30,6 +31,7 @@ class Plan:
     rounds: int = 3
     bytes_a_round: int = 128 << 20
     latency_records: int = 2000
+    transaction_seconds: float = 8.0
     starts: int = 3
     failovers: int = 5
     many_partitions: int = MANY
@@ -143,6 +145,24 @@ def latency(trios: list[Trio], plan: Plan, figures: Figures) -> None:
         figures.add("one_at_a_time_p99_ms", cluster, times["p99"])
 
     in_turn(trios, plan.rounds, one)
+
+
+def transactions(trios: list[Trio], plan: Plan, figures: Figures) -> None:
+    """Transactions of one producer, and of several, whose records, state and markers have three replicas. The first
+    round only warms."""
+
+    def one(cluster: Trio, number: int) -> None:
+        for count in transactors.COUNTS:
+            topic = f"transactions-{count}"
+            if number == 0:
+                cluster.create(topic, transactors.PARTITIONS)
+                until_in_sync(cluster, topic)
+            found = transactors.measured(cluster.bootstrap, topic, count, plan.transaction_seconds, cluster.cpu_seconds)
+            if number > 0:
+                for name, value in found.items():
+                    figures.add(name, cluster, value)
+
+    in_turn(trios, plan.rounds + 1, one)
 
 
 def failovers(trios: list[Trio], plan: Plan, figures: Figures) -> None:

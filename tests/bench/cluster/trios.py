@@ -24,7 +24,12 @@ from tests.bench.process_usage import cpu_seconds, rss_mb
 from tests.bench.systems import KafkaSystem, KraftSystem
 
 NODES = (1, 2, 3)
-REPLICATED = {"offsets.topic.replication.factor": "3", "group.initial.rebalance.delay.ms": "0"}
+REPLICATED = {
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "group.initial.rebalance.delay.ms": "0",
+}
 
 
 class QuorumKafka(ApacheKafka):

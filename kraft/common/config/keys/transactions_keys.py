@@ -130,7 +130,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         READ_ONLY,
         ENFORCED,
         at_least(1),
-        "First pause before a partition is added to a transaction again on the producer's behalf.",
+        "The longest pause before a partition is added to a transaction again on the producer's behalf.",
     ),
     key(
         "add.partitions.to.txn.retry.backoff.max.ms",
@@ -140,7 +140,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         READ_ONLY,
         ENFORCED,
         at_least(0),
-        "The longest such pause.",
+        "How long a producer waits for the end of its last transaction before it is told to come again.",
     ),
     key(
         "producer.id.expiration.ms",

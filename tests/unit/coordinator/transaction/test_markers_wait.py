@@ -6,14 +6,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import pytest
 import trio
 import trio.testing
 
+from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.transaction.config import TransactionConfig
 from kraft.coordinator.transaction.ending import End
 from kraft.coordinator.transaction.transaction import Ending
 from kraft.coordinator.transaction.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
+from kraft.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.fakes import MemoryLog, MemoryWorld
 from tests.unit.coordinator.service import run
 
@@ -115,5 +118,80 @@ def test_a_coordinator_that_is_elected_again_writes_the_markers_under_its_new_ep
             markers.reachable.set()
             await trio.testing.wait_all_tasks_blocked()
             assert coordinator.describe("orders").transaction_state == "CompleteCommit"
+
+    run(scenario)
+
+
+async def _next(coordinator: TransactionCoordinator, after: End, patience_s: float) -> int:
+    """Begin the producer's next transaction; its error code."""
+    try:
+        await coordinator.add_partitions(
+            after.transactional_id, after.producer_id, after.producer_epoch, [PLACE], 0, patience_s
+        )
+    except ApiError as refused:
+        return refused.code
+    return ErrorCode.NONE
+
+
+async def _ended(coordinator: TransactionCoordinator) -> End:
+    """A committed transaction of a producer that keeps its epoch, whose markers are on their way."""
+    end = (await _open(coordinator))._replace(version=0)
+    await coordinator.end_transaction(end)
+    return end
+
+
+def test_the_next_transaction_waits_for_the_markers_of_the_last():
+    async def scenario():
+        log, markers = MemoryLog(), Markers()
+        async with coordinating(log, markers, 1) as coordinator, trio.open_nursery() as nursery:
+            end = await _ended(coordinator)
+            codes: list[int] = []
+
+            async def begin() -> None:
+                codes.append(await _next(coordinator, end, 0.1))
+
+            nursery.start_soon(begin)
+            await trio.sleep(0.09)
+            assert codes == []
+            markers.reachable.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert codes == [ErrorCode.NONE]
+            assert coordinator.describe("orders").transaction_state == "Ongoing"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("patience_s", [0.0, 0.1])
+def test_it_is_told_to_come_again_when_they_take_longer(patience_s):
+    async def scenario():
+        log, markers = MemoryLog(), Markers()
+        async with coordinating(log, markers, 1) as coordinator:
+            end = await _ended(coordinator)
+            began = trio.current_time()
+            assert await _next(coordinator, end, patience_s) == ErrorCode.CONCURRENT_TRANSACTIONS
+            assert trio.current_time() - began == pytest.approx(patience_s)
+            markers.reachable.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert await _next(coordinator, end, patience_s) == ErrorCode.NONE
+
+    run(scenario)
+
+
+def test_who_waits_for_markers_hears_that_the_coordinator_has_moved():
+    async def scenario():
+        log, markers = MemoryLog(), Markers()
+        async with coordinating(log, markers, 1) as coordinator, trio.open_nursery() as nursery:
+            end = await _ended(coordinator)
+            codes: list[int] = []
+
+            async def begin() -> None:
+                codes.append(await _next(coordinator, end, 60.0))
+
+            nursery.start_soon(begin)
+            await trio.sleep(0.01)
+            coordinator.on_resignation(0)
+            markers.reachable.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert codes == [ErrorCode.NOT_COORDINATOR]
 
     run(scenario)
