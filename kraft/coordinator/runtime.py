@@ -66,9 +66,11 @@ class CoordinatorRuntime(Generic[S]):
                 for partition in sorted(self._drivers):
                     shard_nursery.start_soon(self._drivers[partition].run)
                 task_status.started()
-                await trio.sleep_forever()
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    self._nursery = None
         finally:
-            self._nursery = None
             self._drivers = {}
             self._departed = {}
 

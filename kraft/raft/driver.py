@@ -121,10 +121,12 @@ class RaftDriver:
                 raft_nursery.start_soon(self._warnings.watch_for_leader)
                 self._step(events.Tick())
                 task_status.started()
-                await self._carry_out()
+                try:
+                    await self._carry_out()
+                finally:
+                    self._nursery = None
                 raft_nursery.cancel_scope.cancel()
         finally:
-            self._nursery = None
             self.requests.refuse_all()
             self._storage.close()
 

@@ -32,6 +32,7 @@ RULES: dict[str, Rule] = {
     "unordered iteration": unordered_iteration,
     "identity order": order.identity_order,
     "module state": state.module_state,
+    "kept nurseries": state.kept_nurseries,
     "async generators": state.async_generators,
     "finalizers": state.finalizers,
     "real world": state.real_world,
@@ -133,6 +134,11 @@ PLANTED: dict[str, list[str]] = {
         "def f(s: set[int]):\n    for x in s:  # unordered:\n        pass",
     ],
     "identity order": ["sorted(x, key=id)\nid(x)", "def f(x):\n    return hash(x) % 3"],
+    "kept nurseries": [
+        "async def f(self):\n    async with trio.open_nursery() as n:\n        self._nursery = n\n        await wait()",
+        "async def f(self):\n    try:\n        async with trio.open_nursery() as n:\n            self._n = n\n"
+        "            await wait()\n    finally:\n        self._n = None",
+    ],
     "module state": [
         "cache = {}",
         "CACHE = {}\ndef f():\n    CACHE[1] = 2",
@@ -211,6 +217,11 @@ HARMLESS: dict[str, list[str]] = {
         "class A:\n    def __hash__(self):\n        return hash(self.x)",
         "def f(id):\n    return id",
         "x = {id(y): y for y in z}  # unordered: told apart only",
+    ],
+    "kept nurseries": [
+        "async def f(self):\n    async with trio.open_nursery() as n:\n        self._n = n\n        try:\n"
+        "            await wait()\n        finally:\n            self._n = None",
+        "async def f(self):\n    async with trio.open_nursery() as n:\n        n.start_soon(g)",
     ],
     "module state": [
         "TABLE = {1: 2}\ndef f():\n    return TABLE[1]",

@@ -93,7 +93,10 @@ class TransactionCoordinator:
             self._nursery = coordinator_nursery
             coordinator_nursery.start_soon(self._abort_timed_out)
             coordinator_nursery.start_soon(self._forget_unused)
-            await self.runtime.run(task_status)
+            try:
+                await self.runtime.run(task_status)
+            finally:
+                self._nursery = None
 
     def partition_for(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` whose leader coordinates the transactional id."""

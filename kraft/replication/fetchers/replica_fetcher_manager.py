@@ -36,14 +36,14 @@ class ReplicaFetcherManager(ReplicaListener):
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Follow until cancelled."""
-        try:
-            async with trio.open_nursery() as fetcher_nursery:
-                self._nursery = fetcher_nursery
+        async with trio.open_nursery() as fetcher_nursery:
+            self._nursery = fetcher_nursery
+            try:
                 self.follow_changed()
                 task_status.started()
                 await trio.sleep_forever()
-        finally:
-            self._nursery = None
+            finally:
+                self._nursery = None
 
     def role_changed(self, partition: Partition) -> None:
         """The partition has a new leader epoch, or is here no more (its leader is then -1). Fetching from its old

@@ -182,6 +182,10 @@ class LogWriter:
             self._nursery = directory_nursery
             for queue in self._queues.values():
                 directory_nursery.start_soon(self._serve, queue)
+            try:
+                await trio.sleep_forever()
+            finally:
+                self._nursery = None
 
     def append_as_leader(
         self,

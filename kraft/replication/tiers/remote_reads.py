@@ -92,12 +92,12 @@ class RemoteReads:
 
     async def run(self) -> None:
         """Read until cancelled."""
-        try:
-            async with trio.open_nursery() as reading_nursery:
-                self._nursery = reading_nursery
+        async with trio.open_nursery() as reading_nursery:
+            self._nursery = reading_nursery
+            try:
                 await trio.sleep_forever()
-        finally:
-            self._nursery = None
+            finally:
+                self._nursery = None
 
     def knows(self, partition: Partition, metadata: PartitionMetadata) -> None:
         """What is known of the partition has been read to its end once."""

@@ -31,13 +31,13 @@ class RemoteStarts:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        try:
-            async with trio.open_nursery() as start_nursery:
-                self._nursery = start_nursery
+        async with trio.open_nursery() as start_nursery:
+            self._nursery = start_nursery
+            try:
                 self._start_next()
                 await trio.sleep_forever()
-        finally:
-            self._nursery = None
+            finally:
+                self._nursery = None
 
     def begin(self, following: Following, work: Work) -> None:
         """Do `work`, which handles its errors, as soon as there is room. It ends in bounded time."""

@@ -82,9 +82,11 @@ class AddPartitionsToTxnManager:
         try:
             async with trio.open_nursery() as sending_nursery:
                 self._nursery = sending_nursery
-                await trio.sleep_forever()
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    self._nursery = None
         finally:
-            self._nursery = None
             self._channel.close()
 
     @property

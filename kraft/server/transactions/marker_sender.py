@@ -86,9 +86,11 @@ class MarkerSender:
         try:
             async with trio.open_nursery() as sending_nursery:
                 self._nursery = sending_nursery
-                await trio.sleep_forever()
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    self._nursery = None
         finally:
-            self._nursery = None
             self._channel.close()
 
     async def write(self, ending: Ending, coordinator_epoch: int, is_current: Callable[[], bool]) -> bool:

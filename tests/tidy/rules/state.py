@@ -171,3 +171,32 @@ def real_world(module: Module) -> Iterator[Violation]:
             yield Violation(
                 module.path, use.node.lineno, "real world", use.dotted, "take a kraft.world.ports.World as an argument"
             )
+
+
+def kept_nurseries(module: Module) -> Iterator[Violation]:
+    """A nursery that others start tasks in is let go of within it, by a `finally`: once the last task of a cancelled
+    one has ended it takes no more, and what follows it runs a turn of the loop later."""
+    for block in nodes(module.tree):
+        if not isinstance(block, ast.AsyncWith):
+            continue
+        opened = {
+            item.optional_vars.id
+            for item in block.items
+            if isinstance(item.optional_vars, ast.Name) and "open_nursery" in ast.unparse(item.context_expr)
+        }
+        inside = [each for statement in block.body for each in ast.walk(statement)]
+        let_go = {
+            ast.unparse(target)
+            for each in inside
+            if isinstance(each, ast.Try)
+            for statement in each.finalbody
+            if isinstance(statement, ast.Assign)
+            for target in statement.targets
+        }
+        for each in inside:
+            if isinstance(each, ast.Assign) and isinstance(each.value, ast.Name) and each.value.id in opened:
+                name = ast.unparse(each.targets[0])
+                if name.startswith("self._") and name not in let_go:
+                    yield Violation(
+                        module.path, each.lineno, "kept nursery", name, "set it to None in a finally within the nursery"
+                    )

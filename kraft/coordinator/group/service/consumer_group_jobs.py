@@ -75,7 +75,10 @@ class ConsumerGroupJobs:
         async with trio.open_nursery() as job_nursery:
             self._nursery = job_nursery
             task_status.started()
-            await trio.sleep_forever()
+            try:
+                await trio.sleep_forever()
+            finally:
+                self._nursery = None
 
     def perform(self, partition: int, leader_epoch: int, job: GroupJob) -> None:
         """What asked for the job is committed. A group that has one of the kind under way gets no other meanwhile."""
