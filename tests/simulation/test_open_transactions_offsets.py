@@ -109,10 +109,11 @@ async def _delete_offset(transactions: Transactions) -> None:
 
 
 async def _deleted(
-    transactions: Transactions, producer: Producer, committed: bool, delete: Any, has_moved: bool
+    transactions: Transactions, producer: Producer, committed: bool, delete: Any, has_moved: bool, before: bool
 ) -> None:
-    assert await producer.write_offset(GROUP, CHANGED, 1) == 0
-    await settle(transactions, producer, committed=True)
+    if before:
+        assert await producer.write_offset(GROUP, CHANGED, 1) == 0
+        await settle(transactions, producer, committed=True)
     assert await producer.write_offset(GROUP, CHANGED, 3) == 0
     await delete(transactions)
     if has_moved:
@@ -129,12 +130,13 @@ async def _deleted(
 
 
 @either_end
+@pytest.mark.parametrize("before", [False, True], ids=["first", "later"])
 @pytest.mark.parametrize("has_moved", [False, True], ids=["stays", "moves"])
 @pytest.mark.parametrize("delete", [_delete_group, _delete_offset], ids=["group", "offset"])
 def test_an_offset_does_not_come_back_that_was_deleted_before_the_end(
-    delete: Any, has_moved: bool, committed: bool
+    delete: Any, has_moved: bool, before: bool, committed: bool
 ) -> None:
-    play(_deleted, committed=committed, delete=delete, has_moved=has_moved)
+    play(_deleted, committed=committed, delete=delete, has_moved=has_moved, before=before)
 
 
 async def _written_again(transactions: Transactions, producer: Producer, committed: bool, delete: Any) -> None:
