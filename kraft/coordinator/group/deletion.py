@@ -89,7 +89,9 @@ def _forget_group(draft: GroupDraft, group: ClassicGroup | ConsumerGroup) -> Non
 
 def forgetting(topics: Collection[tuple[str, bytes]]) -> Walk[GroupShardState]:
     """The walk that drops every group's offsets of topics (name, id) that were deleted. A topic made since under the
-    same name has another id and keeps its offsets."""
+    same name has another id and keeps its offsets. A tombstone would take all that is pending for the partition, so
+    where some of that is of such a topic, what is left of the deleted one stays: nobody is told of it, and it expires
+    as soon as nothing is pending."""
     ids: dict[str, list[bytes]] = {}
     for name, topic_id in topics:
         ids.setdefault(name, [ZERO_UUID]).append(topic_id)
@@ -107,8 +109,9 @@ def _forget(draft: GroupDraft, *, portion: Portion, ids: Mapping[str, list[bytes
         if partition is None:
             continue
         committed = (draft.offsets(group_id).get(partition), *_pending_of(draft, group_id, partition))
+        known = [each.topic_id for each in committed if each is not None]
         gone = ids.get(partition.topic, ())
-        if any(each is not None and each.topic_id in gone for each in committed):
+        if known and all(topic_id in gone for topic_id in known):
             draft.delete_offset(group_id, partition)
 
 

@@ -60,8 +60,10 @@ class Shard:
         self.state = self.shard.replay_marker(self.state, marker)
         self.read_back = self.shard.replay_marker(self.read_back, marker)
 
-    def commit(self, group_id: str, index: int, offset: int, producer_id: int | None = None) -> None:
-        committed = OffsetAndMetadata(offset, -1, "", self.wall_ms, topic_id=ZERO_UUID)
+    def commit(
+        self, group_id: str, index: int, offset: int, producer_id: int | None = None, topic_id: bytes = ZERO_UUID
+    ) -> None:
+        committed = OffsetAndMetadata(offset, -1, "", self.wall_ms, topic_id=topic_id)
         self.run(
             lambda draft: draft.write_offsets(group_id, [(TopicPartition("t", index), committed)]),
             None if producer_id is None else Producer(producer_id, 0),
@@ -203,6 +205,18 @@ def test_deleted_groups_and_topics_take_pending_offsets_with_them() -> None:
     shard.end(2, committed=True)
     assert shard.offsets() == {}
     assert (shard.state.offsets, shard.state.pending) == (shard.read_back.offsets, shard.read_back.pending)
+
+
+@pytest.mark.parametrize("former_is_pending", [False, True])
+def test_what_is_pending_for_a_topic_made_anew_stays_when_the_one_before_is_forgotten(former_is_pending: bool) -> None:
+    former, anew = b"1" * 16, b"2" * 16
+    shard = Shard()
+    shard.commit("g", 0, 7, producer_id=1 if former_is_pending else None, topic_id=former)
+    shard.commit("g", 0, 3, producer_id=2, topic_id=anew)
+    shard.walk(forgetting([("t", former)]))
+    shard.end(2, committed=True)
+    shard.end(1, committed=True)
+    assert shard.offsets() == shard.offsets(shard.read_back) == {("g", 0): 3}
 
 
 def request(generation: int = -1, member_id: str = "", metadata: str = "") -> TxnOffsetCommitRequest:
