@@ -16,7 +16,7 @@ import os
 from random import Random
 from unittest.mock import patch
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kraft.coordinator.group.consumer import assigning
@@ -186,6 +186,7 @@ class ConsumerLife:
 
 @relaxed
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0, assigning.INLINE_COST_MAX]))
+@example(699798, 0)  # A member's new expression waits while its former one is forgotten.
 def test_no_partition_ever_has_two_owners_and_all_have_one_in_the_end(seed: int, inline_cost_max: int) -> None:
     life = ConsumerLife(seed)
     with patch.object(assigning, "INLINE_COST_MAX", inline_cost_max):

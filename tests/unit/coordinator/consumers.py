@@ -145,10 +145,13 @@ class Consumer:
 
 def is_target_of_its_members(group: ConsumerGroup, topics: Topics) -> bool:
     """Whether a target that was computed for the group's epoch is what the assignor finds, which changes nothing about
-    what it found for the same members. True where there is none, or topics changed since."""
+    what it found for the same members. True where there is none, topics changed since, or a member's new expression
+    is not resolved yet: the group's epoch rises once it is."""
     if group.assignment_epoch != group.group_epoch or group.assignment_timestamp_ms == NEVER_ASSIGNED_MS:
         return True
     if metadata_hash(group.subscribed_topics(), topics) != group.metadata_hash:
+        return True
+    if any(expression not in group.regexes for expression in group.regex_subscribers):
         return True
     due = Snapshot(group, group.assignor("uniform"))
     return not compute(due, at_once(counted_topics(group, topics))).records
