@@ -110,8 +110,12 @@ class ClientConnection:
     async def _renew_session(self) -> None:
         """Log in again before the node closes the connection (KIP-368); no other request is sent meanwhile."""
         async with self._renewing:
-            if self._clock.now() >= self._session_ends:
+            if self._session_is_over:
                 await self.log_in()
+
+    @property
+    def _session_is_over(self) -> bool:
+        return self._session_ends != math.inf and self._clock.now() >= self._session_ends
 
     def version_of(self, key: int) -> int:
         """The highest version that both sides know. Raises UnsupportedApi."""
@@ -209,7 +213,7 @@ class ClientConnection:
         return self._correlation_id
 
     async def _send(self, key: int, version: int, request: Any, waiter: Pending) -> int:
-        if key not in _LOGIN_KEYS and (self._renewing.locked() or self._clock.now() >= self._session_ends):
+        if key not in _LOGIN_KEYS and (self._renewing.locked() or self._session_is_over):
             await self._renew_session()
         correlation_id = self._next_id()
         frame = encode_request(key, version, correlation_id, self._client_id, request)
@@ -224,16 +228,21 @@ class ClientConnection:
     async def _write(self, frame: bytes) -> None:
         if self._broken is not None:
             raise self._broken
-        async with self._sending:
-            try:
-                await self._stream.send_all((frame,))
-            except OSError as problem:
-                failure = Disconnected(f"sending failed: {problem}")
-                self._break(failure)
-                raise failure from problem
-            except trio.Cancelled:
-                self._break(Disconnected("a request was abandoned half sent"))
-                raise
+        try:
+            self._sending.acquire_nowait()  # Others are served only where another request is being sent.
+        except trio.WouldBlock:
+            await self._sending.acquire()
+        try:
+            await self._stream.send_all((frame,))
+        except OSError as problem:
+            failure = Disconnected(f"sending failed: {problem}")
+            self._break(failure)
+            raise failure from problem
+        except trio.Cancelled:
+            self._break(Disconnected("a request was abandoned half sent"))
+            raise
+        finally:
+            self._sending.release()
 
     async def _receive(self, waiter: Pending) -> None:
         while waiter.frame is None:

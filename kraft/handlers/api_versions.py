@@ -8,7 +8,7 @@ import struct
 from typing import Any
 
 from kraft.common.features import SUPPORTED_FEATURES
-from kraft.handlers.registry import BROKER, CONTROLLER, Handler, Registry, RequestContext, between
+from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
 from kraft.handlers.security.permissions import ANYBODY
 from kraft.network.reply import Reply
 from kraft.protocol.api_keys import ApiKey
@@ -35,7 +35,7 @@ async def api_versions(request: ApiVersionsRequest, context: RequestContext, nod
         ):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.peer.client_software = (request.client_software_name, request.client_software_version)
-    response = ApiVersionsResponse(api_keys=_served(node.registry))
+    response = ApiVersionsResponse(api_keys=node.registry.api_versions)
     response.supported_features = [
         SupportedFeatureKey(name=name, min_version=low, max_version=high)
         for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
@@ -58,10 +58,3 @@ def unsupported_version_reply(correlation_id: int, node: Any) -> Reply:
     response.encode_into(out, 0)
     struct.pack_into(">ii", out, 0, len(out) - 4, correlation_id)
     return Reply((out,))
-
-
-def _served(registry: Registry) -> list[ApiVersion]:
-    return [
-        ApiVersion(api_key=handler.key, min_version=handler.advertised_min, max_version=handler.max_version)
-        for handler in registry.handlers()
-    ]

@@ -18,6 +18,7 @@ from kraft.handlers.security.permissions import PermissionCheck
 from kraft.network.reply import Peer, Reply
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.api_versions_response import ApiVersion
 from kraft.protocol.schema import Turns, fields_of
 
 if TYPE_CHECKING:
@@ -190,6 +191,11 @@ class Registry:
                 self._by_key[handler.key] = handler if authorizer is None else handler.guarded(authorizer)
         self.get = self._by_key.get
         """The handler of an API key, or None."""
+        self.api_versions = [
+            ApiVersion(api_key=handler.key, min_version=handler.advertised_min, max_version=handler.max_version)
+            for handler in self.handlers()
+        ]
+        """What every connection asks for first. Nobody changes it."""
 
     def handlers(self) -> list[Handler]:
         """All of them, by key."""
