@@ -67,7 +67,14 @@ class ListenerFeed:
         self._news = trio.Event()
 
     def wake(self) -> None:
-        self._news.set()
+        """The state of the quorum or of its log has changed: go on, where that is news for the listener."""
+        source, next_offset = self._source, self.next_offset
+        if (
+            next_offset < source.applied_offset
+            or next_offset < source.log_start_offset
+            or source.leader_to_tell[0] != self._told
+        ):
+            self._news.set()
 
     async def run(self, on_progress: Callable[[], None]) -> None:
         """Never ends. What the listener raises ends the node: a state machine that failed must not go on."""
