@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.offset_delete_request import (
     OffsetDeleteRequest,
@@ -32,8 +33,11 @@ from tests.simulation.open_transactions import (
 OTHER_GROUP = "other group"
 
 
-async def _check_next_offset(transactions: Transactions, producer: Producer) -> None:
-    """The group's next transaction is not held up by this one."""
+async def _check_next_offset(transactions: Transactions, producer: Producer, zombie: Producer) -> None:
+    """Who was replaced commits nothing, and the group's next transaction is not held up by this one."""
+    before = await transactions.offset(GROUP, CHANGED)
+    assert await zombie.write_offset(GROUP, CHANGED, 99) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert await transactions.offset(GROUP, CHANGED) == before
     assert await producer.write_offset(GROUP, CHANGED, 9) == 0
     await settle(transactions, producer, committed=True)
     assert await transactions.offset(GROUP, CHANGED) == 9
@@ -56,7 +60,7 @@ async def _coordinator_moved(transactions: Transactions, producer: Producer, com
     assert await transactions.offset(GROUP, CHANGED) == (3 if committed else 1)
     assert await transactions.offset(GROUP, OTHER) == (4 if committed else -1)
     await check_aftermath(transactions, producer, zombie, [CHANGED, OTHER])
-    await _check_next_offset(transactions, producer)
+    await _check_next_offset(transactions, producer, zombie)
 
 
 @either_end
@@ -81,7 +85,7 @@ async def _coordinator_died(transactions: Transactions, producer: Producer, comm
     assert await transactions.offset(GROUP, CHANGED) == (3 if committed else -1)
     assert await transactions.committed(CHANGED) == visible(committed, b"1", b"2")
     await check_aftermath(transactions, producer, zombie, [CHANGED, OTHER])
-    await _check_next_offset(transactions, producer)
+    await _check_next_offset(transactions, producer, zombie)
 
 
 @either_end
@@ -126,7 +130,7 @@ async def _deleted(
     assert await transactions.offset(GROUP, CHANGED) == -1, "it was deleted after it was written"
     assert await transactions.offset(OTHER_GROUP, CHANGED) == (5 if committed else -1)
     await check_aftermath(transactions, producer, zombie, [CHANGED, OTHER])
-    await _check_next_offset(transactions, producer)
+    await _check_next_offset(transactions, producer, zombie)
 
 
 @either_end
@@ -147,7 +151,7 @@ async def _written_again(transactions: Transactions, producer: Producer, committ
     await settle(transactions, producer, committed=committed)
     assert await transactions.offset(GROUP, CHANGED) == (4 if committed else -1)
     await check_aftermath(transactions, producer, zombie, [CHANGED, OTHER])
-    await _check_next_offset(transactions, producer)
+    await _check_next_offset(transactions, producer, zombie)
 
 
 @either_end
