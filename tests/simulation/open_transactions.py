@@ -96,7 +96,13 @@ class Transactions:
         response = await self.cluster.call("2", CreateTopicsRequest(topics=[made], timeout_ms=5000))
         assert response.topics[0].error_code == 0, response
         for index, each in enumerate(replicas):
-            await self.until_led(TopicPartition(topic, index), each[0])
+            place = TopicPartition(topic, index)
+            await self.until_led(place, each[0])
+            await self.until(partial(self._is_hosted, place, each), f"{each} have {place}")
+
+    def _is_hosted(self, place: TopicPartition, replicas: Sequence[int]) -> bool:
+        brokers = [self.cluster.nodes[str(broker_id)].broker for broker_id in replicas]
+        return all(broker is not None and broker.replicas.find(*place) is not None for broker in brokers)
 
     async def delete(self, topic: str) -> None:
         """Returns once no broker that is alive has it any more."""
