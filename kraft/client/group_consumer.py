@@ -63,6 +63,12 @@ class GroupConsumer:
         self._isolation = isolation
         self._lacks_positions = False
         self._commits = commits
+        self._is_done = True
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all that `poll` has returned is taken as done."""
+        return self._is_done
 
     def rewind(self) -> None:
         """Go back to what is committed with the next poll: what was read since then is read again."""
@@ -74,8 +80,11 @@ class GroupConsumer:
         Raises also the error of a heartbeat when the group has removed this member.
         """
         self.membership.idle_since = math.inf
+        self._is_done = True
         try:
-            return await self._poll(seconds)
+            found = await self._poll(seconds)
+            self._is_done = not found
+            return found
         finally:
             self.membership.idle_since = self._cluster.world.clock.now()
 
@@ -167,9 +176,9 @@ async def open_group_consumer(
     together.
 
     Who does not come back to `poll` within `max_poll_seconds` is a member no more: others read from what was
-    committed last, and the next `poll` joins again. Positions are committed when the block ends, unless it fails:
-    then what was read since the last commit is read again. With `commits` False only `commit` does, or a transaction
-    (`Transaction.commit_positions`).
+    committed last, and the next `poll` joins again. Positions are committed when the block ends, unless it fails, or is
+    cancelled outside of `poll`: then what was read since the last commit is read again. With `commits` False only
+    `commit` does, or a transaction (`Transaction.commit_positions`).
     """
     assert reset in (EARLIEST, LATEST)
     if protocol not in (CLASSIC, CONSUMER):
@@ -190,14 +199,19 @@ async def open_group_consumer(
         assignor=assignor,
     )
     failure: Exception | None = None
+    may_commit = False
     async with trio.open_nursery() as heartbeat_nursery:
         heartbeat_nursery.start_soon(consumer.membership.heartbeat)
         try:
             yield consumer
+            may_commit = True
         except Exception as problem:  # noqa: BLE001 - raised below, outside the nursery, which would wrap it in a group.
             failure = problem
+        except BaseException:  # It was cancelled.
+            may_commit = consumer.is_done
+            raise
         finally:
-            await consumer.close(commit=failure is None)
+            await consumer.close(commit=may_commit)
             heartbeat_nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure

@@ -284,6 +284,33 @@ def test_what_a_failing_reader_was_given_last_is_not_committed(monkeypatch: pyte
     Universe(1).run(main)
 
 
+def test_what_a_cancelled_reader_was_given_last_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(universe: Universe) -> None:
+        scene = Scene(universe, monkeypatch)
+        with scene.cluster.world.clock.move_on_after(2.0):
+            async with open_group_consumer(scene.cluster, "g", ["t"], reset=EARLIEST) as member:
+                await member.poll(1.0)
+                assert await member.commit()
+                await member.poll(1.0)
+                await trio.sleep_forever()  # At work on the second record.
+        assert scene.commits == [{T0: 1}]
+
+    Universe(1).run(main)
+
+
+def test_a_reader_cancelled_while_it_waits_has_done_all_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(universe: Universe) -> None:
+        scene = Scene(universe, monkeypatch)
+        with trio.CancelScope() as reading:
+            async with open_group_consumer(scene.cluster, "g", ["t"], reset=EARLIEST) as member:
+                await member.poll(1.0)
+                reading.cancel()
+                await member.poll(1.0)
+        assert scene.commits == [{T0: 1}]
+
+    Universe(1).run(main)
+
+
 def test_a_member_that_could_not_find_its_positions_looks_for_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(universe: Universe) -> None:
         scene = Scene(universe, monkeypatch)
