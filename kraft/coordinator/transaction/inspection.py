@@ -49,17 +49,15 @@ def matching(
     states: Collection[State] | None,
     producer_ids: Collection[int],
     open_since_ms: int | None,
-    pattern: RegularExpression | None,
 ) -> Iterator[listed.TransactionState | None]:
     """Transactions in one of the states (None: any), of one of the producers (none named: any), that began before a
-    time, whose id matches. None stands for one that does not match: who asks may pause there."""
+    time. None stands for one that does not match: who asks may pause there."""
     for transactional_id in sorted(state.transactions):
         found = state.transactions[transactional_id]
         if (
             (states is not None and found.state not in states)
             or (producer_ids and found.producer_id not in producer_ids)
             or (open_since_ms is not None and found.started_ms >= open_since_ms)
-            or (pattern is not None and not pattern.matches(transactional_id))
         ):
             yield None
             continue
@@ -68,6 +66,11 @@ def matching(
             producer_id=found.producer_id,
             transaction_state=found.state.shown,
         )
+
+
+def named(pattern: RegularExpression, found: Sequence[listed.TransactionState]) -> list[listed.TransactionState]:
+    """Those whose id the pattern matches. May take long: to be done in a thread."""
+    return [each for each in found if pattern.matches(each.transactional_id)]
 
 
 def timed_out(state: TransactionShardState, wall_ms: int) -> Iterator[str | None]:

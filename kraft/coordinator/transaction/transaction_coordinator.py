@@ -72,6 +72,7 @@ class TransactionCoordinator:
         self._markers = markers
         self._partition_count = partition_count
         self._clock = world.clock
+        self._threads = world.threads
         self._nursery: trio.Nursery | None = None
         self.activity = TransactionActivity()
         self._ending: set[tuple[int, int, Ending]] = set()
@@ -236,11 +237,17 @@ class TransactionCoordinator:
             return response
         turn = Turn(IDS_A_TURN)
         for shard in shards:
-            for found in inspection.matching(shard, states, frozenset(producer_ids), open_since_ms, pattern):
+            for found in inspection.matching(shard, states, frozenset(producer_ids), open_since_ms):
                 if turn.is_over():
                     await turn.next()
                 if found is not None:
                     response.transaction_states.append(found)
+        if pattern is not None:
+            listed, response.transaction_states = response.transaction_states, []
+            for start in range(0, len(listed), IDS_A_TURN):
+                response.transaction_states += await self._threads.run(
+                    inspection.named, pattern, listed[start : start + IDS_A_TURN]
+                )
         return response
 
     # The end of transactions.

@@ -41,7 +41,9 @@ class Markers:
 
 
 @asynccontextmanager
-async def coordinating(log: MemoryLog, markers: Markers, epoch: int) -> AsyncIterator[TransactionCoordinator]:
+async def coordinating(
+    log: MemoryLog, markers: Markers, epoch: int, world: MemoryWorld | None = None
+) -> AsyncIterator[TransactionCoordinator]:
     coordinator = TransactionCoordinator(
         config=TransactionConfig(),
         log=log,
@@ -49,7 +51,7 @@ async def coordinating(log: MemoryLog, markers: Markers, epoch: int) -> AsyncIte
         markers=markers,
         partition_count=lambda: 1,
         level=lambda: 2,
-        world=MemoryWorld(),  # type: ignore[arg-type]  # As much of a world as coordinators use.
+        world=world or MemoryWorld(),  # type: ignore[arg-type]  # As much of a world as coordinators use.
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(coordinator.run)
