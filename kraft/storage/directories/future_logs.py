@@ -151,10 +151,10 @@ class FutureLogs:
         )
         try:
             if log.local.files_exist:
-                log.local.rename_directory(retired)
+                _rename(log, retired)
                 self._files.sync_directory(source.path)
             failing = target
-            future.local.rename_directory(target.file(name))
+            _rename(future, target.file(name))
             if future.local.files_exist:
                 self._files.sync_directory(target.path)
         except OSError as problem:
@@ -248,11 +248,16 @@ def _spans(epochs: Sequence[tuple[int, int]], log_end: int) -> list[tuple[int, t
     return [(epoch, (start, end)) for (epoch, start), end in zip(epochs, ends, strict=True)] if epochs else []
 
 
+def _rename(log: UnifiedLog, directory: str) -> None:
+    log.local.rename_directory(directory)
+    log.producers.directory_renamed(directory)
+
+
 def _named(log: UnifiedLog, directory: str) -> bool:
     """Whether a log has the name that it had, or could be given it back."""
     if log.directory != directory:
         try:
-            log.local.rename_directory(directory)
+            _rename(log, directory)
         except OSError:
             return False
         log.local.unsynced_directory = log.local.files_exist

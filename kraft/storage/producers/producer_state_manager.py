@@ -295,6 +295,10 @@ class ProducerStateManager:
 
     # Snapshots
 
+    def directory_renamed(self, directory: str) -> None:
+        """The log's directory has another name now."""
+        self._directory = directory
+
     def path_of(self, offset: int) -> str:
         return f"{self._directory}/{offset_file_name(offset, PRODUCER_SNAPSHOT_SUFFIX)}"
 

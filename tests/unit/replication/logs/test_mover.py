@@ -11,10 +11,11 @@ from kraft.common.config.resource_type import ResourceType
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.protocol.error_codes import ErrorCode
+from kraft.storage.log_files import PRODUCER_SNAPSHOT_SUFFIX, offset_file_name
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.replication.logs.log_dir_moves import FIRST, SECOND, mover
-from tests.unit.server.brokers import NODE, Broker, simulate
+from tests.unit.server.brokers import NODE, Broker, batch, simulate
 
 
 def test_the_controller_hears_where_a_new_replica_is() -> None:
@@ -61,6 +62,33 @@ def test_the_copy_takes_over_with_all_that_the_log_is() -> None:
             assert [name for name in it.made.world.files.list_directory(FIRST) if name.endswith("-delete")]
             it.write(b"after")
             assert it.content() != before
+
+    simulate(play)
+
+
+def test_a_moved_log_keeps_what_it_knows_of_producers_where_it_is() -> None:
+    """It was written to the name that the copy had: the next segment, or the end of the node, took the disk offline."""
+
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+
+            def produce(sequence: int) -> None:
+                now = it.made.world.clock.wall_ms()
+                data = batch(b"v", timestamp_ms=now, producer_id=5, producer_epoch=0, base_sequence=sequence)
+                it.made.partition("t").append(memoryview(data), 1, now, 0)
+
+            produce(0)
+            await universe.sleep(0.1)
+            await it.move()
+            await universe.sleep(1.0)
+            assert it.at == f"{SECOND}/t-0"
+            log = it.made.partition("t").log
+            log.roll(it.made.world.clock.wall_ms())
+            produce(1)
+            log.close()
+            snapshots = [offset_file_name(end, PRODUCER_SNAPSHOT_SUFFIX) for end in (1, 2)]
+            assert set(snapshots) < set(it.made.world.files.list_directory(it.at))
 
     simulate(play)
 
