@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between
@@ -135,7 +135,7 @@ async def _look_up(
         tiered = await _find_tiered(partition, timestamp, broker)
         _tell_if_fetchable(tiered, end, answer, partition, request, context)
     else:
-        found = await _find_by_time(partition, timestamp, broker)
+        found = await _find_by_time_here(partition, timestamp, broker)
         if request.replica_id != DEBUGGING_REPLICA:
             partition.check_leader(wanted.current_leader_epoch)  # Others were served meanwhile.
         _tell_if_fetchable(found, end, answer, partition, request, context)
@@ -166,6 +166,20 @@ async def _find_tiered(partition: Partition, timestamp: int, broker: BrokerServi
         return NOWHERE
     offset = latest if timestamp == LATEST_TIERED else max(latest + 1, log.log_start_offset)
     return -1, offset, log.leader_epoch_cache.epoch_for_offset(offset)
+
+
+async def _find_by_time_here(partition: Partition, timestamp: int, broker: BrokerServices) -> Found | None:
+    """Find the record like `_find_by_time`. Raises NotLeader where the log was deleted, or moved, meanwhile: that its
+    files are gone says nothing about a disk."""
+    log = partition.log
+    try:
+        return await _find_by_time(partition, timestamp, broker)
+    except (OSError, StorageError) as problem:
+        if broker.replicas.find(partition.topic, partition.index) is partition and partition.log is log:
+            raise
+        raise NotLeader(
+            f"{partition}: its log is not here any more", partition.leader_id, partition.leader_epoch
+        ) from problem
 
 
 async def _find_by_time(partition: Partition, timestamp: int, broker: BrokerServices) -> Found | None:

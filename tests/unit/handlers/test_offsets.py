@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_records_request import (
@@ -14,6 +15,7 @@ from kraft.protocol.messages.delete_records_request import (
 )
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
+from kraft.replication.time_lookups import LOOK_UPS_AT_ONCE_MAX
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 
@@ -78,6 +80,35 @@ def test_clients_are_told_the_high_watermark_and_not_the_end_of_the_log(isolatio
             found = await look_up(made, uncommitted, isolation_level=isolation_level)
             assert (found.error_code, found.offset) == (0, -1)
             assert (await look_up(made, LATEST, replica_id=-2)).offset == 7
+
+    simulate(play)
+
+
+def test_a_log_that_is_deleted_while_a_look_up_waits_says_nothing_of_the_disk() -> None:
+    """Its files were missed, and the topic that has its name by then was taken offline with all of its directory."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ["/a", "/b"]) as made, trio.open_nursery() as nursery:
+            topic = made.topic("t", file_delete_delay_ms="0")
+            timestamp = append(made)
+            answers: list[Any] = []
+
+            async def ask() -> None:
+                answers.append(await look_up(made, timestamp))
+
+            for _ in range(LOOK_UPS_AT_ONCE_MAX):
+                await made.replicas.time_lookups._free.acquire()
+            nursery.start_soon(ask)
+            await universe.sleep(1)
+            made.delete_topic(topic)
+            await universe.sleep(1)
+            await made.server.log_tasks.delete_due()
+            made.topic("t")
+            made.replicas.time_lookups._free.release()
+            await universe.sleep(1)
+            assert [answer.error_code for answer in answers] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+            assert len(made.logs.online()) == 2
+            made.partition("t")
 
     simulate(play)
 
