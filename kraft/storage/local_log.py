@@ -14,7 +14,7 @@ from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.checkpoints import partition_metadata_text, read_partition_metadata, write_file
 from kraft.storage.file_cache import FileCache, OpenFile
 from kraft.storage.indexes.transaction_index import AbortedTransaction
-from kraft.storage.log_files import DELETED_SUFFIX, PARTITION_METADATA
+from kraft.storage.log_files import DELETED_SUFFIX, LOG_SUFFIX, PARTITION_METADATA
 from kraft.storage.log_reader import EMPTY, FetchData, find_batch_by_timestamp, read_slices, segment_at
 from kraft.storage.log_segment import LogSegment
 
@@ -91,11 +91,22 @@ class LocalLog:
 
     def delete_first(self, count: int) -> list[str]:
         """Take the `count` oldest segments out of the log. Their files, renamed to .deleted; the caller removes them
-        after file.delete.delay.ms."""
+        after file.delete.delay.ms. Where a rename fails, that segment and those behind it stay."""
         if self.unsynced_names:
             self.cache.files.sync_directory(self.directory)  # The names that remain must not be lost while these go.
-        gone, self.segments = self.segments[:count], self.segments[count:]
-        return [path for segment in gone for path in segment.change_suffix(DELETED_SUFFIX)]
+        paths: list[str] = []
+        done = 0
+        try:
+            for segment in self.segments[:count]:
+                paths += segment.change_suffix(DELETED_SUFFIX)
+                done += 1
+        except OSError:
+            # Without its log file a segment is gone. A start removes indexes that have kept their names.
+            done += not self.cache.files.exists(self.segments[done].path(LOG_SUFFIX))
+            raise
+        finally:
+            self.segments = self.segments[done:]
+        return paths
 
     def replace(self, old: list[LogSegment], new: list[LogSegment]) -> None:
         """Put cleaned segments in the place of those they were made from."""

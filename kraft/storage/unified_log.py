@@ -551,17 +551,17 @@ class UnifiedLog:
             return NOTHING_DELETED
         if count == len(self.segments):
             self.roll(now_ms)
-        paths = self.local.delete_first(count)
-        self._advance_log_start(self.segments[0].base_offset)
+        try:
+            paths = self.local.delete_first(count)
+        finally:  # Of some that are to go the files may have been renamed before it failed.
+            self._advance_log_start(self.segments[0].base_offset)
         if self._producers is not None:
             self._producers.remove_snapshots_before(self.segments[0].base_offset)
         return DeletedSegments(paths, count, reason)
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Drop everything from `offset` on; False when there is nothing there. Raises OSError.
-
-        `truncation.truncate_to` lowers what checkpoints say first.
-        """
+        """Drop everything from `offset` on; False when there is nothing there. `truncation.truncate_to` lowers what
+        checkpoints say first. Raises OSError."""
         assert self._pending is None, "a truncation in the middle of an append"
         if offset >= self.log_end_offset:
             return False

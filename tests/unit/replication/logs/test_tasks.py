@@ -45,6 +45,34 @@ def test_retention_deletes_segments_and_their_files_later() -> None:
     simulate(play)
 
 
+@pytest.mark.parametrize("within", ["00.log", "01.log", "01.index", "00.timeindex"])
+def test_retention_that_finds_no_room_for_a_name_goes_on_the_next_time(within: str) -> None:
+    """Its segments were out of the log, which still began before them: from there nobody could read any more."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t", retention_ms="1000")
+            log = made.partition("t").log
+            for _ in range(3):
+                append(made)
+                await universe.sleep(10)
+                log.roll(made.world.clock.wall_ms())
+            append(made)
+            universe.disk("broker").faults = [Fault("rename", errno.ENOSPC, within)]
+            await made.server.log_tasks.apply_retention()
+            assert universe.disk("broker").faults[0].bites == 1
+            assert log.log_start_offset == log.segments[0].base_offset < 3
+            assert log.read(log.log_start_offset, 1000).size
+            await made.server.log_tasks.apply_retention()
+            assert log.log_start_offset == log.segments[0].base_offset == 3
+            await made.replicas.flusher.flush(log)
+        async with broker(universe, knows_itself=False) as made:
+            (again,) = made.logs.logs()
+            assert (again.log_start_offset, again.log_end_offset) == (3, 4)
+
+    simulate(play)
+
+
 def test_a_checkpoint_that_finds_no_room_is_written_the_next_time() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
