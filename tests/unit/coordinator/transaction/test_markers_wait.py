@@ -197,3 +197,40 @@ def test_who_waits_for_markers_hears_that_the_coordinator_has_moved():
             assert codes == [ErrorCode.NOT_COORDINATOR]
 
     run(scenario)
+
+
+def test_a_producer_that_takes_over_waits_for_the_end_of_what_was_open():
+    async def scenario():
+        log, markers = MemoryLog(), Markers()
+        async with coordinating(log, markers, 1) as coordinator, trio.open_nursery() as nursery:
+            before = await _open(coordinator)
+            made: list[tuple[int, int]] = []
+
+            async def take_over() -> None:
+                made.append(await coordinator.init_producer_id("orders", 60_000, None, 0.1))
+
+            nursery.start_soon(take_over)
+            await trio.sleep(0.09)
+            assert made == []
+            assert [each.committed for each, _ in markers.asked] == [False]
+            markers.reachable.set()
+            await trio.testing.wait_all_tasks_blocked()
+            ((producer_id, epoch),) = made
+            assert (producer_id, epoch) > (before.producer_id, before.producer_epoch)
+            assert coordinator.describe("orders").transaction_state == "Empty"
+
+    run(scenario)
+
+
+def test_a_producer_that_takes_over_comes_again_where_that_takes_longer():
+    async def scenario():
+        log, markers = MemoryLog(), Markers()
+        async with coordinating(log, markers, 1) as coordinator:
+            await _open(coordinator)
+            began = trio.current_time()
+            with pytest.raises(ApiError) as refused:
+                await coordinator.init_producer_id("orders", 60_000, None, 0.1)
+            assert refused.value.code == ErrorCode.CONCURRENT_TRANSACTIONS
+            assert trio.current_time() - began == pytest.approx(0.1)
+
+    run(scenario)
