@@ -116,9 +116,10 @@ def slow_processor(context: Context) -> Injection:
 
 
 def leave(context: Context) -> Injection:
-    """A node goes politely, and comes back."""
+    """A node goes politely, and comes back. One that begins yet has nothing to leave in order."""
     number = context.pick("any")
     node = context.cluster.nodes[number]
+    node.await_ready()
     code = node.stop()
 
     def end() -> bool:
