@@ -35,6 +35,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.join_group_request import JoinGroupRequest
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
+from kraft.protocol.primitives import STRING_BYTES_MAX
 
 JoinAnswer = JoinGroupResponse | Parked
 
@@ -100,6 +101,8 @@ def _join_unknown(
     suffix: str,
 ) -> JoinAnswer:
     member_id = f"{joining.client_id if joining.group_instance_id is None else joining.group_instance_id}-{suffix}"
+    if len(member_id.encode()) > STRING_BYTES_MAX:  # No answer could name it, nor the group's record.
+        return join_error(ErrorCode.INVALID_REQUEST)
     joining = replace(joining, member_id=member_id)
     if joining.group_instance_id is not None:
         holder = group.static_members.get(joining.group_instance_id)

@@ -110,6 +110,19 @@ def test_joins_are_checked_before_any_group_is_asked(group, session_ms, code):
     run(scenario)
 
 
+@pytest.mark.parametrize(("client_id", "instance_id"), [("c" * 32_767, None), ("client", "i" * 32_767)])
+def test_who_would_get_an_id_too_long_for_any_answer_does_not_disturb_the_group(client_id, instance_id):
+    async def scenario():
+        async with serving() as service:
+            member_id = await stable_member(service)
+            request = join_request("g", instance_id=instance_id)
+            refused = await service.coordinator.join_group(request, TestCaller(5 if instance_id else 3, client_id))
+            assert refused.error_code == ErrorCode.INVALID_REQUEST
+            assert (await service.coordinator.heartbeat(heartbeat_request("g", member_id, 1), CALLER)).error_code == 0
+
+    run(scenario)
+
+
 def test_an_empty_group_id_is_refused_where_membership_is_meant_and_allowed_for_offsets():
     async def scenario():
         async with serving() as service:
