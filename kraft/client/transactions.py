@@ -321,8 +321,12 @@ class TransactionalProducer:
             raise self._dead
         if self._is_in_transaction:
             raise KraftError(f"transactional id {self._identity.transactional_id}: a transaction is open already")
-        await self._identity.begin()
         self._is_in_transaction = True
+        try:
+            await self._identity.begin()
+        except BaseException:
+            self._is_in_transaction = False
+            raise
         transaction = Transaction(self._producer, self._identity)
         try:
             yield transaction
@@ -361,7 +365,7 @@ class TransactionalProducer:
         self._producer.wake()
         ended = False
         with self._producer.cluster.world.clock.move_on_after(
-            ABORT_SECONDS_MAX if isinstance(cause, trio.Cancelled) else self._producer.cluster.operation_seconds
+            self._producer.cluster.operation_seconds if isinstance(cause, Exception) else ABORT_SECONDS_MAX
         ):
             await self._producer.flush()
             try:

@@ -13,7 +13,7 @@ from kraft.client.consumer import Consumer
 from kraft.client.errors import DeadlinePassed
 from kraft.client.group_consumer import open_group_consumer
 from kraft.client.producer import open_producer
-from kraft.client.transactions import TransactionalProducer, open_transactional_producer
+from kraft.client.transactions import ABORT_SECONDS_MAX, TransactionalProducer, open_transactional_producer
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -282,5 +282,46 @@ def test_a_transaction_is_used_in_its_block_and_alone() -> None:
                 await transaction.send("t", b"two", partition=0)
             await end_with(producer, b"end")
         assert await committed(cluster, b"end") == [b"one", b"end"]
+
+    play(body)
+
+
+def test_of_two_tasks_that_begin_at_once_one_is_refused() -> None:
+    async def body(_: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, 2)
+        refused: list[str] = []
+        async with open_transactional_producer(cluster, "id") as producer:
+
+            async def begin(value: bytes) -> None:
+                try:
+                    await end_with(producer, value)
+                except KraftError as problem:
+                    refused.append(str(problem))
+
+            cluster.close()  # So that the first has to wait for a connection.
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(begin, b"x")
+                nursery.start_soon(begin, b"x")
+            assert [each.partition(": ")[2] for each in refused] == ["a transaction is open already"]
+            await end_with(producer, b"end")
+        assert await committed(cluster, b"end") == [b"x", b"end"]
+
+    play(body)
+
+
+def test_an_abort_of_a_cancelled_task_is_short_also_where_the_task_is_within_a_nursery() -> None:
+    async def body(universe: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, 2)
+        async with open_transactional_producer(cluster, "id") as producer:
+            with trio.CancelScope() as working:
+                async with producer.transaction() as transaction, trio.open_nursery() as nursery:
+                    await (await transaction.send("t", b"x", partition=0)).wait()
+                    nursery.start_soon(trio.sleep_forever)
+                    universe.cut(NODE, "client")
+                    began = cluster.world.clock.now()
+                    working.cancel()
+                    await trio.sleep_forever()
+            assert cluster.world.clock.now() - began < ABORT_SECONDS_MAX + 1.0
+            universe.heal()
 
     play(body)
