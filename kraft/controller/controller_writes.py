@@ -96,6 +96,7 @@ class ControllerWrites:
                 appended(result.response, self._pending.last_appended)
         if self._logger is not None:
             await in_turns(log_unclean_elections(self._logger, changes, image), TURN_ITEMS)
+            self._require_epoch(epoch)
         await self._pending.committed(offset)
         return result.response
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import trio
 
 from kraft.common.errors import ApiError
+from kraft.controller import controller_writes
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.controller_writes import PARTITIONS_A_TURN
 from kraft.controller.partition_change_builder import PartitionChangeBuilder
@@ -18,6 +20,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.world.simulated import Universe
+from kraft.world.turns import TURN_ITEMS
 from tests.step_work import WorkOfSteps
 from tests.unit.controller.harness import CONTEXT, Outcome, running, simulate
 
@@ -150,6 +153,34 @@ def test_a_controller_that_lost_its_epoch_while_it_decided_writes_nothing(monkey
             assert all(batch.epoch == 6 for batch in rig.log.batches if batch.base_offset >= end)
             assert rig.controller.is_active
             assert rig.image.topics.by_name("many") is None
+
+    simulate(body)
+
+
+def test_what_was_lost_with_an_epoch_is_not_taken_for_what_the_next_one_wrote_in_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig, trio.open_nursery() as test_nursery:
+            pauses = trio.Event()
+
+            def log_many(*_: Any) -> Iterator[None]:
+                pauses.set()
+                yield from [None] * (3 * TURN_ITEMS)
+
+            monkeypatch.setattr(controller_writes, "log_unclean_elections", log_many)
+            rig.log.automatic = False
+            outcome = Outcome()
+            test_nursery.start_soon(outcome.of, rig.register, 1)
+            await pauses.wait()
+            rig.log.lose(2, 5)
+            await rig.log.lead(6)
+            rig.log.automatic = True
+            await rig.broker(2)
+            await rig.broker(3)
+            assert 1 not in rig.image.cluster.brokers
+            assert outcome.error is not None
+            assert outcome.error.code == ErrorCode.NOT_CONTROLLER
 
     simulate(body)
 
