@@ -148,6 +148,7 @@ class _DirectoryQueue:
     def __init__(self) -> None:
         self.waiting: list[QueuedAppend] = []
         self.wanted = trio.Event()
+        """Set when something may begin that could not before."""
         self.round_over = trio.Event()
 
 
@@ -163,8 +164,6 @@ class LogWriter:
         self._rolled = rolled
         self.large_bytes_min = large_bytes_min
         self.rounds = 0
-        self._settled = trio.Event()
-        """Set, and made anew, after every round of any directory, and when an append has become ready."""
         self._decoding = trio.Semaphore(DECODED_AT_ONCE_MAX)
         self._nursery: trio.Nursery | None = None
 
@@ -247,8 +246,7 @@ class LogWriter:
             except Exception as problem:  # noqa: BLE001  # As in `_begin_one`: whoever waits for the append raises it.
                 append.failure = problem
         append.is_ready = True
-        self._settled.set()
-        self._settled = trio.Event()
+        self._have_all_look()
 
     def append_as_follower(
         self, partition: Partition, records: memoryview, leader_high_watermark: int, leader_log_start: int, now_ms: int
@@ -298,14 +296,16 @@ class LogWriter:
                 await self._write(begun)
                 queue.round_over.set()
                 queue.round_over = trio.Event()
-                self._settled.set()
-                self._settled = trio.Event()
-            elif queue.waiting:
-                # Their logs are being appended to from another directory's queue: nothing can begin before that is
-                # over.
-                await self._settled.wait()
-            if not queue.waiting:
+                self._have_all_look()
+            if not begun or not queue.waiting:
                 queue.wanted = trio.Event()
+
+    def _have_all_look(self) -> None:
+        """After every round of any directory, and when an append has become ready. What waits may begin now: its log
+        was being appended to, perhaps from another directory's queue, or its records were validated."""
+        for queue in self._queues.values():
+            if queue.waiting:
+                queue.wanted.set()
 
     def _begin(self, queue: _DirectoryQueue) -> list[tuple[QueuedAppend, PendingAppend]]:
         """Take from the queue, in order, what may be written together: one append a log. What is wrong with the

@@ -21,7 +21,7 @@ from kraft.protocol.messages.produce_request import PartitionProduceData, Produc
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.record_batch import batches
 from kraft.replication.isr_policy import IsrRules
-from kraft.replication.logs.writer import LogWriter, QueuedAppend
+from kraft.replication.logs.writer import DECODED_AT_ONCE_MAX, LogWriter, QueuedAppend
 from kraft.replication.partition import Partition
 from kraft.storage.log_config import LogConfig
 from kraft.storage.steps import run_here
@@ -424,6 +424,29 @@ def test_an_append_that_failed_for_good_is_storage_trouble() -> None:
             with pytest.raises(StorageError):
                 await queue(made, b"a").outcome()
             assert not made.partition("t").log.is_appending
+
+    simulate(play)
+
+
+def test_nobody_waits_for_the_validation_of_anothers_batch() -> None:
+    """Whatever came after it to the same log directory did, if the writer had nothing else to do by then."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe, sets=LARGE) as made:
+            made.topic("t", compression_type="lz4")
+            made.topic("u")
+            writer, now_ms = made.replicas.writer, made.world.clock.wall_ms()
+            for _ in range(DECODED_AT_ONCE_MAX):
+                await writer._decoding.acquire()
+            large = memoryview(batch(*[b"v"] * 2000, timestamp_ms=now_ms))
+            slow = writer.append_as_leader(made.partition("t"), large, 1, now_ms, 0)
+            await universe.sleep(1)
+            assert not slow.is_ready
+            with made.world.clock.move_on_after(1) as scope:
+                await queue(made, b"a", "u").outcome()
+            assert not scope.cancelled_caught
+            writer._decoding.release()
+            await slow.outcome()
 
     simulate(play)
 
