@@ -215,6 +215,13 @@ class FlushState:
         if now_ms is not None:
             self.last_flush_ms = now_ms
 
+    def give_up(self, job: FlushJob) -> None:
+        """`job` did not begin: what it was to make durable is left to the next one."""
+        self._epochs_under_way -= job.epochs is not None
+        local = self._local
+        local.unsynced_names = True
+        local.unsynced_directory |= local.directory.rpartition("/")[0] in job.directories
+
     def closed(self, job: FlushJob | None, log_end_offset: int) -> None:
         """The log was closed where it ends now, with what `job` has flushed."""
         assert job is None or self.recovery_point == log_end_offset, f"{self._local.directory}: closed without a flush"

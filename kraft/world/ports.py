@@ -262,13 +262,12 @@ class Network(Protocol):
 
 
 class Threads(Protocol):
-    """Work that releases the GIL (fsync, compression, hashing) and blocking file calls.
-
-    The simulator runs it at a drawn delay, or never, if the node dies first.
-    """
+    """Work that releases the GIL (fsync, compression, hashing) and blocking file calls. The simulator runs it at a
+    drawn delay, or never, if the node dies first."""
 
     async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
-        """`function` gets immutable arguments and file handles only, and touches no state of the loop."""
+        """`function` gets immutable arguments and file handles only, touches no state of the loop, and does not begin
+        for a task that is cancelled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,12 @@ class LogFlusher:
         if not jobs:
             return failures
         start = self._world.clock.now()
-        outcomes = await self._world.threads.run(_run_all, tuple(job for _, job in jobs))
+        try:
+            outcomes = await self._world.threads.run(_run_all, tuple(job for _, job in jobs))
+        except trio.Cancelled:  # The node stops, and nothing is synced: the close has to do it.
+            for log, job in jobs:
+                log.flush_state.give_up(job)
+            raise
         self.durations.observe(self._world.clock.now() - start)
         now_ms = self._world.clock.wall_ms()
         for (log, job), outcome in zip(jobs, outcomes, strict=True):

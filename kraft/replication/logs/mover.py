@@ -232,7 +232,11 @@ class LogDirMover:
         move.unflushed_bytes = 0
         if job is not None:
             with self._distrusting(move):
-                await self._replicas.world.threads.run(job.run)
+                try:
+                    await self._replicas.world.threads.run(job.run)
+                except trio.Cancelled:
+                    move.future.flush_state.give_up(job)
+                    raise
                 move.future.finish_flush(job, self._clock.wall_ms())
 
     async def _finish(self, move: LogDirMove) -> bool:

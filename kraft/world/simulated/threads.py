@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
 
 import outcome
+import trio
 
 from kraft.world.simulated.disk import Disk
 from kraft.world.simulated.node import Node, NodeDied, Parking
@@ -35,6 +36,7 @@ class SimulatedThreads:
         self.running = 0
 
     async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        await trio.lowlevel.checkpoint_if_cancelled()
         node = self._node
         node.enter("thread", getattr(function, "__name__", type(function).__name__))
         done = Parking(node, cancellable=False)

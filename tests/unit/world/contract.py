@@ -81,6 +81,18 @@ class ThreadsContract:
 
         harness.run(body)
 
+    def test_nothing_begins_for_a_task_that_is_cancelled(self, harness: Harness) -> None:
+        done: list[int] = []
+
+        async def body(world: World) -> None:
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await world.threads.run(done.append, 1)
+            assert scope.cancelled_caught
+
+        harness.run(body)
+        assert not done
+
     def test_other_tasks_go_on_while_a_function_runs(self, harness: Harness) -> None:
         results: list[int] = []
 

@@ -134,3 +134,22 @@ def test_a_shortage_of_descriptors_is_not_the_disks_fault() -> None:
             assert made.logs.directories[0].is_online
 
     simulate(play)
+
+
+def test_a_flush_that_a_stop_forestalls_leaves_its_names_to_the_close() -> None:
+    """They counted as durable: a power loss after a clean stop could take a whole log along."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            append(made)
+            log = made.partition("t").log
+            await universe.sleep(1)
+            made.replicas.flusher.flush_later(log)
+        assert log.recovery_point == 0
+        job = log.prepare_close()
+        assert job is not None
+        assert job.directories == ["/data/t-0", "/data"]
+        assert [opened.file.path for opened in job.opened][0] == "/data/t-0/partition.metadata"
+
+    simulate(play)

@@ -217,3 +217,19 @@ def test_a_copy_that_cannot_start_where_the_first_batch_does_condemns_its_disk()
         assert it.at == f"{FIRST}/t-0"
 
     with_mover(scene)
+
+
+def test_a_copy_whose_flush_a_stop_forestalls_is_durable_with_its_close() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            it.write(b"v")
+            await universe.sleep(0.1)
+            it.made.replicas.directories.alter("t", 0, SECOND)
+            (move,) = it.made.replicas.directories.mover.moves()
+        assert move.future.log_end_offset == 1
+        job = move.future.prepare_close()
+        assert job is not None
+        assert job.directories == [move.future.directory, SECOND]
+
+    simulate(play)
