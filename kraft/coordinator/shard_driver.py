@@ -164,6 +164,8 @@ class ShardDriver(Generic[S]):
             self._unsubscribe()
             self.active = False
             self._fail_everybody(ApiError(ErrorCode.NOT_COORDINATOR, "the partition has moved"))
+            self.state = self._shard.empty()  # We are kept until the partition comes back.
+            self._timers.reset(())
             self.finished.set()
 
     async def _load_and_serve(self) -> bool:

@@ -3,6 +3,9 @@ followers."""
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import trio
 import trio.testing
 
@@ -104,6 +107,22 @@ def test_leadership_lost_while_an_append_runs_leaves_the_answer_to_the_resignati
             service.coordinator.on_resignation(service.partition("g").partition, 2)
             await trio.testing.wait_all_tasks_blocked()
             assert code_of(pending.response) == ErrorCode.NOT_COORDINATOR
+
+    run(scenario)
+
+
+def test_what_was_read_of_a_partition_goes_with_it():
+    """A partition may never come back."""
+
+    async def scenario():
+        async with serving() as service:
+            await commit(service, 1)
+            partition = service.partition("g").partition
+            read = weakref.ref(service.coordinator.runtime.read(partition, lambda state: state.offsets))
+            service.coordinator.on_resignation(partition, 2)
+            await trio.testing.wait_all_tasks_blocked()
+            gc.collect()
+            assert read() is None
 
     run(scenario)
 
