@@ -16,7 +16,7 @@ from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.client.errors import NoBroker
 from kraft.client.group_membership import MAX_POLL_SECONDS
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.protocol.error_codes import ErrorCode, is_retriable
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
@@ -57,7 +57,7 @@ class ConsumerMembership:
         self.generation = -1
         self.assigned: tuple[TopicPartition, ...] = ()
         self.must_join = True
-        self.failure: ApiError | None = None
+        self.failure: KraftError | None = None
         self.idle_since = math.inf
         self._topics = tuple(sorted(topics))
         self._pattern = pattern
@@ -181,6 +181,8 @@ class ConsumerMembership:
                     self.cluster.forget()
                 else:
                     self.failure = problem
+            except KraftError as problem:
+                self.failure = problem
 
     async def leave(self) -> None:
         """Say good-bye; a static member may come back. Raises as `Cluster.call`."""

@@ -11,12 +11,10 @@ import trio
 from kraft.admin import groups
 from kraft.admin.offsets import EARLIEST, LATEST, READ_UNCOMMITTED
 from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected
 from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
 from kraft.client.consumer_membership import ConsumerMembership
-from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.client.group_membership import MAX_POLL_SECONDS, GroupMembership
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, KraftError
 
 LEAVE_SECONDS = 5.0
 CLASSIC, CONSUMER = "classic", "consumer"
@@ -149,7 +147,7 @@ class GroupConsumer:
             for step in steps:
                 try:
                     await step()
-                except (Disconnected, TimeoutError, NoBroker, DeadlinePassed, ApiError):
+                except (KraftError, TimeoutError):
                     continue  # The session ends by itself; records since the last commit are read again.
         self.consumer.assign({})
         self.membership.cluster.close()

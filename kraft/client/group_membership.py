@@ -17,7 +17,7 @@ from kraft.admin.groups import read_assignment
 from kraft.client.cluster import METADATA_SECONDS, Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import NoBroker
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
 from kraft.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
@@ -61,7 +61,7 @@ class GroupMembership:
         self.generation = -1
         self.assigned: tuple[TopicPartition, ...] = ()
         self.must_join = True
-        self.failure: ApiError | None = None
+        self.failure: KraftError | None = None
         self.idle_since = math.inf
         self._is_joining = False
         self._max_poll_seconds = max_poll_seconds
@@ -185,6 +185,8 @@ class GroupMembership:
             except ApiError as problem:
                 if not is_retriable(problem.code):
                     self.failure = problem
+            except KraftError as problem:
+                self.failure = problem
 
     async def _beat(self) -> None:
         request = HeartbeatRequest(

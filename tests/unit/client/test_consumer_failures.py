@@ -10,9 +10,9 @@ import trio
 
 from kraft.admin.offsets import EARLIEST
 from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected
+from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.client.consumer import Consumer
-from kraft.client.group_consumer import GroupConsumer, open_group_consumer
+from kraft.client.group_consumer import CLASSIC, CONSUMER, GroupConsumer, open_group_consumer
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -342,6 +342,31 @@ def test_an_answer_to_a_heartbeat_of_an_earlier_generation_says_nothing_about_th
         with scene.cluster.world.clock.move_on_after(10.0):
             await member.heartbeat()
         assert (member.member_id, member.generation, member.must_join) == ("m", 2, False)
+
+    Universe(1).run(main)
+
+
+@pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
+def test_a_heartbeat_that_the_next_coordinator_does_not_know_is_told_by_poll(
+    monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    async def main(universe: Universe) -> None:
+        scene = Scene(universe, monkeypatch)
+
+        async def refuse(*_: Any, **__: Any) -> Any:
+            raise UnsupportedApi("older than that")
+
+        async def join(membership: Any) -> None:
+            membership.generation, membership.assigned, membership.must_join = 1, (T0,), False
+
+        monkeypatch.setattr(scene.cluster, "call_coordinator", refuse)
+        monkeypatch.setattr(scene.cluster, "coordinator", refuse)
+        monkeypatch.setattr("kraft.client.consumer_membership.ConsumerMembership.join", join)
+        async with open_group_consumer(scene.cluster, "g", ["t"], reset=EARLIEST, protocol=protocol) as member:
+            await member.poll(1.0)
+            await universe.sleep(5.0)
+            with pytest.raises(UnsupportedApi):
+                await member.poll(1.0)
 
     Universe(1).run(main)
 
