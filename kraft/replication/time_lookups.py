@@ -19,6 +19,9 @@ LOOK_UPS_AT_ONCE_MAX = 2
 """Each may hold DECODED_BYTES_MAX."""
 RECORDS_A_SLICE = 5000
 """Records that are looked at between two pauses: about two milliseconds."""
+TIMESTAMP_MAX = 2**63 - 1
+"""A record may claim to be later: a batch is appended by its header. It is not found, as in Kafka, where such a time
+wraps to one before 1970."""
 
 Found = tuple[int, int, int]
 """Timestamp, offset and leader epoch of a record."""
@@ -76,7 +79,7 @@ def _find_in_batch(batch: RecordBatch, timestamp: int, start_offset: int) -> Ste
     for index, _, timestamp_delta, offset_delta in places_of(payload, batch.count):
         offset = batch.base_offset + offset_delta
         found = batch.base_timestamp + timestamp_delta if appended_at is None else appended_at
-        if found >= timestamp and offset >= start_offset:
+        if timestamp <= found <= TIMESTAMP_MAX and offset >= start_offset:
             return found, offset, batch.partition_leader_epoch
         if index % RECORDS_A_SLICE == RECORDS_A_SLICE - 1:
             yield None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Any
 
 import pytest
@@ -14,12 +15,15 @@ from kraft.protocol.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.records.builder import Record, build_batch, with_max_timestamp
+from kraft.protocol.records.record_batch import CREATE_TIME, RecordBatch
 from kraft.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from kraft.replication.time_lookups import LOOK_UPS_AT_ONCE_MAX
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 
 LATEST, EARLIEST = -1, -2
+BASE_TIMESTAMP, BASE_TIMESTAMP_AT = Struct(">q"), 27
 
 
 def append(made: Broker, count: int = 1) -> int:
@@ -109,6 +113,26 @@ def test_a_log_that_is_deleted_while_a_look_up_waits_says_nothing_of_the_disk() 
             assert [answer.error_code for answer in answers] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
             assert len(made.logs.online()) == 2
             made.partition("t")
+
+    simulate(play)
+
+
+def test_a_record_that_claims_to_be_later_than_any_time_is_not_found() -> None:
+    """It could not be told: every look-up that came by it closed its client's connection."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            now = made.world.clock.wall_ms()
+            data = bytearray(build_batch([Record(0, 0, None, b"v"), Record(1, 2**63 - 1, None, b"v")]))
+            BASE_TIMESTAMP.pack_into(data, BASE_TIMESTAMP_AT, now)
+            made.partition("t").append(
+                memoryview(with_max_timestamp(RecordBatch(data), CREATE_TIME, now + 1)), 1, now, 0
+            )
+            assert (await look_up(made, now)).offset == 0
+            assert (await look_up(made, now + 1)).offset == -1
+            last = append(made, 2)
+            assert (await look_up(made, last)).offset == 3
 
     simulate(play)
 
