@@ -278,9 +278,14 @@ class ReplicaManager:
         if partition is not None:
             partition.tell_log_start()
 
-    def handle_storage_error(self, problem: Exception, topic: str, index: int, doing: str) -> None:
+    def handle_storage_error(
+        self, problem: Exception, topic: str, index: int, doing: str, log: UnifiedLog | None = None
+    ) -> None:
         """Log a `problem` with the disk that came up while `doing` something with a partition, and take the directory
-        offline if the problem leaves doubt about the disk. Any other problem is ignored."""
+        offline if the problem leaves doubt about the disk. Any other problem is ignored. So is what came up with a
+        `log` that was deleted, or moved, meanwhile: its files may be missed for that."""
+        if log is not None and self.logs.get(log.topic_partition) is not log:
+            return
         if isinstance(problem, OSError):
             problem = upkeep_failure(problem, f"{topic}-{index}")
         if not isinstance(problem, StorageError):

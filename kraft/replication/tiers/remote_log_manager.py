@@ -370,7 +370,7 @@ class RemoteLogManager(ReplicaListener):
                 steps = make_snapshot(log, offset, self._world.clock.wall_ms())
                 await run_steps(steps, self._world.threads.run, serve_others)
         except (StorageError, OSError) as problem:
-            self._replicas.handle_storage_error(problem, partition.topic, partition.index, "producer snapshot")
+            self._replicas.handle_storage_error(problem, partition.topic, partition.index, "producer snapshot", log)
             raise
 
     async def _delete_local(self, partition: Partition, metadata: PartitionMetadata) -> None:
@@ -384,7 +384,7 @@ class RemoteLogManager(ReplicaListener):
                 await self._world.threads.run(self._world.files.sync_directory, log.directory)
                 deleted += 1
         except (StorageError, OSError) as problem:
-            self._replicas.handle_storage_error(problem, partition.topic, partition.index, "local retention")
+            self._replicas.handle_storage_error(problem, partition.topic, partition.index, "local retention", log)
             raise
         finally:
             if deleted:

@@ -38,6 +38,7 @@ from kraft.replication.tiers.remote_topic_sweep import RemoteTopicSweep
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import Universe
 from kraft.world.simulated.objects import ObjectServer
+from kraft.world.simulated.threads import SimulatedThreads
 from kraft.world.turns import TURN_PARTITIONS
 from tests.unit.remote.support import DELETED, DELETING, FINISHED, STARTED
 from tests.unit.remote.test_metadata_manager import MemoryTopic
@@ -414,6 +415,35 @@ def test_nothing_leaves_the_disk_while_the_store_fails() -> None:
         assert tiered.log.local_log_start_offset == 1
 
     play(body, retention_ms="1", local_retention_ms="1")
+
+
+def test_a_topic_deleted_while_a_segment_leaves_the_disk_says_nothing_of_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its directory was missed: who had its name by then was taken offline with all of the log directory."""
+    run = SimulatedThreads.run
+    waits, released = trio.Event(), trio.Event()
+
+    async def held(threads: SimulatedThreads, job: Any, *arguments: Any) -> Any:
+        if arguments == ("/data/t-0",):
+            waits.set()
+            await released.wait()
+        return await run(threads, job, *arguments)
+
+    async def body(tiered: Tiered) -> None:
+        monkeypatch.setattr(SimulatedThreads, "run", held)
+        tiered.append(b"a")
+        tiered.roll()
+        tiered.append(b"b")
+        with tiered.made.world.clock.move_on_after(10 * ROUND_SECONDS):
+            await waits.wait()
+        assert tiered.log.local_log_start_offset == 1
+        tiered.made.delete_topic(tiered.made.replicas.topic_ids["t"])
+        tiered.made.topic("t", **CONFIG)
+        released.set()
+        await tiered.rounds()
+        assert tiered.made.logs.online()
+        tiered.append(b"c")
+
+    play(body)
 
 
 def test_retention_counts_both_tiers() -> None:
