@@ -150,6 +150,6 @@ def test_a_flush_that_a_stop_forestalls_leaves_its_names_to_the_close() -> None:
         job = log.prepare_close()
         assert job is not None
         assert job.directories == ["/data/t-0", "/data"]
-        assert [opened.file.path for opened in job.opened][0] == "/data/t-0/partition.metadata"
+        assert job.opened[0].file.path == "/data/t-0/partition.metadata"
 
     simulate(play)
