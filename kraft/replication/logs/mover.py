@@ -240,7 +240,10 @@ class LogDirMover:
                 move.future.finish_flush(job, self._clock.wall_ms())
 
     async def _finish(self, move: LogDirMove) -> bool:
-        """Everything is there: first durable, then known to the controller, then in use."""
+        """Everything is there: first durable, then known to the controller, then in use. Not while a report of damage
+        is not settled, which would stay behind."""
+        if move.partition.log.damage is not None:
+            return False
         if move.flushes == 0 or (
             move.flushes < FLUSHES_BEFORE_LAST and move.assigned is not None and move.assigned.is_set()
         ):

@@ -111,7 +111,8 @@ class FutureLogs:
         agreed = agreed_end(
             log.leader_epoch_cache.entries, log.log_end_offset, future.leader_epoch_cache.entries, future.log_end_offset
         )
-        if agreed <= max(future.log_start_offset, log.local_log_start_offset) or future.topic_id != log.topic_id:
+        is_of_use = agreed > max(future.log_start_offset, log.local_log_start_offset) and future.damage is None
+        if not is_of_use or future.topic_id != log.topic_id:
             self.discard(future, now_ms=now_ms)
             return None
         truncate_to(directory, future, agreed, now_ms=now_ms)

@@ -12,6 +12,7 @@ from kraft.metadata.image.partition_registration import LOST_DIRECTORY
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.storage.log_files import PRODUCER_SNAPSHOT_SUFFIX, offset_file_name
+from kraft.storage.recovery.damaged_log import DamageReport
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.replication.logs.log_dir_moves import FIRST, SECOND, mover
@@ -89,6 +90,26 @@ def test_a_moved_log_keeps_what_it_knows_of_producers_where_it_is() -> None:
             log.close()
             snapshots = [offset_file_name(end, PRODUCER_SNAPSHOT_SUFFIX) for end in (1, 2)]
             assert set(snapshots) < set(it.made.world.files.list_directory(it.at))
+
+    simulate(play)
+
+
+def test_a_log_that_has_lost_records_stays_until_it_has_them_again() -> None:
+    """Its copy did not know of the loss: it might have led without the records."""
+
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            it.write(b"v")
+            log = it.made.partition("t").log
+            log.damage = DamageReport(since_ms=1, start_offset=1, known_end_offset=3, kept_bytes=0, reason="a test")
+            await universe.sleep(0.1)
+            await it.move()
+            await universe.sleep(1.0)
+            assert it.at == f"{FIRST}/t-0"
+            log.damage = None
+            await universe.sleep(1.0)
+            assert it.at == f"{SECOND}/t-0"
 
     simulate(play)
 
@@ -199,6 +220,23 @@ def test_when_the_source_fails_while_the_controller_knows_the_target_the_replica
             it.made.replicas.directory_failed(FIRST, "test")
             await universe.sleep(0.3)
             assert it.told[-1] == (LOST_DIRECTORY, 0)
+
+    simulate(play)
+
+
+def test_a_copy_that_a_start_found_damaged_is_begun_again() -> None:
+    """Whole again, it took the log's place with its report of damage, and the replica was not to lead."""
+
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            await it.copied(universe, b"a", b"b")
+            (move,) = it.made.replicas.directories.mover.moves()
+            move.future.damage = DamageReport(
+                since_ms=1, start_offset=1, known_end_offset=3, kept_bytes=0, reason="a test"
+            )
+            log, futures = it.made.partition("t").log, it.made.logs.futures
+            assert futures.resume(log, move.target, now_ms=it.made.world.clock.wall_ms()) is None
+            assert not move.target.futures
 
     simulate(play)
 
