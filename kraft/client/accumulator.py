@@ -311,6 +311,12 @@ class Accumulator:
         self._bytes += size
         return begins
 
+    @staticmethod
+    def check(values: Sequence[bytes]) -> None:
+        """Raises TypeError for values that are not of bytes."""
+        if not {bytes}.issuperset(map(type, values)):
+            _require_bytes(*values)
+
     def add_values(self, delivery: Delivery, values: Sequence[bytes], size: int, deadline: float) -> None:
         """A batch of its own, which has to be small enough for one."""
         self._queue(delivery.partition).batches.append(PendingValues(deadline, delivery, values, size))
@@ -337,5 +343,18 @@ class Accumulator:
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """Raises TypeError for what no record can hold, ValueError for a header's name that is no Unicode."""
+    if type(value) is not bytes or (key is not None and type(key) is not bytes):
+        _require_bytes(key, value)
     size = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
-    return size + sum(len(name) + len(content or b"") + 4 for name, content in headers) if headers else size
+    if not headers:
+        return size
+    _require_bytes(*(content for _, content in headers))
+    return size + sum(len(name.encode()) + len(content or b"") + 4 for name, content in headers)
+
+
+def _require_bytes(*contents: bytes | None) -> None:
+    """Raises TypeError where there is anything else: in a batch it would be the end of all that are beside it."""
+    for content in contents:
+        if content is not None and not isinstance(content, bytes | bytearray | memoryview):
+            raise TypeError(f"keys, values and contents of headers are bytes, not {type(content).__name__}")

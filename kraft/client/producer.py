@@ -40,6 +40,7 @@ BUFFER_BYTES = 32 * 1024 * 1024
 DELIVERY_SECONDS = 120.0
 REQUEST_TIMEOUT_MS = 30_000
 SENDS_BETWEEN_TURNS = 256
+TIMESTAMP_END = 1 << 63
 ALL = -1
 
 
@@ -119,8 +120,11 @@ class Producer:
     ) -> Delivery:
         """Queue a record, waiting for room if need be. `timestamp` is ms since 1970, by default now.
 
-        Raises ApiError for a topic or partition that there is not; what happens later is told by the `Delivery`.
+        Raises ApiError for a topic or partition that there is not, KraftError for a timestamp that no record can have,
+        TypeError where a key, value or header is not of bytes; what happens later is told by the `Delivery`.
         """
+        if timestamp is not None and not (isinstance(timestamp, int) and -TIMESTAMP_END <= timestamp < TIMESTAMP_END):
+            raise KraftError(f"a timestamp is a number of ms of 64 bits, not {timestamp!r}")
         described = self.cluster.cached_topic(topic) or await self._topic(topic)
         size = record_size(key, value, headers)
         if partition is None:
@@ -143,8 +147,10 @@ class Producer:
         """Queue many values without keys and headers, waiting for room if need be: the same as `send` for each, at a
         fraction of its cost. Each delivery is of some of them, all in one partition, in order.
 
-        Raises ApiError for a topic or partition that there is not; what happens later is told by the deliveries.
+        Raises ApiError for a topic or partition that there is not, TypeError where a value is not of bytes; what
+        happens later is told by the deliveries.
         """
+        self._accumulator.check(values)
         described = self.cluster.cached_topic(topic) or await self._topic(topic)
         deliveries = []
         for first, end, size in _batch_bounds(values, self._batch_bytes):

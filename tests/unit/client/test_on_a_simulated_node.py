@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 
@@ -13,7 +15,7 @@ from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
 from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.client.group_consumer import GroupConsumer, open_group_consumer
 from kraft.client.producer import open_producer
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.compression import CODEC_NAMES
@@ -157,6 +159,44 @@ def test_a_record_that_is_too_large_fails_and_later_ones_go_on() -> None:
                 await large.wait()
             assert refusal.value.code == ErrorCode.MESSAGE_TOO_LARGE
             assert (await small.wait()).offset == 0
+
+    play(body)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"value": "text"}, TypeError),
+        ({"value": b"x", "key": "text"}, TypeError),
+        ({"value": b"x", "headers": (("name", "text"),)}, TypeError),
+        ({"value": b"x", "headers": (("\ud800", b"x"),)}, ValueError),
+        ({"value": b"x", "timestamp": 1 << 63}, KraftError),
+        ({"value": b"x", "timestamp": 1.5}, KraftError),
+    ],
+)
+def test_what_no_record_can_hold_is_refused_at_once_and_takes_nothing_else_with_it(
+    wrong: Any, error: type[Exception]
+) -> None:
+    async def body(_: Universe, cluster: Cluster) -> None:
+        await topics.create_topic(cluster, "t")
+        async with open_producer(cluster) as producer:
+            before = await producer.send("t", b"before")
+            with pytest.raises(error):
+                await (await producer.send("t", **wrong)).wait()
+            after = await producer.send("t", bytearray(b"after"))
+            assert [(await each.wait()).offset for each in (before, after)] == [0, 1]
+
+    play(body)
+
+
+def test_of_many_values_none_is_sent_where_one_is_not_of_bytes() -> None:
+    async def body(_: Universe, cluster: Cluster) -> None:
+        await topics.create_topic(cluster, "t")
+        async with open_producer(cluster) as producer:
+            with pytest.raises(TypeError):
+                await producer.send_values("t", [b"x", "text"])  # type: ignore[list-item]
+            (sent,) = await producer.send_values("t", [b"x", memoryview(b"y")])  # type: ignore[list-item]
+            assert ((await sent.wait()).offset, sent.last_offset) == (0, 1)
 
     play(body)
 
