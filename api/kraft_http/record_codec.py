@@ -8,7 +8,7 @@ import binascii
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from kraft.protocol.records.record import HEADER_KEY_ERRORS, Record
@@ -181,7 +181,11 @@ def _refuse_constant(name: str) -> Any:
 
 def _exact(text: str) -> float:
     value = float(text)
-    if Decimal(text) != Decimal(repr(value)):
+    try:
+        is_kept = Decimal(text) == Decimal(repr(value))
+    except InvalidOperation:  # An exponent beyond any that a Decimal has.
+        is_kept = False
+    if not is_kept:
         raise ValueError(f"{text} has more digits than a number of JSON keeps")
     return value
 

@@ -10,7 +10,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any, Final
 
@@ -61,7 +61,10 @@ class Comparison:
         position = 0
         while (step := _STEP.match(text, position)) is not None and len(steps) <= STEPS_MAX:
             name, bracketed = step.groups()
-            steps.append(name if name is not None else _loads(bracketed))
+            try:
+                steps.append(name if name is not None else _loads(bracketed))
+            except ValueError as problem:
+                raise BadCondition(f"where has a step that is not JSON: [{bracketed}].") from problem
             position = step.end()
         comparison = _COMPARISON.match(text, position)
         if not steps or len(steps) > STEPS_MAX or comparison is None:
@@ -98,7 +101,15 @@ class Comparison:
 
 def _loads(text: str | bytes) -> Any:
     """Numbers are exact."""
-    return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+    return json.loads(text, parse_float=_exact, parse_constant=_refuse_constant)
+
+
+def _exact(text: str) -> Decimal:
+    """Raises ValueError for a number that is larger, or nearer to zero, than can be kept."""
+    try:
+        return Decimal(text)
+    except InvalidOperation as problem:
+        raise ValueError(f"{text} has too large an exponent") from problem
 
 
 def _refuse_constant(name: str) -> Any:

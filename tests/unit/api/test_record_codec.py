@@ -100,7 +100,17 @@ def test_the_name_of_a_header_that_is_not_utf_8_is_shown_as_base64(name: str) ->
     assert (base64.b64decode(other["name"]), other["name_type"]) == (name.encode("utf-8", "surrogateescape"), "BINARY")
 
 
-@pytest.mark.parametrize("data", [b'{"a":1,"a":2}', b"0.12345678901234567890", b"123456789012345678.5", b"1e400"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a":1,"a":2}',
+        b"0.12345678901234567890",
+        b"123456789012345678.5",
+        b"1e400",
+        b"1e9999999999999999999",
+        b"1e-9999999999999999999",
+    ],
+)
 def test_what_json_numbers_and_names_would_lose_is_shown_as_text(data: bytes) -> None:
     shown = show_data(data, None)
     assert shown is not None

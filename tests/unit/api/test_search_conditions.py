@@ -52,7 +52,17 @@ def test_large_numbers_are_compared_exactly() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"\xff", b"[" * 100_000, b'{"id": ' + b"1" * 10_000 + b"}", b'{"id": NaN}']
+    "data",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"id": ' + b"1" * 10_000 + b"}",
+        b'{"id": NaN}',
+        b'{"id": 1e9999999999999999999}',
+        b'{"id": 1e-9999999999999999999}',
+    ],
 )
 def test_what_is_no_json_fits_nothing(data: bytes) -> None:
     assert not Comparison.parse(".id != 5").fits(data)
@@ -60,7 +70,20 @@ def test_what_is_no_json_fits_nothing(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "order == 5", ".order", ".order = 5", ".order == five", ". == 5", ".a == ", ".a < true", ".a" * 33 + "==1"],
+    [
+        "",
+        "order == 5",
+        ".order",
+        ".order = 5",
+        ".order == five",
+        ". == 5",
+        ".a == ",
+        ".a < true",
+        ".a" * 33 + "==1",
+        ".a == 1e9999999999999999999",
+        ".a[007] == 5",
+        r'.["\q"] == 5',
+    ],
 )
 def test_a_comparison_that_cannot_be_understood_is_refused(text: str) -> None:
     with pytest.raises(BadCondition):
