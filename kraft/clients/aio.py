@@ -46,6 +46,8 @@ P = ParamSpec("P")
 S = TypeVar("S", TrioProducer, Transaction)
 
 POLL_SECONDS = 1.0
+GIVE_BACK_SECONDS = 5.0
+"""How long a poll is waited for whose task was cancelled, when its consumer ends."""
 
 
 class Cluster:
@@ -304,19 +306,62 @@ class OpenTransaction(Producer[Transaction]):
         await self._cluster.on_loop(lambda: transaction.commit_positions(member))
 
 
+class _Polls:
+    """The polls of one consumer. One whose task is cancelled goes on, and the next one gets what it found: else that
+    would be passed over."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._under_way: asyncio.Future[list[ConsumedRecord]] | None = None
+
+    async def poll(self, poll: Callable[[], Awaitable[list[ConsumedRecord]]]) -> list[ConsumedRecord]:
+        """Raises what it raises."""
+        if self._under_way is None:
+            self._under_way = asyncio.ensure_future(self._cluster.on_loop(poll))
+        try:
+            found = await asyncio.shield(self._under_way)
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            self._under_way = None
+            raise
+        self._under_way = None
+        return found
+
+    async def give_back(self, consumer: TrioConsumer) -> bool:
+        """Go back to before what nobody was given. False where that is not known in time."""
+        left, self._under_way = self._under_way, None
+        if left is None:
+            return True
+        try:
+            found = await asyncio.wait_for(left, GIVE_BACK_SECONDS)
+        except (KraftError, TimeoutError):
+            return False
+
+        async def go_back() -> None:
+            for each in reversed(found):
+                if each.partition in consumer.positions:
+                    consumer.seek(each.partition, each.record.offset)
+
+        await self._cluster.on_loop(go_back)
+        return True
+
+
 class GroupConsumer:
     """Made by `Cluster.group_consumer`. Used by one task at a time."""
 
     def __init__(self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[TrioGroupConsumer]]) -> None:
         self._cluster = cluster
         self._held = Held(cluster, make)
+        self._polls = _Polls(cluster)
 
     async def __aenter__(self) -> Self:
         await self._held.enter()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        await self._held.leave(fails=kind is not None)
+        fails = kind is not None or not await self._polls.give_back(self._held.value.consumer)
+        await self._held.leave(fails=fails)
 
     @property
     def member(self) -> TrioGroupConsumer:
@@ -333,9 +378,10 @@ class GroupConsumer:
         return dict(self._held.value.consumer.positions)
 
     async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:
-        """Poll like `kraft.clients.GroupConsumer.poll`."""
+        """Poll like `kraft.clients.GroupConsumer.poll`. Where its task is cancelled (`asyncio.wait_for`), the next poll
+        gives what it has found."""
         member = self._held.value
-        return await self._cluster.on_loop(lambda: member.poll(seconds))
+        return await self._polls.poll(lambda: member.poll(seconds))
 
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
         """Record after record, without end. What was given is taken as done when the next poll begins."""
@@ -356,6 +402,7 @@ class Consumer:
         self._wanted = positions
         self._reset = reset
         self._isolation = isolation
+        self._polls = _Polls(cluster)
         self._consumer: TrioConsumer | None = None
 
     async def __aenter__(self) -> Self:
@@ -402,9 +449,9 @@ class Consumer:
         await self._cluster.on_loop(go)
 
     async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:
-        """Poll like `kraft.clients.Consumer.poll`."""
+        """Poll like `kraft.clients.Consumer.poll`. As that of a `GroupConsumer` where its task is cancelled."""
         consumer = self._there
-        return await self._cluster.on_loop(lambda: consumer.poll(seconds))
+        return await self._polls.poll(lambda: consumer.poll(seconds))
 
 
 async def _each(poll: Callable[[], Awaitable[list[ConsumedRecord]]]) -> AsyncIterator[ConsumedRecord]:

@@ -1,0 +1,133 @@
+"""Polls from asyncio whose tasks are cancelled: what they have found is given all the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraft.clients import aio
+from kraft.common.errors import KraftError
+
+
+class Positions:
+    """As much of a `Consumer` as goes back."""
+
+    def __init__(self) -> None:
+        self.positions = {"t-0": 9}
+
+    def seek(self, partition: str, offset: int) -> None:
+        self.positions[partition] = offset
+
+
+class SlowConsumer:
+    """A consumer of the client's loop: each poll finds two records once it may."""
+
+    def __init__(self) -> None:
+        self.consumer = Positions()
+        self.may = asyncio.Event()
+        self.polls = 0
+        self.fails = False
+
+    async def poll(self, _: float) -> list[Any]:
+        self.polls += 1
+        first = 5 + 2 * self.polls
+        await self.may.wait()
+        if self.fails:
+            raise KraftError("not now")
+        return [SimpleNamespace(partition="t-0", record=SimpleNamespace(offset=first + each)) for each in (0, 1)]
+
+
+class OneLoop:
+    """As much of a `Cluster` as consumers use; its loop is ours."""
+
+    async def on_loop(self, function: Callable[[], Awaitable[Any]]) -> Any:
+        return await function()
+
+
+class Left:
+    """A `Held` that tells how it was left."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.failed: list[bool] = []
+
+    async def enter(self) -> None: ...
+
+    async def leave(self, *, fails: bool) -> None:
+        self.failed.append(fails)
+
+
+def group_consumer() -> tuple[Any, SlowConsumer, Left]:
+    slow = SlowConsumer()
+    consumer: Any = aio.GroupConsumer(OneLoop(), SimpleNamespace)  # type: ignore[arg-type]
+    held = consumer._held = Left(slow)
+    return consumer, slow, held
+
+
+async def offsets(consumer: Any) -> list[int]:
+    return [each.record.offset for each in await consumer.poll()]
+
+
+async def cancelled_poll(consumer: Any) -> None:
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(consumer.poll(), 0)
+    polling = asyncio.ensure_future(consumer.poll())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    polling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await polling
+
+
+def test_what_a_cancelled_poll_finds_is_given_by_the_next() -> None:
+    async def main() -> None:
+        consumer, slow, held = group_consumer()
+        async with consumer:
+            await cancelled_poll(consumer)
+            slow.may.set()
+            assert await offsets(consumer) == [7, 8]
+            assert await offsets(consumer) == [9, 10]
+        assert held.failed == [False]
+
+    asyncio.run(main())
+
+
+def test_a_consumer_that_ends_goes_back_to_before_what_nobody_was_given() -> None:
+    async def main() -> None:
+        consumer, slow, held = group_consumer()
+        async with consumer:
+            await cancelled_poll(consumer)
+            slow.may.set()
+        assert held.failed == [False], "what was given before is committed"
+        assert slow.consumer.positions == {"t-0": 7}
+
+    asyncio.run(main())
+
+
+def test_where_that_is_not_known_in_time_nothing_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aio, "GIVE_BACK_SECONDS", 0.0)
+
+    async def main() -> None:
+        consumer, _, held = group_consumer()
+        async with consumer:
+            await cancelled_poll(consumer)
+        assert held.failed == [True]
+
+    asyncio.run(main())
+
+
+def test_a_poll_that_fails_is_followed_by_another() -> None:
+    async def main() -> None:
+        consumer, slow, _ = group_consumer()
+        slow.may.set()
+        slow.fails = True
+        with pytest.raises(KraftError):
+            await consumer.poll()
+        slow.fails = False
+        assert await offsets(consumer) == [9, 10]
+
+    asyncio.run(main())
