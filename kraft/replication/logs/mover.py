@@ -224,6 +224,7 @@ class LogDirMover:
             if base < future.log_end_offset:  # The log starts within its first batch.
                 self._replicas.logs.truncate_fully_and_start_at(future, base, now_ms=now_ms)
             future.append_as_follower(content, now_ms=now_ms)
+            future.update_high_watermark(move.partition.log.high_watermark)
         move.unflushed_bytes += len(content)
 
     async def _flush(self, move: LogDirMove) -> None:

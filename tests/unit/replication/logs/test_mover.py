@@ -17,6 +17,7 @@ from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.replication.logs.log_dir_moves import FIRST, SECOND, mover
 from tests.unit.server.brokers import NODE, Broker, batch, simulate
+from tests.unit.storage.recovery.test_aborted_stay_aborted import write
 
 
 def test_the_controller_hears_where_a_new_replica_is() -> None:
@@ -90,6 +91,26 @@ def test_a_moved_log_keeps_what_it_knows_of_producers_where_it_is() -> None:
             log.close()
             snapshots = [offset_file_name(end, PRODUCER_SNAPSHOT_SUFFIX) for end in (1, 2)]
             assert set(snapshots) < set(it.made.world.files.list_directory(it.at))
+
+    simulate(play)
+
+
+def test_a_copy_remembers_no_more_of_ended_transactions_than_its_log() -> None:
+    """It kept each that it came by, since nobody told it how far the log is committed."""
+
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            log = it.made.partition("t").log
+            write(log)
+            await universe.sleep(0.1)
+            it.silent = True
+            await it.move()
+            await universe.sleep(1.0)
+            (move,) = it.made.replicas.directories.mover.moves()
+            assert move.lag == 0
+            assert log.producers.unreplicated == move.future.producers.unreplicated == {}
+            assert move.future.last_stable_offset == log.last_stable_offset
 
     simulate(play)
 
