@@ -21,6 +21,7 @@ DECODED_RATIO_MAX = 32
 DECODED_BYTES_MAX = 128 << 20
 """A stored batch may decompress to DECODED_FREELY_BYTES_MAX, or to DECODED_RATIO_MAX times its size, yet never to
 more than DECODED_BYTES_MAX: so much is accepted from a producer whose batch must be decoded."""
+TIMESTAMP_MAX = 2**63 - 1
 KEYS_AT_ONCE = 20_000
 """Keys of one batch that are held together. A batch of more records is checked first and then read again."""
 
@@ -92,7 +93,7 @@ def filter_records(
     max_timestamp = (
         batch.max_timestamp
         if batch.timestamp_type == LOG_APPEND_TIME
-        else max(batch.base_timestamp + max_delta, NO_TIMESTAMP)
+        else min(max(batch.base_timestamp + max_delta, NO_TIMESTAMP), TIMESTAMP_MAX)
     )
     payload = shift_timestamps(bytes(kept), count, shift) if shift else kept
     return Verdict(count, RecordBatch(rebuild_batch(batch, payload, count, max_timestamp, horizon)))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
-from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.builder import build_batch, with_max_timestamp
 from kraft.protocol.records.compression import GZIP, ZSTD, DecompressedTooLarge
 from kraft.protocol.records.record import InvalidRecord, Record
-from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
+from kraft.protocol.records.record_batch import CREATE_TIME, LOG_APPEND_TIME, RecordBatch
 from kraft.storage.cleaner import record_filter
 from kraft.storage.cleaner.offset_map import OffsetMap
 from kraft.storage.cleaner.record_filter import filter_records, keys_of, shift_timestamps
 
 BASE = 1000
+BASE_TIMESTAMP_AT = 27
+"""Where a batch has its base timestamp."""
 
 
 def records(count: int, **fields: bytes | None) -> list[Record]:
@@ -53,6 +57,16 @@ def test_records_that_stay_are_what_they_were(codec: int) -> None:
     assert (left.base_offset, left.last_offset) == (batch.base_offset, batch.last_offset)
     assert (left.codec, left.producer_id, left.base_sequence) == (codec, 3, 9)
     assert left.max_timestamp == written[18].timestamp
+
+
+def test_a_record_that_claims_to_be_later_than_any_time_does_not_end_the_cleaning() -> None:
+    """A batch is appended by its header, where the topic was not compacted yet. Its log was never cleaned."""
+    written = [Record(0, 0, b"a", b"v"), Record(1, 2**63 - 1, b"b", b"v")]
+    data = bytearray(build_batch(written))
+    struct.pack_into(">q", data, BASE_TIMESTAMP_AT, 5_000)
+    batch = RecordBatch(with_max_timestamp(RecordBatch(data), CREATE_TIME, 5_000))
+    kept, left = filtered(batch, mapped(a=1500))
+    assert (kept, left.max_timestamp) == (1, 2**63 - 1)
 
 
 def test_a_batch_of_which_everything_stays_is_not_written_anew() -> None:
