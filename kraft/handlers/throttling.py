@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kraft.metadata.quota_keys import REQUEST_PERCENTAGE
 from kraft.network.reply import Reply
-from kraft.quota.throttle import Throttle
+from kraft.quota.throttle import WAIT_MS_MAX, Throttle
 
 if TYPE_CHECKING:
     from kraft.handlers.registry import RequestContext
@@ -87,12 +87,13 @@ def wait_ms(
     context: RequestContext, quotas: ClientQuotas, seconds: float = 0.0, quota: str = REQUEST_PERCENTAGE
 ) -> int:
     """What a request's client has to wait: `seconds` for what it used of `quota`, or longer for its time on the loop.
-    A wait is told."""
+    A wait is told. It is WAIT_MS_MAX at most."""
     meter = context.meter
     if meter is not None and not meter.is_exempt:
         owed = quotas.use_time(user_of(context), context.client_id or "", meter.seconds)
         if owed > seconds:
             seconds, quota = owed, REQUEST_PERCENTAGE
+    seconds = min(seconds, WAIT_MS_MAX / 1000)
     if seconds > 0:
         quotas.report(throttle(context, quota, seconds))
     return math.ceil(seconds * 1000)

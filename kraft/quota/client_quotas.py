@@ -22,7 +22,7 @@ from kraft.metadata.quota_keys import (
 from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.quota.quota_limits import AddressLimits, QuotaLimits, Share
 from kraft.quota.rates import TokenBucket, WindowedRate
-from kraft.quota.throttle import Report, Throttle, ignore
+from kraft.quota.throttle import WAIT_MS_MAX, Report, Throttle, ignore
 
 if TYPE_CHECKING:
     from kraft.common.config.node.node_config import NodeConfig
@@ -325,4 +325,4 @@ class MutationCharge:
     @property
     def wait_ms(self) -> int:
         """How long the client has to wait, as the answer tells it."""
-        return round(self._wait * 1000)
+        return round(min(self._wait * 1000, WAIT_MS_MAX))

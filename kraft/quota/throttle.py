@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+WAIT_MS_MAX: Final = (1 << 31) - 1
+"""The longest wait that an answer can tell."""
 
 
 class Throttle(NamedTuple):
