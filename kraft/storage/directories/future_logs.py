@@ -128,7 +128,7 @@ class FutureLogs:
         names could not be taken back.
 
         What lies in a log beside its records comes along: epochs without a record, the high watermark, where the log
-        starts.
+        starts, producers whose records are gone, or still wait for the coordinator.
         """
         epochs = LeaderEpochCache(log.leader_epoch_cache.entries)
         epochs.version += future.leader_epoch_cache.version + 1  # Never taken for what is on disk.
@@ -139,6 +139,7 @@ class FutureLogs:
             future.log_start_offset = log.log_start_offset  # The remote tier has what is before the copy.
         prepare_new_log(target, log.topic_partition, self._directories)
         self._exchange_names(log, future, source, target, now_ms)
+        future.producers.take_over(log.producers)
         source.leaves(log.topic_partition)
         target.futures.pop(log.topic_partition, None)
         self._put(target, future)

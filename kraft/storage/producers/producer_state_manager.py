@@ -295,6 +295,11 @@ class ProducerStateManager:
 
     # Snapshots
 
+    def take_over(self, other: ProducerStateManager) -> None:
+        """Know what `other` knows, which ends here: the same records, and perhaps more before them."""
+        self.producers, self.verifications = other.producers, other.verifications
+        self.ongoing, self.unreplicated = other.ongoing, other.unreplicated
+
     def directory_renamed(self, directory: str) -> None:
         """The log's directory has another name now."""
         self._directory = directory

@@ -95,6 +95,35 @@ def test_a_moved_log_keeps_what_it_knows_of_producers_where_it_is() -> None:
     simulate(play)
 
 
+def test_producers_are_known_after_a_move_also_by_what_is_in_no_record() -> None:
+    """A producer whose records were deleted was not known any more, and a first batch that waited for the coordinator
+    was refused: INVALID_TXN_STATE."""
+
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            now = it.made.world.clock.wall_ms()
+            sent = batch(b"v", timestamp_ms=now, producer_id=5, producer_epoch=0, base_sequence=0)
+            log = it.made.partition("t").log
+            it.made.partition("t").append(memoryview(sent), 1, now, 0)
+            log.roll(now)
+            it.made.partition("t").delete_records_before(1)
+            assert it.made.logs.delete_old_segments(log, now_ms=now).count == 1
+            it.write(b"w")
+            await universe.sleep(0.1)
+            await it.move()
+            transaction = it.made.partition("t").start_verification(6, 0, 0, now, implicit=False)
+            await universe.sleep(1.0)
+            assert it.at == f"{SECOND}/t-0"
+            assert it.made.partition("t").append(memoryview(sent), 1, now, 0).duplicate
+            waited = batch(
+                b"x", timestamp_ms=now, producer_id=6, producer_epoch=0, base_sequence=0, is_transactional=True
+            )
+            it.made.partition("t").append(memoryview(waited), 1, now, 0, transaction)
+
+    simulate(play)
+
+
 def test_a_copy_remembers_no_more_of_ended_transactions_than_its_log() -> None:
     """It kept each that it came by, since nobody told it how far the log is committed."""
 
