@@ -121,6 +121,7 @@ class ConsumerMembership:
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=epoch, instance_id=self.instance_id
         )
+        as_whom = self._is_joining, self.generation
         coordinator = await self.cluster.coordinator(self.group_id)
         if says_all:
             request.rebalance_timeout_ms = int(self._max_poll_seconds * 1000)
@@ -135,6 +136,8 @@ class ConsumerMembership:
                 raise UnsupportedApi("topics by pattern want a coordinator of Apache Kafka 4.0 or newer")
         self._is_in_doubt = True
         answer: ConsumerGroupHeartbeatResponse = await self.cluster.call(request, node_id=coordinator)
+        if as_whom != (self._is_joining, self.generation):
+            return  # It says nothing about now.
         self._is_in_doubt = False
         if epoch < 0:
             return

@@ -12,10 +12,13 @@ from kraft.admin.offsets import EARLIEST
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.client.consumer import Consumer
+from kraft.client.consumer_membership import ConsumerMembership
 from kraft.client.group_consumer import CLASSIC, CONSUMER, GroupConsumer, open_group_consumer
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import EpochEndOffset, FetchResponse
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -425,6 +428,41 @@ def test_a_heartbeat_that_is_answered_while_the_member_joins_says_nothing(monkey
             nursery.cancel_scope.cancel()
 
     Universe(1).run(main, seconds_max=1000.0)
+
+
+def test_an_answer_to_a_heartbeat_of_before_it_joined_says_nothing_with_the_new_protocol_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main(universe: Universe) -> None:
+        scene = Scene(universe, monkeypatch)
+        member = ConsumerMembership(scene.cluster, "g", ["t"])
+        member.generation = 1
+
+        async def coordinator(_: str) -> int:
+            return 1
+
+        async def answer(request: ConsumerGroupHeartbeatRequest, **_: Any) -> ConsumerGroupHeartbeatResponse:
+            if request.member_epoch == 1:
+                await universe.sleep(2.0)  # A former coordinator is slow to tell that it is none of it.
+                return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+            return ConsumerGroupHeartbeatResponse(member_id=member.member_id, member_epoch=5)
+
+        async def version_of(*_: Any, **__: Any) -> int:
+            return 1
+
+        for name, fake in (("coordinator", coordinator), ("call", answer), ("version_of", version_of)):
+            monkeypatch.setattr(scene.cluster, name, fake)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(member.heartbeat)
+            await universe.sleep(1.5)  # The first heartbeat is under way.
+            member.forget()
+            await member.join()
+            assert (member.generation, member.must_join) == (5, False)
+            await universe.sleep(2.0)
+            assert (member.generation, member.must_join) == (5, False)
+            nursery.cancel_scope.cancel()
+
+    Universe(1).run(main)
 
 
 def test_partitions_that_are_added_are_found_and_the_leader_of_a_group_hands_them_out(
