@@ -20,6 +20,7 @@ from kraft.storage.producers.producer_rebuild import rebuild_producers
 from kraft.storage.producers.producer_state_manager import ProducerStateManager
 from kraft.storage.retention import NOTHING_DELETED, DeletedSegments, must_close_to_expire
 from kraft.storage.steps import Steps
+from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.truncation import checkpoint_before_truncation
 from kraft.storage.unified_log import UnifiedLog
 
@@ -109,7 +110,7 @@ def delete_local_segments(log: UnifiedLog, count: int) -> DeletedSegments:
         paths = log.local.delete_first(count)
         log.producers.remove_snapshots_before(log.segments[0].base_offset)
     except OSError as problem:
-        raise StorageError(f"{log.directory}: {problem}") from problem
+        raise upkeep_failure(problem, log.directory) from problem
     return DeletedSegments(paths, count, "local retention")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -37,6 +38,7 @@ from kraft.replication.tiers.remote_log_manager import RemoteLogManager, topic_i
 from kraft.replication.tiers.remote_topic_sweep import RemoteTopicSweep
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import Universe
+from kraft.world.simulated.disk import Fault
 from kraft.world.simulated.objects import ObjectServer
 from kraft.world.simulated.threads import SimulatedThreads
 from kraft.world.turns import TURN_PARTITIONS
@@ -442,6 +444,21 @@ def test_a_topic_deleted_while_a_segment_leaves_the_disk_says_nothing_of_that(mo
         await tiered.rounds()
         assert tiered.made.logs.online()
         tiered.append(b"c")
+
+    play(body)
+
+
+def test_a_segment_that_finds_no_room_for_a_name_leaves_the_disk_the_next_time() -> None:
+    async def body(tiered: Tiered) -> None:
+        fault = Fault("rename", errno.ENOSPC, "00.log")
+        tiered.universe.disk("broker").faults = [fault]
+        tiered.append(b"a")
+        tiered.roll()
+        tiered.append(b"b")
+        await tiered.rounds(10)
+        assert fault.bites == 1
+        assert tiered.made.logs.online()
+        assert tiered.log.local_log_start_offset == 1
 
     play(body)
 
