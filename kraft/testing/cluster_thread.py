@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -42,9 +43,11 @@ class ClusterThread:
         self._cluster = LocalCluster(
             nodes, directory, settings, admin=admin, security=security, users=users, authorizer=authorizer
         )
+        self._begun: Future[trio.lowlevel.TrioToken] = Future()
         self._serving: Future[trio.lowlevel.TrioToken] = Future()
         self._ended: Future[None] = Future()
         self._leave = trio.Event()
+        self._life = trio.CancelScope()
         self._thread = threading.Thread(target=self._run, name="kraft-cluster")
 
     @property
@@ -209,7 +212,11 @@ class ClusterThread:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._serving.result()  # Raises what kept the cluster from serving.
+        try:
+            self._serving.result()  # Raises what kept the cluster from serving.
+        except BaseException:  # Ctrl-C, too: nobody else would end the thread, and the process waits for it.
+            self._give_up()
+            raise
         return self
 
     def __exit__(
@@ -220,6 +227,13 @@ class ClusterThread:
         self._thread.join()
         if error is None:
             self._ended.result()  # A node that failed fails the test.
+
+    def _give_up(self) -> None:
+        """End the cluster, whether or not it serves."""
+        if not self._ended.done():
+            with suppress(trio.RunFinishedError):
+                self._begun.result().run_sync_soon(self._life.cancel)
+        self._thread.join()
 
     def _token(self) -> trio.lowlevel.TrioToken:
         """Raises RuntimeError while the cluster does not serve."""
@@ -255,6 +269,8 @@ class ClusterThread:
             self._ended.set_result(None)
 
     async def _live(self) -> None:
-        async with self._cluster:
-            self._serving.set_result(trio.lowlevel.current_trio_token())
-            await self._leave.wait()
+        self._begun.set_result(trio.lowlevel.current_trio_token())
+        with self._life:
+            async with self._cluster:
+                self._serving.set_result(trio.lowlevel.current_trio_token())
+                await self._leave.wait()
