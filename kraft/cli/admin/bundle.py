@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import io
 import json
 import re
@@ -77,8 +78,8 @@ def bundle(
         try:
             with contextlib.closing(open_admin(admin, path, {})) as answer:
                 contents[f"node{path.replace('/', '-')}.txt"] = answer.read(ANSWER_BYTES_MAX).decode(errors="replace")
-        except (KraftError, OSError) as problem:
-            errors[f"GET {admin}{path}"] = str(problem)
+        except (KraftError, OSError, http.client.HTTPException) as problem:
+            errors[f"GET {path}"] = str(problem)
     contents["errors.txt"] = "".join(f"{what}: {why}\n" for what, why in errors.items())
     try:
         _write(target, contents)

@@ -37,6 +37,8 @@ def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HT
         host, port = address.hostname, address.port
     except ValueError as problem:
         raise KraftError(f"--admin {admin} is not a URL as {DEFAULT_ADMIN}: {problem}") from problem
+    if "@" in address.netloc:
+        raise KraftError(f"--admin has a name or password, which others could see: {OPTION} FILE is the place for them")
     if not host or address.scheme not in ("", "http", "https"):
         raise KraftError(f"--admin {admin} is not a URL as {DEFAULT_ADMIN}")
     security = security_of_command()
@@ -54,8 +56,15 @@ def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HT
     if response.status == 401:
         raise KraftError(f"{admin} asks for a name and password: {OPTION} FILE with a sasl.jaas.config that it takes")
     if response.status != 200:
-        raise KraftError(f"{admin} answers {response.status}: {response.read(2000).decode(errors='replace')}")
+        raise KraftError(f"{admin} answers {response.status}: {_beginning(response)}")
     return response
+
+
+def _beginning(response: http.client.HTTPResponse) -> str:
+    try:
+        return response.read(2000).decode(errors="replace")
+    except (OSError, http.client.HTTPException) as problem:
+        return f"(it broke off: {problem})"
 
 
 def _context(security: ClientSecurity) -> ssl.SSLContext | None:

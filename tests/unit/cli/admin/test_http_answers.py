@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import tarfile
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
+from kraft.cli.admin import bundle
 from kraft.cli.admin.app import main
 
 
 class _Damaged(BaseHTTPRequestHandler):
     body = b""
     announced_extra = 0
+    is_chunked = False
 
     def do_GET(self) -> None:
         self.send_response(200)
+        if self.is_chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"%x\r\n%b" % (len(self.body) + self.announced_extra, self.body))
+            return
         self.send_header("Content-Length", str(len(self.body) + self.announced_extra))
         self.end_headers()
         self.wfile.write(self.body)
@@ -80,3 +90,29 @@ def test_a_stream_that_makes_no_sense_is_said(
     monkeypatch.setattr("kraft.cli.admin.events.RECONNECT_SECONDS", 0.0)
     assert main(["events", "-f", "--admin", url]) == 1
     assert capsys.readouterr().err.startswith(f"kraft: {url} answers what no node does: ")
+
+
+def test_a_bundle_is_written_though_an_answer_breaks_off(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bundle, "VERBS", ())
+    monkeypatch.setattr(_Damaged, "body", b"# HELP")
+    monkeypatch.setattr(_Damaged, "announced_extra", 1)
+    monkeypatch.setattr(_Damaged, "is_chunked", True)
+    main(["bundle", "--file", str(tmp_path / "b.tar.gz"), "--admin", url, "-o", "json"])
+    assert len(json.loads(capsys.readouterr().out)["errors"]) == len(bundle.PATHS)
+
+
+def test_a_password_in_the_address_is_refused_and_in_no_bundle(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bundle, "VERBS", ())
+    named = url.replace("http://", "http://alice:wonderland@")
+    main(["bundle", "--file", str(tmp_path / "b.tar.gz"), "--admin", named])
+    with tarfile.open(tmp_path / "b.tar.gz") as archive:
+        errors = archive.extractfile("b/errors.txt")
+        assert errors is not None
+        told = errors.read().decode()
+    assert "--command-config" in told
+    assert main(["events", "--admin", named]) == 1
+    assert "wonderland" not in told + "".join(capsys.readouterr())
