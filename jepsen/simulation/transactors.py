@@ -127,9 +127,8 @@ class Transactor:
         """One producer, until something goes wrong with it or it leaves a transaction open."""
         identity = TransactionalIdentity(self._cluster, self.name, TRANSACTION_SECONDS)
         await identity.initialize()
-        if self._left is not None:
-            zombie, self._left = self._left, None
-            await self._haunt(*zombie)
+        if self._chance.random() < 0.5:
+            await self._haunt()
         producer = self._producer(identity)
         async with running(producer):
             while not self.stopping.is_set() and await self._transact(producer, identity):
@@ -154,6 +153,7 @@ class Transactor:
                     await self._pause()
             if self._chance.random() < OFFSET_RATE:
                 await self._move_offset(identity, sent)
+            await self._haunt()
             if fate < COMMIT_UP_TO or self._chance.random() < 0.5:
                 await producer.flush()
         except KraftError as problem:
@@ -222,8 +222,12 @@ class Transactor:
         )
         await identity.add_offsets(request)
 
-    async def _haunt(self, identity: TransactionalIdentity, sent: _Sent) -> None:
-        """One that was replaced goes on: nothing that it does may have an effect."""
+    async def _haunt(self) -> None:
+        """One that was replaced, if there is one, goes on, before the next one's first transaction or within it:
+        nothing that it does may have an effect."""
+        if self._left is None:
+            return
+        (identity, sent), self._left = self._left, None
         if self._chance.random() < 0.5:
             producer = self._producer(identity)
             async with running(producer):
