@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -64,19 +65,24 @@ def _hides(resource_type: int, key: str) -> bool:
 
 
 def quota_changes(request: Any, response: Any) -> Iterator[Change]:
-    """The changes of AlterClientQuotas."""
+    """The changes of AlterClientQuotas. An entity is answered once, however often it was named."""
     if request.validate_only:
         return
-    for entry, result in zip(request.entries, response.entries, strict=False):
-        if result.error_code:
+    done = {_entity_of(each) for each in response.entries if not each.error_code}
+    for entry in request.entries:
+        if _entity_of(entry) not in done:
             continue
         entity = ", ".join(
             f"{part.entity_type} {'(default)' if part.entity_name is None else part.entity_name}"
             for part in entry.entity
         )
         for op in entry.ops:
-            change, value = (_DELETE, None) if op.remove else (_SET, op.value)
+            change, value = (_DELETE, None) if op.remove else (_SET, min(op.value, sys.float_info.max))
             yield Change(QUOTA, {"entity": entity, "key": op.key, "change": change, "value": value})
+
+
+def _entity_of(entry: Any) -> frozenset[tuple[str, str | None]]:
+    return frozenset((part.entity_type, part.entity_name) for part in entry.entity)
 
 
 def credential_changes(request: Any, response: Any) -> Iterator[Change]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 
 from kraft.common.config.resource_type import ResourceType
@@ -98,7 +101,15 @@ def test_quotas_are_told_by_their_entity(code: int) -> None:
         ],
     )
     response = alter_client_quotas_response.AlterClientQuotasResponse(
-        entries=[alter_client_quotas_response.EntryData(error_code=code)]
+        entries=[
+            alter_client_quotas_response.EntryData(
+                error_code=code,
+                entity=[
+                    alter_client_quotas_response.EntityData(entity_type="client-id", entity_name=None),
+                    alter_client_quotas_response.EntityData(entity_type="user", entity_name="alice"),
+                ],
+            )
+        ]
     )
     changes = list(quota_changes(asked.AlterClientQuotasRequest(entries=[entry]), response))
     told = [tuple(change.fields.values()) for change in changes]
@@ -107,6 +118,29 @@ def test_quotas_are_told_by_their_entity(code: int) -> None:
         [] if code else [(entity, "producer_byte_rate", "set", 100.0), (entity, "consumer_byte_rate", "delete", None)]
     )
     assert {change.kind for change in changes} <= {QUOTA}
+
+
+def test_a_quota_without_bound_is_told_as_a_number_of_json() -> None:
+    asked, told = alter_client_quotas_request, alter_client_quotas_response
+    entry = asked.EntryData(ops=[asked.OpData(key="request_percentage", value=math.inf, remove=False)])
+    response = told.AlterClientQuotasResponse(entries=[told.EntryData()])
+    [change] = quota_changes(asked.AlterClientQuotasRequest(entries=[entry]), response)
+    assert "Infinity" not in json.dumps(change.fields, allow_nan=False)
+
+
+def test_an_entity_that_comes_twice_shifts_no_other() -> None:
+    asked, told = alter_client_quotas_request, alter_client_quotas_response
+
+    def entry(user: str) -> asked.EntryData:
+        ops = [asked.OpData(key="producer_byte_rate", value=1.0, remove=False)]
+        return asked.EntryData(entity=[asked.EntityData(entity_type="user", entity_name=user)], ops=ops)
+
+    def answer(user: str, code: int) -> told.EntryData:
+        return told.EntryData(error_code=code, entity=[told.EntityData(entity_type="user", entity_name=user)])
+
+    request = asked.AlterClientQuotasRequest(entries=[entry("alice"), entry("alice"), entry("bob")])
+    response = told.AlterClientQuotasResponse(entries=[answer("alice", 42), answer("bob", 0)])
+    assert [change.fields["entity"] for change in quota_changes(request, response)] == ["user bob"]
 
 
 def test_credentials_are_told_without_what_they_are() -> None:
