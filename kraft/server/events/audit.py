@@ -6,9 +6,9 @@ Denials are bounded: a client that asks in a loop must not push everything else 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kraft.common.config.node.checks import super_users
 from kraft.common.config.node.node_config import NodeConfig
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 CHANGES_TOLD_MAX: Final = 100
 """Changes of one request that get an event each."""
+VALUE_CHARACTERS_MAX: Final = 1_000
+"""Of each text in an event, and of the name of what was denied. The log has the whole of what was changed."""
 _KINDS: Final = {
     CONFIG: EventKind.CONFIG_CHANGED,
     QUOTA: EventKind.QUOTA_CHANGED,
@@ -62,7 +64,7 @@ class AuditLog:
             "host": host,
             "operation": OPERATION_NAMES[operation],
             "resource_type": KIND_NAMES[kind],
-            "resource_name": name,
+            "resource_name": name[:VALUE_CHARACTERS_MAX],
             "untold": untold,
         }
         self._log.warning("access denied", **fields)
@@ -82,17 +84,22 @@ class AuditLog:
             "resource_name": entry.resource_name,
         }
         self._log.info("acl added" if is_added else "acl removed", **fields)
-        self._events.append(EventKind.ACL_ADDED if is_added else EventKind.ACL_REMOVED, **fields)
+        self._events.append(EventKind.ACL_ADDED if is_added else EventKind.ACL_REMOVED, **_cut(fields))
 
     def handle_changes(self, principal: str, host: str, changes: Iterator[Change]) -> None:
         """See `ChangeListener`."""
         for change in islice(changes, CHANGES_TOLD_MAX):
             fields = {"principal": principal, "host": host, **change.fields}
             self._log.info(f"{change.kind} changed", **fields)
-            self._events.append(_KINDS[change.kind], **fields)
+            self._events.append(_KINDS[change.kind], **_cut(fields))
         left_out = sum(1 for _ in changes)
         if left_out:
             self._log.info("more was changed by the same request", principal=principal, host=host, left_out=left_out)
+
+
+def _cut(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields as an event keeps them."""
+    return {name: each[:VALUE_CHARACTERS_MAX] if isinstance(each, str) else each for name, each in fields.items()}
 
 
 class AuthorizerPublisher:
