@@ -32,6 +32,8 @@ class TlsKeys:
         """By listener, and whether we are the server there."""
         self._current: dict[tuple[str, bool], Tls] = {}
         self._seen: dict[str, FileStatus | None] = {}
+        self._is_unread = False
+        """Whether a file could not be read. Whoever gives the right to read it may change nothing else of it."""
         own = [endpoint.name for endpoint in config.listeners]
         others = [config.inter_broker_listener_name, *config.controller_listener_names[:1]]
         wanted = [(name, True) for name in own] + [(name, False) for name in others]
@@ -83,11 +85,11 @@ class TlsKeys:
         while True:
             await self._world.clock.sleep(LOOK_SECONDS)
             statuses = self._statuses()
-            if statuses != self._seen:
-                self._seen = statuses
-                await self._renew(listeners, log)
+            if statuses != self._seen or self._is_unread:
+                has_changed, self._seen, self._is_unread = statuses != self._seen, statuses, False
+                await self._renew(listeners, log, tells_problems=has_changed)
 
-    async def _renew(self, listeners: Mapping[str, Listener], log: Logger) -> None:
+    async def _renew(self, listeners: Mapping[str, Listener], log: Logger, *, tells_problems: bool) -> None:
         for (name, is_server), settings in self._settings.items():
             try:
                 # In a thread: opening a PKCS#12 file takes a tenth of a second of hashing.
@@ -97,11 +99,12 @@ class TlsKeys:
                 if is_server:
                     listeners[name].take_tls(tls)
             except ValueError as problem:
-                log.error(
-                    "changed keys of TLS are not taken: those from before stay in force",
-                    listener=name,
-                    reason=str(problem),
-                )
+                if tells_problems:
+                    log.error(
+                        "changed keys of TLS are not taken: those from before stay in force",
+                        listener=name,
+                        reason=str(problem),
+                    )
                 continue
             self._current[name, is_server] = tls
             log.info("keys of TLS renewed", listener=name, towards="clients" if is_server else "other nodes")
@@ -111,7 +114,11 @@ class TlsKeys:
         return statuses_of(self._world.files, (path for each in self._settings.values() for path in each.files))
 
     def _read(self, path: str) -> bytes:
-        return read_store(self._world.files, path)
+        try:
+            return read_store(self._world.files, path)
+        except OSError:
+            self._is_unread = True
+            raise
 
 
 def statuses_of(files: FileSystem, paths: Iterable[str]) -> dict[str, FileStatus | None]:

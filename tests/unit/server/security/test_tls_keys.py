@@ -16,7 +16,7 @@ from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Loggers
 from kraft.server.security import tls_keys
 from kraft.server.security.tls_keys import TlsKeys
-from kraft.world.ports import Tls
+from kraft.world.ports import FileSystem, Tls
 from kraft.world.real import RealWorld
 from tests.certificates import certificates
 
@@ -108,3 +108,36 @@ def test_files_that_change_are_taken_over_and_broken_ones_are_not(
     trio.run(main)
     assert [listener.taken[0].certificate_chain for listener in listeners.values()] == [chain.strip()] * 2
     assert all("neither PEM nor PKCS#12" in line["reason"] for line in lines if line["level"] == "error")
+
+
+def test_a_file_that_could_not_be_read_for_a_moment_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_keys, "LOOK_SECONDS", 0.01)
+    lines: list[Any] = []
+    key, chain = certificates().renewed()
+    listeners = {"SSL": Shown(), "INNER": Shown()}
+    read, failing = tls_keys.read_store, [True] * 6
+
+    def read_later(files: FileSystem, path: str) -> bytes:
+        if failing:
+            failing.pop()
+            raise PermissionError(13, "Permission denied")
+        return read(files, path)
+
+    async def main() -> None:
+        world = RealWorld(log_sink=lines.append)
+        keys = TlsKeys(world, configured(tmp_path))
+        shown: Any = listeners
+        async with trio.open_nursery() as nursery:
+            monkeypatch.setattr(tls_keys, "read_store", read_later)
+            (tmp_path / "node.pem").write_text(key + chain)
+            os.utime(tmp_path / "node.pem", (1_000_000, 1))
+            keys.start(nursery, shown, Loggers(world.log_sink, world.clock).get("network"))
+            with trio.fail_after(5):
+                while not all(listener.taken for listener in listeners.values()):  # noqa: ASYNC110  # Files tell nobody.
+                    await trio.sleep(0.005)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+    assert len([line for line in lines if line["level"] == "error"]) == 3
