@@ -35,6 +35,7 @@ from kraft.client.transactions import TRANSACTION_SECONDS, Transaction, open_tra
 from kraft.client.transactions import TransactionalProducer as TrioTransactionalProducer
 from kraft.clients.ferry import Ferry, Sent
 from kraft.clients.held import Held
+from kraft.clients.polls import Polls
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.records.compression import NONE
@@ -46,8 +47,6 @@ P = ParamSpec("P")
 S = TypeVar("S", TrioProducer, Transaction)
 
 POLL_SECONDS = 1.0
-GIVE_BACK_SECONDS = 5.0
-"""How long a poll is waited for whose task was cancelled, when its consumer ends."""
 
 
 class Cluster:
@@ -216,18 +215,30 @@ class Producer(Generic[S]):
         await self._held.enter()
         ferry = self._ferry = Ferry(self._held.value.send, self._cluster.bridge)
 
+        async def stop_with_it() -> None:
+            ferry.stop(await self._held.ended() or _not_known())
+
         async def begin() -> None:
             self._cluster.nursery.start_soon(ferry.run)
+            self._cluster.nursery.start_soon(stop_with_it)
 
-        await self._cluster.on_loop(begin)
+        try:
+            await self._cluster.on_loop(begin)
+        except BaseException:
+            await self._held.leave(fails=True)
+            raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         ferry, self._ferry = self._open_ferry(), None
-        if kind is None:
-            await ferry.settled()
-        self._cluster.bridge.tell(ferry.stop)
-        await self._held.leave(fails=kind is not None)
+        fails = True
+        try:
+            if kind is None:
+                await ferry.settled()
+                fails = False
+        finally:
+            self._cluster.bridge.tell(ferry.stop, _not_known())
+            await self._held.leave(fails=fails)
 
     async def send(
         self,
@@ -306,54 +317,13 @@ class OpenTransaction(Producer[Transaction]):
         await self._cluster.on_loop(lambda: transaction.commit_positions(member))
 
 
-class _Polls:
-    """The polls of one consumer. One whose task is cancelled goes on, and the next one gets what it found: else that
-    would be passed over."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._under_way: asyncio.Future[list[ConsumedRecord]] | None = None
-
-    async def poll(self, poll: Callable[[], Awaitable[list[ConsumedRecord]]]) -> list[ConsumedRecord]:
-        """Raises what it raises."""
-        if self._under_way is None:
-            self._under_way = asyncio.ensure_future(self._cluster.on_loop(poll))
-        try:
-            found = await asyncio.shield(self._under_way)
-        except asyncio.CancelledError:
-            raise
-        except BaseException:
-            self._under_way = None
-            raise
-        self._under_way = None
-        return found
-
-    async def give_back(self, consumer: TrioConsumer) -> bool:
-        """Go back to before what nobody was given. False where that is not known in time."""
-        left, self._under_way = self._under_way, None
-        if left is None:
-            return True
-        try:
-            found = await asyncio.wait_for(left, GIVE_BACK_SECONDS)
-        except (KraftError, TimeoutError):
-            return False
-
-        async def go_back() -> None:
-            for each in reversed(found):
-                if each.partition in consumer.positions:
-                    consumer.seek(each.partition, each.record.offset)
-
-        await self._cluster.on_loop(go_back)
-        return True
-
-
 class GroupConsumer:
     """Made by `Cluster.group_consumer`. Used by one task at a time."""
 
     def __init__(self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[TrioGroupConsumer]]) -> None:
         self._cluster = cluster
         self._held = Held(cluster, make)
-        self._polls = _Polls(cluster)
+        self._polls = Polls(cluster)
 
     async def __aenter__(self) -> Self:
         await self._held.enter()
@@ -402,8 +372,9 @@ class Consumer:
         self._wanted = positions
         self._reset = reset
         self._isolation = isolation
-        self._polls = _Polls(cluster)
+        self._polls = Polls(cluster)
         self._consumer: TrioConsumer | None = None
+        self._polling: tuple[trio.CancelScope, trio.Event] | None = None
 
     async def __aenter__(self) -> Self:
         async def begin() -> TrioConsumer:
@@ -418,6 +389,7 @@ class Consumer:
         consumer, self._consumer = self._there, None
 
         async def end() -> None:
+            await self._end_poll()
             consumer.assign({})
 
         await self._cluster.on_loop(end)
@@ -438,20 +410,46 @@ class Consumer:
         return _each(self.poll)
 
     async def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read on from there. KeyError when the partition is not one of those that are read."""
+        """Read on from there, whatever a cancelled poll has found. KeyError when the partition is not one of those that
+        are read."""
         consumer = self._there
         if partition not in consumer.positions:
             raise KeyError(partition)
 
         async def go() -> None:
+            await self._end_poll()
             consumer.seek(partition, offset)
 
         await self._cluster.on_loop(go)
+        await self._polls.pass_over(partition)
 
     async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:
         """Poll like `kraft.clients.Consumer.poll`. As that of a `GroupConsumer` where its task is cancelled."""
         consumer = self._there
-        return await self._polls.poll(lambda: consumer.poll(seconds))
+        if self._polls.is_under_way:
+            return await self._polls.poll(lambda: consumer.poll(seconds))
+        scope, ended = self._polling = trio.CancelScope(), trio.Event()
+
+        async def poll() -> list[ConsumedRecord]:
+            try:
+                with scope:
+                    return await consumer.poll(seconds)
+                return []
+            finally:
+                ended.set()
+
+        return await self._polls.poll(poll)
+
+    async def _end_poll(self) -> None:
+        """End the poll whose task was cancelled, on the client's loop: it would move on from where it began."""
+        if self._polling is not None:
+            scope, ended = self._polling
+            scope.cancel()
+            await ended.wait()
+
+
+def _not_known() -> KraftError:
+    return KraftError("the producer has ended before the record was acknowledged: it may be stored, or not")
 
 
 async def _each(poll: Callable[[], Awaitable[list[ConsumedRecord]]]) -> AsyncIterator[ConsumedRecord]:

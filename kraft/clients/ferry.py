@@ -50,7 +50,7 @@ Item = tuple[str, bytes | None, bytes | None, int | None, Headers, int | None, "
 
 class Ferry:
     """Carries records over to the client's loop, and what came of them back. It `is_full` while `BUFFER_BYTES` are on
-    their way. Made on asyncio's loop; `run` is a task of the client's."""
+    their way. Made on asyncio's loop; `run` is a task of the client's, whose end is told for all that it leaves."""
 
     def __init__(self, send: Send, bridge: AsyncioBridge) -> None:
         self._send = send
@@ -64,10 +64,11 @@ class Ferry:
         self._on_their_way = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._arrived: deque[list[Item]] = deque()
+        self._arrived: deque[Item] = deque()
         self._wake = trio.Event()
         self._scope: trio.CancelScope | None = None
-        self._has_stopped = False
+        self._has_stopped = self._has_ended = False
+        self._problem: BaseException = KraftError("the client has ended")
         self._waiting: dict[TopicPartition, tuple[deque[tuple[Delivery, Item]], trio.Event]] = {}
 
     # On asyncio's loop
@@ -106,7 +107,8 @@ class Ferry:
 
     def _hand_over(self) -> None:
         items, self._items = self._items, []
-        self._bridge.tell(self._arrive, items)
+        if not self._bridge.tell(self._arrive, items):
+            self._complete([(item, self._problem) for item in items])
 
     def _complete(self, done: list[tuple[Item, Sent | BaseException]]) -> None:
         for item, outcome in done:
@@ -132,44 +134,59 @@ class Ferry:
     # On the client's loop
 
     def _arrive(self, items: list[Item]) -> None:
-        self._arrived.append(items)
+        if self._has_ended:
+            self._tell([(item, self._problem) for item in items])
+            return
+        self._arrived += items
         self._wake.set()
 
-    def stop(self) -> None:
-        """Send nothing more."""
-        self._has_stopped = True
+    def stop(self, problem: BaseException) -> None:
+        """Send nothing more. `problem` is what those hear who wait."""
+        if self._has_stopped:
+            return
+        self._has_stopped, self._problem = True, problem
         if self._scope is not None:
             self._scope.cancel()
 
     async def run(self) -> None:
         """Send what arrives, until it is stopped."""
-        async with trio.open_nursery() as nursery:
-            self._scope = nursery.cancel_scope
-            while not self._has_stopped:
-                while self._arrived:
-                    await self._send_all(self._arrived.popleft(), nursery)
-                await self._wake.wait()
-                self._wake = trio.Event()
+        try:
+            async with trio.open_nursery() as nursery:
+                self._scope = nursery.cancel_scope
+                while not self._has_stopped:
+                    while self._arrived:
+                        await self._send_next(nursery)
+                    await self._wake.wait()
+                    self._wake = trio.Event()
+        finally:
+            self._has_ended = True
+            self._give_up()
 
-    async def _send_all(self, items: list[Item], nursery: trio.Nursery) -> None:
-        refused: list[tuple[Item, Sent | BaseException]] = []
-        for item in items:
-            topic, value, key, partition, headers, timestamp, _, _ = item
-            try:
-                delivery = await self._send(
-                    topic, value, key, partition=partition, headers=headers, timestamp=timestamp
-                )
-            except (KraftError, TimeoutError) as problem:
-                refused.append((item, problem))
-                continue
-            found = self._waiting.get(delivery.partition)
-            if found is None:
-                found = self._waiting[delivery.partition] = deque(), trio.Event()
-                nursery.start_soon(self._follow, delivery.partition)
-            found[0].append((delivery, item))
-            found[1].set()
-        if refused:
-            self._tell(refused)
+    async def _send_next(self, nursery: trio.Nursery) -> None:
+        item = self._arrived[0]
+        topic, value, key, partition, headers, timestamp, _, _ = item
+        try:
+            delivery = await self._send(topic, value, key, partition=partition, headers=headers, timestamp=timestamp)
+        except Exception as problem:  # noqa: BLE001 - of this record alone: whatever it was goes to who sent it.
+            self._arrived.popleft()
+            self._tell([(item, problem)])
+            return
+        self._arrived.popleft()
+        found = self._waiting.get(delivery.partition)
+        if found is None:
+            found = self._waiting[delivery.partition] = deque(), trio.Event()
+            nursery.start_soon(self._follow, delivery.partition)
+        found[0].append((delivery, item))
+        found[1].set()
+
+    def _give_up(self) -> None:
+        """Tell what is known of all that is on its way, and the problem for the rest."""
+        left: list[tuple[Item, Sent | BaseException]] = [
+            (item, _outcome(delivery) if delivery.is_done else self._problem)
+            for queue, _ in self._waiting.values()
+            for delivery, item in queue
+        ]
+        self._tell(left + [(item, self._problem) for item in self._arrived])
 
     async def _follow(self, partition: TopicPartition) -> None:
         """Follow the deliveries of one partition, which end in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Generic, Protocol, TypeVar
@@ -9,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 import trio
 
 from kraft.common.errors import KraftError
+from kraft.world.asyncio_bridge import AsyncioBridge
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -19,6 +21,9 @@ class ClientLoop(Protocol):
 
     async def on_loop(self, function: Callable[[], Awaitable[R]]) -> R:
         """What `function` returns there; raises what it raises."""
+
+    @property
+    def bridge(self) -> AsyncioBridge: ...
 
     @property
     def nursery(self) -> trio.Nursery: ...
@@ -43,8 +48,13 @@ class Held(Generic[T]):
         return self._value
 
     async def enter(self) -> None:
-        """Raises what the context manager raises."""
-        await self._loop.on_loop(self._begin)
+        """Raises what the context manager raises. Where its task is cancelled, it is left as soon as it is open."""
+        self._leave, self._left, self._fails, self._problem = trio.Event(), trio.Event(), False, None
+        try:
+            await self._loop.on_loop(self._begin)
+        except asyncio.CancelledError:
+            self._loop.bridge.tell(self._abandon)
+            raise
 
     async def leave(self, *, fails: bool) -> None:
         """`fails`: as a block that raised. Raises what leaving raised, unless it fails anyway."""
@@ -52,13 +62,21 @@ class Held(Generic[T]):
         if self._problem is not None and not fails:
             raise self._problem
 
+    async def ended(self) -> BaseException | None:
+        """Waits on the client's loop until it is left, or has ended by itself. The problem that it ended with."""
+        await self._left.wait()
+        return self._problem
+
     async def _begin(self) -> None:
-        self._leave, self._left, self._fails, self._problem = trio.Event(), trio.Event(), False, None
         ready = trio.Event()
         self._loop.nursery.start_soon(self._hold, ready)
         await ready.wait()
         if self._problem is not None:
             raise self._problem
+
+    def _abandon(self) -> None:
+        self._fails = True
+        self._leave.set()
 
     async def _end(self, fails: bool) -> None:
         self._fails = fails

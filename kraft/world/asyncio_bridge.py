@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -32,10 +31,14 @@ class AsyncioBridge:
             raise ConnectionError(f"{self._name} has stopped") from None
         return await future
 
-    def tell(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Have `function(*arguments)` called there; nobody waits for it. Nothing happens once it has stopped."""
-        with suppress(trio.RunFinishedError):
+    def tell(self, function: Callable[..., object], *arguments: Any) -> bool:
+        """Have `function(*arguments)` called there; nobody waits for it. Nothing happens once it has stopped, which is
+        False."""
+        try:
             self._token.run_sync_soon(partial(function, *arguments))
+        except trio.RunFinishedError:
+            return False
+        return True
 
     def _begin(
         self,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kraft.clients import aio
+from kraft.clients import aio, polls
 from kraft.common.errors import KraftError
 
 
@@ -109,7 +109,7 @@ def test_a_consumer_that_ends_goes_back_to_before_what_nobody_was_given() -> Non
 
 
 def test_where_that_is_not_known_in_time_nothing_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aio, "GIVE_BACK_SECONDS", 0.0)
+    monkeypatch.setattr(polls, "GIVE_BACK_SECONDS", 0.0)
 
     async def main() -> None:
         consumer, _, held = group_consumer()

@@ -1,0 +1,73 @@
+"""Polls of the client's loop, asked for by asyncio tasks that may be cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from kraft.client.consumer import ConsumedRecord
+from kraft.client.consumer import Consumer as TrioConsumer
+from kraft.clients.held import ClientLoop
+from kraft.common.errors import KraftError
+from kraft.common.ids import TopicPartition
+
+GIVE_BACK_SECONDS = 5.0
+"""How long a poll is waited for whose task was cancelled, when its consumer ends."""
+
+
+class Polls:
+    """The polls of one consumer. One whose task is cancelled goes on, and the next one gets what it found: else that
+    would be passed over."""
+
+    def __init__(self, loop: ClientLoop) -> None:
+        self._loop = loop
+        self._under_way: asyncio.Future[list[ConsumedRecord]] | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether `poll` gives what an earlier one finds."""
+        return self._under_way is not None
+
+    async def poll(self, poll: Callable[[], Awaitable[list[ConsumedRecord]]]) -> list[ConsumedRecord]:
+        """Raises what it raises."""
+        if self._under_way is None:
+            self._under_way = asyncio.ensure_future(self._loop.on_loop(poll))
+        try:
+            found = await asyncio.shield(self._under_way)
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            self._under_way = None
+            raise
+        self._under_way = None
+        return found
+
+    async def pass_over(self, partition: TopicPartition) -> None:
+        """Give nothing of this partition that was found so far. The poll under way has ended, or is about to."""
+        left = self._under_way
+        if left is None:
+            return
+        await asyncio.wait([left])
+        if left.exception() is None:  # Else the next poll tells it.
+            kept = [each for each in left.result() if each.partition != partition]
+            self._under_way = asyncio.get_running_loop().create_future() if kept else None
+            if self._under_way is not None:
+                self._under_way.set_result(kept)
+
+    async def give_back(self, consumer: TrioConsumer) -> bool:
+        """Go back to before what nobody was given. False where that is not known in time."""
+        left, self._under_way = self._under_way, None
+        if left is None:
+            return True
+        try:
+            found = await asyncio.wait_for(left, GIVE_BACK_SECONDS)
+        except (KraftError, TimeoutError):
+            return False
+
+        async def go_back() -> None:
+            for each in reversed(found):
+                if each.partition in consumer.positions:
+                    consumer.seek(each.partition, each.record.offset)
+
+        await self._loop.on_loop(go_back)
+        return True
