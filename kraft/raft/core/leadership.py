@@ -77,7 +77,7 @@ def on_fetch_request(q: QuorumState, token: object, request: FetchRequest) -> No
         return
     assert isinstance(leader, Leader)
     answer = divergence(q, request)
-    progress = leader.progress_of(request.replica) if request.replica.id >= 0 else None
+    progress = leader.progress_of(request.replica, q.voters) if request.replica.id >= 0 else None
     if answer is not None:
         if progress is not None:
             progress.fetched_ms = q.now_ms

@@ -15,7 +15,10 @@ from typing import Final, NamedTuple
 
 from kraft.common.ids import OffsetAndEpoch
 from kraft.raft.core.messages import FetchRequest, Request
-from kraft.raft.core.voter_set import Endpoints, ReplicaKey, Voter
+from kraft.raft.core.voter_set import Endpoints, ReplicaKey, Voter, VoterSet
+
+OBSERVERS_MAX = 1_000
+"""Fetchers beside the voters that a leader remembers."""
 
 
 class Unattached:
@@ -198,12 +201,20 @@ class Leader:
         # By UpdateVoter under kraft.version 0: identities that an upgrade to 1 needs.
         self.reported: dict[int, Voter] = {}
 
-    def progress_of(self, replica: ReplicaKey) -> Progress:
-        """The progress of the fetcher, created on its first contact."""
+    def progress_of(self, replica: ReplicaKey, voters: VoterSet) -> Progress:
+        """The progress of the fetcher, created on its first contact. Of those that are not `voters` the one that was
+        silent for longest is forgotten where there are OBSERVERS_MAX."""
         progress = self.progress.get(replica)
         if progress is None:
+            if len(self.progress) >= OBSERVERS_MAX:
+                self._forget_observer(voters)
             progress = self.progress[replica] = Progress(replica)
         return progress
+
+    def _forget_observer(self, voters: VoterSet) -> None:
+        observers = [each for each in self.progress.values() if not voters.contains(each.key)]
+        if len(observers) >= OBSERVERS_MAX:
+            del self.progress[min(observers, key=lambda each: each.fetched_ms).key]
 
     def progress_of_voter(self, voter: ReplicaKey) -> Progress | None:
         """The progress of a voter. A voter whose directory id is not known (kraft.version 0) is found by its id; of

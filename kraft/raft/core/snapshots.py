@@ -14,6 +14,9 @@ from kraft.raft.core.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from kraft.raft.core.quorum_state import InFlight, QuorumState
 from kraft.raft.core.roles import Follower, Leader
 
+SNAPSHOT_BYTES_MAX = 8 * 1024 * 1024
+"""The most that one answer holds: it is read in one go."""
+
 
 def on_fetch_snapshot_request(q: QuorumState, token: object, request: FetchSnapshotRequest) -> None:
     error = check_leader_request(q, request.epoch, request.cluster_id)
@@ -22,13 +25,14 @@ def on_fetch_snapshot_request(q: QuorumState, token: object, request: FetchSnaps
     if error == ErrorCode.NONE and request.position < 0:
         error = ErrorCode.POSITION_OUT_OF_RANGE
     if isinstance(q.role, Leader) and request.epoch == q.epoch and request.replica.id >= 0:
-        q.role.progress_of(request.replica).fetched_ms = q.now_ms
+        q.role.progress_of(request.replica, q.voters).fetched_ms = q.now_ms
     if error != ErrorCode.NONE:
         q.reply(token, FetchSnapshotResponse(q.hint(), error, request.snapshot))
     else:
+        max_bytes = min(request.max_bytes, SNAPSHOT_BYTES_MAX)
         q.reply(
             token,
-            FetchSnapshotResponse(q.hint(), error, request.snapshot, request.position, request.max_bytes),
+            FetchSnapshotResponse(q.hint(), error, request.snapshot, request.position, max_bytes),
             epoch=q.epoch,
         )
 

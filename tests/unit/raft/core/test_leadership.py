@@ -11,7 +11,7 @@ from kraft.raft.core import events
 from kraft.raft.core import messages as m
 from kraft.raft.core.effects import Append
 from kraft.raft.core.payloads import LeaderChange
-from kraft.raft.core.roles import Progress, Resigned
+from kraft.raft.core.roles import OBSERVERS_MAX, Leader, Progress, Resigned
 from kraft.raft.core.voter_set import ReplicaKey
 from tests.unit.raft.builders import key_of, node, voter_of, voters_of
 from tests.unit.raft.core.steps import ask, fetch, follower, leader, replies, sends, vote
@@ -65,6 +65,17 @@ def test_observers_never_count() -> None:
     replica = leader()
     fetch(replica, 9, replica.log.end_offset, replica.epoch)
     assert replica.log.high_watermark == 0
+
+
+def test_fetchers_without_end_are_not_all_remembered() -> None:
+    replica = leader()
+    fetch(replica, 2, replica.log.end_offset, replica.epoch, now_ms=2_001)
+    for each in range(2 * OBSERVERS_MAX):
+        key = ReplicaKey(1_000 + each, bytes(16))
+        ask(replica, m.FetchRequest(key, replica.epoch, 0, 0), 2_002 + each)
+    assert isinstance(replica.role, Leader)
+    kept = [key.id for key in replica.role.progress]
+    assert kept == [2, *range(1_000 + OBSERVERS_MAX, 1_000 + 2 * OBSERVERS_MAX)], "voters, and the latest others"
 
 
 def test_a_voter_with_another_directory_does_not_count() -> None:

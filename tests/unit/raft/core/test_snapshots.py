@@ -7,6 +7,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.core import events
 from kraft.raft.core import messages as m
 from kraft.raft.core.messages import LeaderHint
+from kraft.raft.core.snapshots import SNAPSHOT_BYTES_MAX
 from tests.unit.raft.builders import key_of, node, voter_of, voters_of
 from tests.unit.raft.core.steps import THREE, ask, committed_leader, fetch, replies, sends
 
@@ -21,6 +22,17 @@ def test_a_follower_behind_the_log_is_sent_to_the_snapshot() -> None:
     assert piece.error == ErrorCode.NONE  # type: ignore[union-attr]
     (missing,) = replies(ask(replica, m.FetchSnapshotRequest(key_of(3), replica.epoch, OffsetAndEpoch(1, 1), 0), 2_030))
     assert missing.error == ErrorCode.SNAPSHOT_NOT_FOUND  # type: ignore[union-attr]
+
+
+def test_a_piece_of_a_snapshot_has_a_bound_whatever_is_asked_for() -> None:
+    replica = committed_leader()
+    snapshot = OffsetAndEpoch(replica.log.end_offset, replica.epoch)
+    replica.step(events.SnapshotCreated(snapshot), 2_010)
+    for wanted, given in ((1 << 31, SNAPSHOT_BYTES_MAX), (1_000, 1_000)):
+        request = m.FetchSnapshotRequest(key_of(3), replica.epoch, snapshot, 0, wanted)
+        (piece,) = replies(ask(replica, request, 2_030))
+        assert isinstance(piece, m.FetchSnapshotResponse)
+        assert piece.max_bytes == given
 
 
 def test_a_downloaded_snapshot_replaces_the_log_and_brings_its_voters() -> None:
