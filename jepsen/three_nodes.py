@@ -38,6 +38,17 @@ def until(condition: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS
     raise TimeoutError(what)
 
 
+def ask(bootstrap: str, request: Any) -> Any:
+    """The answer of the broker there to a request in its newest version."""
+    host, _, port = bootstrap.rpartition(":")
+
+    async def call() -> Any:
+        async with connect(RealWorld(log_sink=lambda event: None), host, int(port)) as connection:
+            return await connection.call(request)
+
+    return trio.run(call)
+
+
 def batches_between(log: bytes, start: int, end: int) -> list[bytes]:
     """The whole batches with an offset from `start` to before `end`."""
     found = batches(log, partial_tail=True)  # The end may be on its way to the disk.
@@ -65,13 +76,7 @@ class ThreeNodes(ProcessCluster):
 
     def ask(self, node: int, request: Any) -> Any:
         """The answer of a broker to a request in its newest version."""
-        host, _, port = self.nodes[node].bootstrap.rpartition(":")
-
-        async def call() -> Any:
-            async with connect(RealWorld(log_sink=lambda event: None), host, int(port)) as connection:
-                return await connection.call(request)
-
-        return trio.run(call)
+        return ask(self.nodes[node].bootstrap, request)
 
     def create(self, topic: str, partitions: int = 1, replicas: int = 3, **config: str) -> str:
         """Returns when every node that runs has heard of it: the controller answers before that."""

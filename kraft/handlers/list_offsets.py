@@ -90,11 +90,13 @@ async def _answer(
     broker: BrokerServices,
 ) -> ListOffsetsPartitionResponse:
     answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+    partition = broker.replicas.find(topic, wanted.partition_index)
+    log = None if partition is None else partition.log
     try:
         await _look_up(topic, wanted, answer, request, context, broker)
     except EXPECTED as problem:
         answer.error_code = code_of(problem)
-        broker.replicas.handle_storage_error(problem, topic, wanted.partition_index, "look-up")
+        broker.replicas.handle_storage_error(problem, topic, wanted.partition_index, "look-up", log)
     if context.api_version < LEADER_EPOCH_VERSION:
         answer.leader_epoch = -1
     return answer

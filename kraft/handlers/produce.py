@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from kraft.replication.logs.writer import QueuedAppend
     from kraft.replication.partition import Partition, TransactionalAppend
     from kraft.storage.log_append import LogAppendInfo
+    from kraft.storage.unified_log import UnifiedLog
 
 API = Handler(ApiKey.PRODUCE, between(3, 13), permission=ASKS_INSIDE, advertised_min=0, overtakes=True)
 
@@ -304,7 +305,7 @@ class PendingProduce:
             partition = replicas.partition(name, data.index)
             self._append(answer, partition, data.records)  # type: ignore[arg-type]  # Null records are refused above.
         except EXPECTED as problem:
-            self._fail(answer, problem, name, partition)
+            self._fail(answer, problem, name, partition, None if partition is None else partition.log)
             if answer.error_code in TOO_LARGE and partition is not None and data.records is not None:
                 partition.traffic.bytes_rejected += len(data.records)
 
@@ -335,9 +336,15 @@ class PendingProduce:
         )
 
     def _fail(
-        self, answer: PartitionProduceResponse, problem: Exception, topic: str, partition: Partition | None
+        self,
+        answer: PartitionProduceResponse,
+        problem: Exception,
+        topic: str,
+        partition: Partition | None,
+        log: UnifiedLog | None = None,
     ) -> None:
-        """Fill in the answer for an append that failed. `partition` is None if none was found.
+        """Fill in the answer for an append that failed. `partition` is None if none was found, `log` is the one that
+        was written to.
 
         As in Kafka the answer has a message only where single records are at fault, or a transaction was not
         confirmed: for other codes clients show their own. A batch that was appended and then failed keeps its offsets
@@ -359,7 +366,7 @@ class PendingProduce:
             partition = None
         elif code == ErrorCode.KAFKA_STORAGE_ERROR:
             answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
-            self._broker.replicas.handle_storage_error(problem, topic, answer.index, "append")
+            self._broker.replicas.handle_storage_error(problem, topic, answer.index, "append", log)
         if partition is not None and code not in WITHOUT_LOG_START and not isinstance(problem, NotOneBatch):
             answer.log_start_offset = partition.log.log_start_offset
             partition.traffic.failed_produces += 1
@@ -427,7 +434,7 @@ class PendingProduce:
                     _Unacknowledged(partition, append.queued.appended_epoch, answer, info.last_offset + 1)
                 )
         except EXPECTED as problem:
-            self._fail(answer, problem, partition.topic, partition)
+            self._fail(answer, problem, partition.topic, partition, append.queued.log)
             if answer.error_code in TOO_LARGE:
                 partition.traffic.bytes_rejected += len(append.records)
 

@@ -123,7 +123,7 @@ class DamagedReplicas:
                 log.settle_damage(FETCHED)
             except OSError as problem:
                 failure = upkeep_failure(problem, log.directory)
-                self._replicas.handle_storage_error(failure, partition.topic, partition.index, "settling damage")
+                self._replicas.handle_storage_error(failure, partition.topic, partition.index, "settling damage", log)
                 return
             self._log.info("damaged log made whole", topic=partition.topic, partition=partition.index)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import trio
 
 from kraft.common.errors import ApiError
+from kraft.common.set_aside import SetAside
 from kraft.protocol.error_codes import name_of
 from kraft.protocol.messages.assign_replicas_to_dirs_request import (
     AssignReplicasToDirsRequest,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 PARTITIONS_PER_REQUEST: Final = 2_250
 """As many as Kafka's controller takes at once."""
 RETRY_SECONDS: Final = 0.1
+WORK: Final = "assignments of replicas to log directories"
 
 Key = tuple[bytes, int]
 """Topic id and partition index."""
@@ -40,11 +42,14 @@ class Channel(Protocol):
 class DirectoryAssignments:
     """Owned by the broker's loop. What is wanted of a replica later replaces what was wanted before."""
 
-    def __init__(self, broker_id: int, clock: Clock, is_here: Callable[[Key], bool], log: Logger) -> None:
+    def __init__(
+        self, broker_id: int, clock: Clock, is_here: Callable[[Key], bool], set_aside: SetAside, log: Logger
+    ) -> None:
         """`is_here(key)`: whether the metadata still gives this broker a replica of the partition."""
         self._broker_id = broker_id
         self._clock = clock
         self._is_here = is_here
+        self._set_aside = set_aside
         self._log = log
         self._wanted: dict[Key, bytes] = {}
         self._told: dict[Key, trio.Event] = {}
@@ -78,7 +83,10 @@ class DirectoryAssignments:
             await self._woken.wait()
             self._woken = trio.Event()
             while self._wanted:
-                if not await self._send_some(channel, broker_epoch()):
+                is_done = False
+                with self._set_aside.guard(WORK, "requests to the controller"):
+                    is_done = await self._send_some(channel, broker_epoch())
+                if not is_done:
                     await self._clock.sleep(RETRY_SECONDS)
 
     async def _send_some(self, channel: Channel, broker_epoch: int) -> bool:

@@ -30,7 +30,9 @@ class ReplicaDirectories:
         self._logs = replicas.logs
         self._log = log
         self._preferred: dict[tuple[str, int], str] = {}
-        self.assignments = DirectoryAssignments(replicas.node_id, replicas.world.clock, self._is_here, log)
+        self.assignments = DirectoryAssignments(
+            replicas.node_id, replicas.world.clock, self._is_here, replicas.set_aside, log
+        )
         self.mover = LogDirMover(
             replicas,
             self.assignments,

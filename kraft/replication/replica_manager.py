@@ -279,11 +279,12 @@ class ReplicaManager:
             partition.tell_log_start()
 
     def handle_storage_error(
-        self, problem: Exception, topic: str, index: int, doing: str, log: UnifiedLog | None = None
+        self, problem: Exception, topic: str, index: int, doing: str, log: UnifiedLog | None
     ) -> None:
         """Log a `problem` with the disk that came up while `doing` something with a partition, and take the directory
-        offline if the problem leaves doubt about the disk. Any other problem is ignored. So is what came up with a
-        `log` that was deleted, or moved, meanwhile: its files may be missed for that."""
+        of `log` offline if the problem leaves doubt about the disk. Any other problem is ignored. So is what came up
+        with a `log` that was deleted, or moved, meanwhile: its files may be missed for that, and the partition's name
+        may stand for another log. `log` is None where no log was touched."""
         if log is not None and self.logs.get(log.topic_partition) is not log:
             return
         if isinstance(problem, OSError):
@@ -291,9 +292,8 @@ class ReplicaManager:
         if not isinstance(problem, StorageError):
             return
         self._log.error(f"{doing} failed", topic=topic, partition=index, reason=str(problem))
-        partition = self.find(topic, index)
-        if partition is not None and not isinstance(problem, CorruptData | OutOfResources):
-            self.directory_failed(self.logs.directory_of(partition.log).path, str(problem))
+        if log is not None and not isinstance(problem, CorruptData | OutOfResources):
+            self.directory_failed(self.logs.directory_of(log).path, str(problem))
 
     # --- metadata
 

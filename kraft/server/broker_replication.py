@@ -73,7 +73,13 @@ class BrokerReplication:
         self.isr = isr
         log = loggers.get("replicas")
         self.losses = LossTeller(
-            config.node_id, lambda: metadata.image, channel, UntoldLossFiles(replicas, log), world.clock, log
+            config.node_id,
+            lambda: metadata.image,
+            channel,
+            UntoldLossFiles(replicas, log),
+            world.clock,
+            replicas.set_aside,
+            log,
         )
         truncations = TruncationRecorder(self.losses, events, config.node_id)
         self.fetchers = ReplicaFetcherManager(replicas, self._fetcher_settings(truncations), loggers.get("fetcher"))

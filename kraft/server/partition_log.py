@@ -86,6 +86,7 @@ class PartitionLog:
         transaction: TransactionalAppend | None,
     ) -> int:
         target = self._led(partition)
+        log = target.log
         try:
             info = await self._replicas.append(
                 target,
@@ -97,15 +98,16 @@ class PartitionLog:
                 transaction=transaction,
             )
         except (KraftError, OSError) as problem:
-            self._replicas.handle_storage_error(problem, partition.topic, partition.partition, "append")
+            self._replicas.handle_storage_error(problem, partition.topic, partition.partition, "append", log)
             raise
         if info.rolled:
             self._replicas.flusher.flush_later(target.log)  # What is not durable is not compacted either.
         if target.durable_end() < target.log.log_end_offset:
+            log = target.log
             try:
                 await self._replicas.flush(target)
             except (KraftError, OSError) as problem:
-                self._replicas.handle_storage_error(problem, partition.topic, partition.partition, "flush")
+                self._replicas.handle_storage_error(problem, partition.topic, partition.partition, "flush", log)
                 raise ReloadNeeded from problem
         return info.last_offset
 

@@ -8,7 +8,7 @@ partitions can be created at once.
 
 from __future__ import annotations
 
-from kraft.common.errors import CorruptData
+from kraft.common.errors import CorruptData, StorageError
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.checkpoints import partition_metadata_text, read_partition_metadata, write_file
@@ -91,9 +91,13 @@ class LocalLog:
 
     def delete_first(self, count: int) -> list[str]:
         """Take the `count` oldest segments out of the log. Their files, renamed to .deleted; the caller removes them
-        after file.delete.delay.ms. Where a rename fails, that segment and those behind it stay."""
+        after file.delete.delay.ms. Where a rename fails, that segment and those behind it stay. Raises StorageError
+        where a sync fails, for whatever reason: it is never tried again."""
         if self.unsynced_names:
-            self.cache.files.sync_directory(self.directory)  # The names that remain must not be lost while these go.
+            try:
+                self.cache.files.sync_directory(self.directory)  # What remains must not be lost while these go.
+            except OSError as problem:
+                raise StorageError(f"{self.directory}: {problem}") from problem
         paths: list[str] = []
         done = 0
         try:

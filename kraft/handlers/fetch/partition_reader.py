@@ -150,7 +150,11 @@ class PartitionReader:
                 result.leader = (problem.leader_id, problem.leader_epoch)
             else:
                 self._broker.replicas.handle_storage_error(
-                    problem, self._topic_name(wanted.key), wanted.key.partition, "read"
+                    problem,
+                    self._topic_name(wanted.key),
+                    wanted.key.partition,
+                    "read",
+                    None if partition is None else partition.log,
                 )
         return result
 

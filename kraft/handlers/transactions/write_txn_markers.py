@@ -35,6 +35,7 @@ from kraft.world.turns import Turn
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.storage.log_append import LogAppendInfo
+    from kraft.storage.unified_log import UnifiedLog
 
 API = Handler(
     ApiKey.WRITE_TXN_MARKERS, between(1, 2), permission=OnCluster(Operation.CLUSTER_ACTION, or_else=Operation.ALTER)
@@ -124,7 +125,7 @@ async def write_markers(request: WriteTxnMarkersRequest, broker: BrokerServices)
 class _Write:
     """One marker for one partition; `result` gets its code. `begin` is followed by `finish` where it says so."""
 
-    __slots__ = ("_broker", "_deadline", "_end", "_leader_epoch", "_marker", "_partition", "_result", "_topic")
+    __slots__ = ("_broker", "_deadline", "_end", "_leader_epoch", "_log", "_marker", "_partition", "_result", "_topic")
 
     def __init__(
         self,
@@ -141,6 +142,8 @@ class _Write:
         self._deadline = deadline
         self._end: int | None = None
         """Where the log ends behind the marker, once that is in it."""
+        self._log: UnifiedLog | None = None
+        """The log that is written to."""
 
     def begin(self) -> bool:
         """Append the marker, unless a thread or the group coordinator has to. Whether anything is left to do."""
@@ -152,7 +155,7 @@ class _Write:
             if self._topic == OFFSETS_TOPIC:
                 return True
             partition.check_leader()
-            self._partition, self._leader_epoch = partition, partition.leader_epoch
+            self._partition, self._leader_epoch, self._log = partition, partition.leader_epoch, partition.log
             batch, now_ms = self._batch()
             if replicas.writer.takes(partition.log, len(batch)):
                 return True
@@ -176,6 +179,7 @@ class _Write:
                 await _complete_offsets(self._marker, self._result.partition_index, self._broker)
                 return
             partition, leader_epoch = self._partition, self._leader_epoch
+            self._log = partition.log
             if self._end is None:
                 batch, now_ms = self._batch()
                 appending = replicas.append(
@@ -230,7 +234,9 @@ class _Write:
 
     def _failed(self, problem: Exception) -> None:
         self._result.error_code = code_of(problem)
-        self._broker.replicas.handle_storage_error(problem, self._topic, self._result.partition_index, "marker")
+        self._broker.replicas.handle_storage_error(
+            problem, self._topic, self._result.partition_index, "marker", self._log
+        )
 
 
 async def _complete_offsets(marker: WritableTxnMarker, index: int, broker: BrokerServices) -> None:

@@ -324,6 +324,7 @@ class ReplicaFetcher:
         if not following.is_asked or not self._is_current(following):
             return
         partition = following.partition
+        log = partition.log
         try:
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 await self._start_where_the_leader_is(following, connection)
@@ -335,11 +336,12 @@ class ReplicaFetcher:
                 self._put_off(following, name_of(data.error_code))
             elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                 epoch, end = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
-                await self._replicas.writer.until_free(partition.log)  # We may have led until just now.
+                await self._replicas.writer.until_free(log)  # We may have led until just now.
                 if self._is_current(following):
+                    log = partition.log
                     self._cut(
                         partition,
-                        truncation_offset(partition.log, epoch, end),
+                        truncation_offset(log, epoch, end),
                         f"the leader's epoch {epoch} ends at {end}",
                     )
             else:
@@ -351,7 +353,7 @@ class ReplicaFetcher:
             # The leader did not answer: that says nothing of our disk.
             if isinstance(problem, Disconnected | UnsupportedApi | ProtocolError | TimeoutError):
                 raise
-            self._replicas.handle_storage_error(problem, partition.topic, partition.index, "replication")
+            self._replicas.handle_storage_error(problem, partition.topic, partition.index, "replication", log)
             self._put_off(following, str(problem))
 
     def _put_off(self, following: Following, reason: str, backoff_seconds_max: float = 0.0) -> None:
@@ -430,10 +432,11 @@ class ReplicaFetcher:
         start = await remote.remote_start(partition, leader)
         await self._replicas.writer.until_free(partition.log)
         if self._is_current(following):
+            log = partition.log
             try:
                 self._begin_behind_remote(partition, start)
             except (KraftError, OSError) as problem:
-                self._replicas.handle_storage_error(problem, partition.topic, partition.index, "replication")
+                self._replicas.handle_storage_error(problem, partition.topic, partition.index, "replication", log)
                 raise
 
     def _begin_behind_remote(self, partition: Partition, start: RemoteStart) -> None:
@@ -447,22 +450,23 @@ class ReplicaFetcher:
         """Our end is outside the leader's log: beyond its end (an unclean election), or before its start (retention,
         or we are new)."""
         partition = following.partition
-        log = partition.log
         leader_end = await leader_offset(
             connection, following, LATEST, self._replicas.node_id, self._settings.socket_timeout_seconds
         )
-        await self._replicas.writer.until_free(log)
+        await self._replicas.writer.until_free(partition.log)
         if not self._is_current(following):
             return
+        log = partition.log  # After every wait: a move may have put another in its place.
         if leader_end < log.log_end_offset:
             self._cut(partition, leader_end, "the leader's log ends there")
             return
         leader_start = await leader_offset(
             connection, following, EARLIEST, self._replicas.node_id, self._settings.socket_timeout_seconds
         )
-        await self._replicas.writer.until_free(log)
+        await self._replicas.writer.until_free(partition.log)
         if not self._is_current(following):
             return
+        log = partition.log
         if leader_start > log.log_end_offset:
             self._log.info(
                 "log started afresh",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kraft.replication.directory_assignments import DirectoryAssignments
     from kraft.replication.replica_manager import ReplicaManager
 
+WORK: Final = "moves between log directories"
 PIECE_BYTES: Final = 1 << 20
 LAST_BYTES_MAX: Final = 1 << 16
 BYTES_PER_FLUSH: Final = 64 << 20
@@ -112,10 +113,21 @@ class LogDirMover:
             while self._moves:
                 progress = False
                 for move in self.moves():
-                    progress = await self._step(move) or progress
+                    progress = await self._step_guarded(move) or progress
                 if not progress:
                     await self._clock.sleep(POLL_SECONDS)
             self._woken = trio.Event()
+
+    async def _step_guarded(self, move: LogDirMove) -> bool:
+        """Some of one copy, like `_step`. A move that meets an unexpected error is given up, and the others go on."""
+        is_whole = progress = False
+        with self._replicas.set_aside.guard(WORK, str(move.partition)):
+            progress = await self._step(move)
+            is_whole = True
+        if not is_whole and self._is_current(move):
+            with self._replicas.set_aside.guard(WORK, f"{move.partition}, given up"):
+                self._give_up(move, "an unexpected error, which the log has")
+        return progress
 
     async def _step(self, move: LogDirMove) -> bool:
         """Some of one copy. False where there was nothing to do."""

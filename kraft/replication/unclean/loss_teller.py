@@ -17,6 +17,7 @@ from kraft.common.config.dynamic.alterations import Operation
 from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss, text_of
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
+from kraft.common.set_aside import SetAside
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.incremental_alter_configs_request import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 RETRY_SECONDS: Final = 1.0
+WORK: Final = "losses of unclean elections"
 PASSES: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR)
 """What may be over at the next try; for anything else the report is gone: dismissed, or its topic deleted."""
 
@@ -49,12 +51,14 @@ class LossTeller:
         channel: Channel,
         files: UntoldLossFiles,
         clock: Clock,
+        set_aside: SetAside,
         log: Logger,
     ) -> None:
         self._image = image
         self._channel = channel
         self._files = files
         self._clock = clock
+        self._set_aside = set_aside
         self._log = log
         self._untold = UntoldLosses(replica_id)
         self._outdated: dict[str, None] = {}
@@ -92,7 +96,10 @@ class LossTeller:
             await self._woken.wait()
             self._woken = trio.Event()
             while self._untold or self._outdated:
-                if not await self._go_on():
+                is_done = False
+                with self._set_aside.guard(WORK, "telling the controller"):
+                    is_done = await self._go_on()
+                if not is_done:
                     await self._clock.sleep(RETRY_SECONDS)
 
     async def _go_on(self) -> bool:

@@ -6,13 +6,16 @@ A simulated disk loses such things only sometimes; the order of calls is the pro
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import pytest
 
+from kraft.common.errors import OutOfResources, StorageError
 from kraft.storage.cleaner.log_to_clean import log_to_clean
 from kraft.storage.log_config import LogConfig
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.simulated.disk import Fault
 from kraft.world.simulated.trace import Trace
 from tests.unit.storage.cleaner.test_log_cleaner import CONFIG, clean, put
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
@@ -110,6 +113,16 @@ def test_the_names_that_stay_are_durable_before_the_oldest_go(machine: Machine) 
     calls = calls_from_now(machine)
     log.local.delete_first(2)
     assert [word for word in names_changed(calls) if word != "file"][:2] == ["synced", ".deleted"]
+
+
+def test_a_full_disk_is_no_excuse_for_names_that_could_not_be_synced(machine: Machine) -> None:
+    log = several_segments(machine, LogConfig(segment_bytes=300))
+    count = len(log.segments)
+    machine.disk.faults = [Fault("sync_directory", errno.ENOSPC, DIRECTORY)]
+    with pytest.raises(StorageError) as caught:
+        log.local.delete_first(2)
+    assert not isinstance(caught.value, OutOfResources), "it would be tried again, and believed"
+    assert len(log.segments) == count
 
 
 def test_an_index_of_a_segment_that_was_flushed_before_it_was_closed_is_durable_before_the_recovery_point_moves_on(

@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from kraft.protocol.error_codes import ErrorCode
+from kraft.replication.logs.mover import LogDirMove, LogDirMover
 from kraft.storage.flush_state import FlushJob
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
@@ -233,3 +234,51 @@ def test_a_copy_whose_flush_a_stop_forestalls_is_durable_with_its_close() -> Non
         assert job.directories == [move.future.directory, SECOND]
 
     simulate(play)
+
+
+def test_a_fault_of_the_program_ends_one_move_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(universe: Universe, it: Mover) -> None:
+        copy = LogDirMover._copy
+
+        async def faulty(mover: LogDirMover, move: LogDirMove) -> None:
+            assert move.partition.topic != "t", "nobody foresaw it"
+            await copy(mover, move)
+
+        monkeypatch.setattr(LogDirMover, "_copy", faulty)
+        for name in ("t", "x", "u"):
+            it.made.topic(name)
+        it.write(b"a")
+        it.write(b"a", topic="u")
+        await it.move(SECOND, "t")
+        await it.move(SECOND, "u")
+        await universe.sleep(2.0)
+        assert it.made.partition("u").log.directory == f"{SECOND}/u-0"
+        assert it.at == f"{FIRST}/t-0"
+        assert it.made.replicas.directories.mover.moves() == []
+        [failed] = it.made.replicas.set_aside.items()
+        assert failed.item == "t-0"
+        assert failed.error.startswith("AssertionError: nobody foresaw it")
+
+    with_mover(scene)
+
+
+def test_a_fault_while_the_controller_is_told_of_directories_does_not_end_the_loop() -> None:
+    async def scene(universe: Universe, it: Mover) -> None:
+        assign = it.made.controller.answers[73]
+        faults = [AssertionError("an answer that nobody foresaw")]
+
+        def answer(request: Any) -> Any:
+            if faults:
+                raise faults.pop()
+            return assign(request)
+
+        it.made.controller.answers[73] = answer
+        it.made.topic("t")
+        it.write(b"a")
+        await it.move()
+        await universe.sleep(2.0)
+        assert it.at == f"{SECOND}/t-0"
+        assert it.made.replicas.set_aside.failures == {"assignments of replicas to log directories": 1}
+        assert it.made.replicas.set_aside.items() == []
+
+    with_mover(scene)

@@ -309,6 +309,30 @@ def test_an_append_that_cannot_be_undone_takes_its_directory_offline() -> None:
     simulate(play)
 
 
+def test_a_failed_append_is_not_blamed_on_the_directory_of_the_topics_successor() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ["/a", "/b"], sets=LARGE) as made:
+            topic = made.topic("t")
+            await queue(made, b"a").outcome()
+            answers: list[Any] = []
+
+            async def ask() -> None:
+                answers.append(await made.ask(produce(("t", b"b")), VERSION))
+
+            universe.disk("broker").faults = [Fault("append", errno.EIO), Fault("truncate", errno.EIO)]
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ask)
+                await until_written(made)
+                made.delete_topic(topic)
+                made.topic("u")
+                made.topic("t")
+            assert made.partition("t").log.directory == "/b/t-0"
+            assert answers[0].responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert [directory.is_online for directory in made.logs.directories] == [True, True]
+
+    simulate(play)
+
+
 def test_what_is_wrong_with_one_batch_is_told_to_its_producer_alone() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:

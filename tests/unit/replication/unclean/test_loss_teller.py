@@ -10,6 +10,7 @@ import trio
 
 from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss, election_key, loss_key, parse_loss, text_of
 from kraft.common.errors import ApiError
+from kraft.common.set_aside import SetAside
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.partition_record import PartitionRecord
@@ -25,15 +26,18 @@ ELECTED_IN = 5
 
 class Controller:
     """Takes what it is sent; `refusals` are codes that it answers with first, `silent` how many requests it does not
-    answer at all."""
+    answer at all. `faults` are raised before anything."""
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Loss | None]] = []
         self.refusals: list[int] = []
         self.silent = 0
+        self.faults: list[Exception] = []
 
     async def send(self, request: Any) -> Any:
         await trio.lowlevel.checkpoint()
+        if self.faults:
+            raise self.faults.pop()
         self.sent.append(
             {config.name: parse_loss(config.value) for resource in request.resources for config in resource.configs}
         )
@@ -86,7 +90,9 @@ class Replica:
         self.note(election_key(0, ELECTED_IN), text_of({"leader": 2, "replicas": [1, 2]}))
         log: Any = SimpleNamespace(info=lambda *_, **__: None)
         self.files = Files()
-        self.teller = LossTeller(1, lambda: self.image, self.controller, self.files, self.world.clock, log)  # type: ignore[arg-type]
+        self.set_aside = SetAside(self.world.clock, lambda event: None)
+        clock = self.world.clock
+        self.teller = LossTeller(1, lambda: self.image, self.controller, self.files, clock, self.set_aside, log)  # type: ignore[arg-type]
 
     def replay(self, *records: Any) -> None:
         self.image, _ = self.image.replay_batch(records)
@@ -179,3 +185,16 @@ def test_an_image_that_does_not_show_the_election_yet_is_waited_for() -> None:
         return show
 
     assert play(script) == [[(10, 20)]]
+
+
+def test_a_fault_of_the_program_does_not_end_the_telling() -> None:
+    teller: list[Replica] = []
+
+    def script(replica: Replica) -> None:
+        teller.append(replica)
+        replica.controller.faults = [AssertionError("an answer that nobody foresaw")]
+        replica.cut(10, 20)
+
+    assert play(script) == [[(10, 20)]]
+    assert teller[0].set_aside.failures == {"losses of unclean elections": 1}
+    assert teller[0].set_aside.items() == []
