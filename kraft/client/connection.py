@@ -104,6 +104,9 @@ class ClientConnection:
             failure = Disconnected(f"the login{f' as {login.username}' * bool(login.username)} failed: {problem}")
             self._break(failure)
             raise failure from problem
+        except BaseException:
+            self._break(Disconnected("a login was abandoned half way"))  # The node takes nothing but its rest now.
+            raise
         if lasts_ms:
             self._session_ends = self._clock.now() + lasts_ms / 1000 * RENEWED_AFTER
 

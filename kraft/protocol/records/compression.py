@@ -32,6 +32,9 @@ CHUNK_RATIO = 8
 """Bytes made at a time: CHUNK_BYTES, or CHUNK_RATIO for each compressed byte if that is more, so that most batches are
 made in one go. What was made is counted before more is."""
 
+MEMBER_PIECE_BYTES = 4096
+"""How much of what follows gzip's first member is taken at a time: zlib copies what it leaves."""
+
 DEFAULT_LEVELS = {GZIP: -1, LZ4: 9, ZSTD: 3}
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -99,17 +102,21 @@ def _chunk_bytes(data: Buffer) -> int:
 
 def _gunzip(data: Buffer, bytes_max: int) -> list[bytes]:
     chunks: list[bytes] = []
-    left, chunk_bytes, rest = bytes_max + 1, _chunk_bytes(data), bytes(data)
-    while rest and left:
-        member = zlib.decompressobj(31)
+    left, chunk_bytes, view = bytes_max + 1, _chunk_bytes(data), memoryview(data)
+    position, piece_bytes = 0, len(view)
+    while position < len(view) and left:
+        member, rest = zlib.decompressobj(31), b""
         while not member.eof and left:
+            if not rest:
+                rest = bytes(view[position : position + piece_bytes])
+                position += len(rest)
             chunk = member.decompress(rest, min(chunk_bytes, left))
             rest = member.unconsumed_tail
             chunks.append(chunk)
             left -= len(chunk)
-            if not chunk and not rest and not member.eof:
+            if not chunk and not rest and not member.eof and position == len(view):
                 raise EOFError("it ends inside a member")
-        rest = member.unused_data
+        position, piece_bytes = position - len(member.unused_data), MEMBER_PIECE_BYTES
     return chunks
 
 

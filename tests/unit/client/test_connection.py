@@ -18,8 +18,8 @@ from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
-from kraft.world.ports import Buffer
-from kraft.world.simulated import Universe
+from kraft.world.ports import Buffer, Login
+from kraft.world.simulated import SimulatedWorld, Universe
 
 FETCH = 12
 
@@ -204,5 +204,23 @@ def test_what_is_no_answer_breaks_the_connection(data: bytes, complaint: str) ->
         with pytest.raises(Disconnected, match=complaint):
             await connection.call(ApiVersionsRequest(), version=3)
         assert not connection.is_open
+
+    Universe(1).run(play, seconds_max=100)
+
+
+def test_a_login_that_is_abandoned_half_way_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def half(*_: Any) -> int:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async def play(universe: Universe) -> None:
+        monkeypatch.setattr("kraft.client.connection.log_in", half)
+        monkeypatch.setattr(SimulatedWorld, "login", Login(mechanism="PLAIN", username="bob", password="secret"))
+        world = universe.world_for("client")
+        connection = ClientConnection(world, ScriptedStream(), "test")  # type: ignore[arg-type]
+        connection._session_ends = 0.0
+        with world.clock.move_on_after(0.01):
+            await connection.call(FetchRequest(), version=FETCH, timeout=1000.0)
+        assert not connection.is_open, "the node takes nothing but the rest of the login"
 
     Universe(1).run(play, seconds_max=100)

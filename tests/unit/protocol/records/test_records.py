@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
+from typing import Any
 
 import cramjam
 import lz4.frame
@@ -24,6 +25,7 @@ from kraft.protocol.records.compression import (
     CODEC_NAMES,
     GZIP,
     LZ4,
+    MEMBER_PIECE_BYTES,
     NONE,
     SNAPPY,
     ZSTD,
@@ -191,6 +193,30 @@ def test_codecs_round_trip(codec: int, data: bytes) -> None:
     packed = compress(codec, data)
     assert decompress(codec, memoryview(packed)) == data
     assert compress(codec, data) == packed
+
+
+def test_many_members_of_gzip_are_not_copied_once_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = 0
+
+    class Counted:
+        def __init__(self, bits: int) -> None:
+            self._member = make(bits)
+
+        def decompress(self, data: bytes, bytes_max: int) -> bytes:
+            nonlocal taken
+            taken += len(data)
+            return self._member.decompress(data, bytes_max)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._member, name)
+
+    make = zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", Counted)
+    members = 5_000
+    data = gzip.compress(b"a") * members
+    assert decompress(GZIP, data) == b"a" * members
+    assert taken <= len(data) + members * MEMBER_PIECE_BYTES
+    assert len(data) > 20 * MEMBER_PIECE_BYTES
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
