@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from kraft.admin.errors import check
+from kraft.admin.errors import UNKNOWN_TOPIC, check
 from kraft.admin.metadata import ClusterMetadata, Topic, read_metadata
 from kraft.admin.port import AT_ONCE_MAX, COORDINATOR_OF_GROUP
 from kraft.client.backoff import Backoff
@@ -39,6 +39,7 @@ REQUEST_SECONDS = 30.0
 OPERATION_SECONDS = 60.0
 ANOTHER_SECONDS = 1.0
 """How long another node than the doubtful one may take to connect."""
+UNKNOWN_SECONDS, UNKNOWN_PAUSE_SECONDS = 2.0, 0.05
 METADATA_SECONDS = 300.0
 """metadata.max.age.ms: topics are asked for again then, though nothing went wrong, so that partitions which were
 added are found."""
@@ -261,6 +262,22 @@ class Cluster:
         there is none."""
         topic = self.cached_topic(name)
         return (await self.metadata((name,), create=create)).topic(name) if topic is None else topic
+
+    async def topic_made_lately(self, name: str) -> Topic:
+        """Make the topic, where nodes do that by themselves. One that the node asked does not know is asked for again
+        for two seconds: it may have been made on another node just now. Raises as `topic` and `retrying`."""
+
+        async def attempt() -> Topic:
+            return await self.topic(name, create=True)
+
+        deadline = self.world.clock.now() + UNKNOWN_SECONDS
+        while True:
+            try:
+                return await self.retrying(attempt, final=UNKNOWN_TOPIC)
+            except ApiError as problem:
+                if problem.code not in UNKNOWN_TOPIC or self.world.clock.now() >= deadline:
+                    raise
+            await self.world.clock.sleep(UNKNOWN_PAUSE_SECONDS)
 
     async def by_leader(
         self, partitions: Iterable[TopicPartition], unled: dict[TopicPartition, ApiError] | None = None

@@ -17,8 +17,7 @@ from typing import Protocol
 
 import trio
 
-from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
-from kraft.admin.metadata import Topic
+from kraft.admin.errors import Refused, check
 from kraft.client.accumulator import VALUE_OVERHEAD_BYTES, Accumulator, Batch, Delivery, PartitionQueue, record_size
 from kraft.client.backoff import Backoff
 from kraft.client.cluster import Cluster
@@ -125,7 +124,7 @@ class Producer:
         """
         if timestamp is not None and not (isinstance(timestamp, int) and -TIMESTAMP_END <= timestamp < TIMESTAMP_END):
             raise KraftError(f"a timestamp is a number of ms of 64 bits, not {timestamp!r}")
-        described = self.cluster.cached_topic(topic) or await self._topic(topic)
+        described = self.cluster.cached_topic(topic) or await self.cluster.topic_made_lately(topic)
         size = record_size(key, value, headers)
         if partition is None:
             partition = self._partitioner.choose(topic, key, size, len(described.partitions))
@@ -151,7 +150,7 @@ class Producer:
         happens later is told by the deliveries.
         """
         self._accumulator.check(values)
-        described = self.cluster.cached_topic(topic) or await self._topic(topic)
+        described = self.cluster.cached_topic(topic) or await self.cluster.topic_made_lately(topic)
         deliveries = []
         for first, end, size in _batch_bounds(values, self._batch_bytes):
             chosen = partition
@@ -193,12 +192,6 @@ class Producer:
                 self._wake = trio.Event()
 
     # Choosing what to send
-
-    async def _topic(self, name: str) -> Topic:
-        async def attempt() -> Topic:
-            return await self.cluster.topic(name, create=True)
-
-        return await self.cluster.retrying(attempt, final=UNKNOWN_TOPIC)
 
     async def _dispatch(self, sends: trio.Nursery, ready: Mapping[TopicPartition, PartitionQueue]) -> None:
         """Start a request to every node that is free and has something ready."""

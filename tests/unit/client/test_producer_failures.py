@@ -72,6 +72,31 @@ def test_a_batch_that_failed_and_may_have_been_stored_lends_its_sequence_to_no_o
     Universe(1).run(main)
 
 
+def test_a_topic_that_the_node_asked_does_not_know_yet_is_waited_for() -> None:
+    log = Log()
+
+    async def answer(request: Any, _: int | None) -> Any:
+        return stored({T0: (ErrorCode.NONE, log.append(sent(request)[T0]))})
+
+    async def main(universe: Universe) -> None:
+        cluster = ScriptedCluster(universe, {}, answer)
+
+        async def tell_later() -> None:
+            await cluster.world.clock.sleep(1.5)
+            cluster.leaders["t"] = [1]
+
+        async with open_producer(cluster) as producer, trio.open_nursery() as nursery:
+            nursery.start_soon(tell_later)
+            assert await outcome(await producer.send("t", b"first")) == 0
+            began = cluster.world.clock.now()
+            with pytest.raises(ApiError, match="topic nowhere") as refusal:
+                await producer.send("nowhere", b"x")
+            assert refusal.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            assert 2.0 <= cluster.world.clock.now() - began < 2.5
+
+    Universe(1).run(main)
+
+
 def test_a_partition_without_a_leader_holds_up_no_other() -> None:
     logs = {T0: Log(), T1: Log()}
     unknown = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
