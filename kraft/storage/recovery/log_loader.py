@@ -2,7 +2,7 @@
 
 1. Leftovers of interrupted work: `.deleted` and `.cleaned` files go; `.swap` segments are complete replacements, so
    the segments they cover go and they take their names, unless a `.cleaned` file of the same or a lower offset shows
-   that the swap had not been decided.
+   that the swap had not been decided. Where one that is covered is `.deleted` already, it had.
 2. Indexes without a log go. A segment below the recovery point with a missing or impossible index is read and
    indexed anew.
 3. After an unclean shutdown every segment from the recovery point on is read, batch by batch with its CRC. At the
@@ -216,12 +216,30 @@ class LogLoader:
                 self._remove(name, "half written")
         files = self._parsed()
         cleaned = min((offset for _, offset, _, suffix in files if suffix == CLEANED_SUFFIX), default=None)
-        for name, offset, _, suffix in files:
-            if suffix in (DELETED_SUFFIX, CLEANED_SUFFIX):
+        if cleaned is not None:
+            decided = self._decided_swaps(files)
+            for name, offset, _, suffix in files:
+                if suffix == CLEANED_SUFFIX:
+                    self._remove(name, "left over")
+                elif suffix == SWAP_SUFFIX and offset >= cleaned and offset not in decided:
+                    self._remove(name, "its cleaning had not finished")
+            yield self._sync_names  # What tells that a swap was decided goes after what casts doubt on it.
+        for name, _, _, suffix in files:
+            if suffix == DELETED_SUFFIX:
                 self._remove(name, "left over")
-            elif suffix == SWAP_SUFFIX and cleaned is not None and offset >= cleaned:
-                self._remove(name, "its cleaning had not finished")
         yield from self._replace_covered()
+
+    def _decided_swaps(self, files: list[tuple[str, int, str, str]]) -> set[int]:
+        """Offsets of replacements for segments of which one is gone already: these are needed."""
+        logs = [(offset, suffix) for _, offset, kind, suffix in files if kind == LOG_SUFFIX]
+        there = {offset for offset, suffix in logs if not suffix}
+        gone = [offset for offset, suffix in logs if suffix == DELETED_SUFFIX and offset not in there]
+        decided = set()
+        for start in [offset for offset, suffix in logs if suffix == SWAP_SUFFIX]:
+            end = self._open_segment(start, SWAP_SUFFIX).next_offset()
+            if any(start <= offset < end for offset in gone):
+                decided.add(start)
+        return decided
 
     def _replace_covered(self) -> Steps[None]:
         files = self._parsed()

@@ -112,10 +112,11 @@ def test_leftovers_of_interrupted_work_go(machine: Machine) -> None:
     assert not [name for name in names(machine) if name.endswith((".deleted", ".cleaned", ".tmp", "777.index"))]
 
 
-def swap(machine: Machine, log: UnifiedLog, count: int) -> None:
-    """What the cleaner leaves between its two renames: one segment that replaces the first `count`."""
-    merged = b"".join(segment.open_log().file.pread(segment.size, 0) for segment in log.segments[:count])
-    write_file(machine.files, f"{DIRECTORY}/00000000000000000000.log.swap", merged)
+def swap(machine: Machine, log: UnifiedLog, count: int, first: int = 0) -> None:
+    """What the cleaner leaves between its two renames: one segment that replaces `count` from the one at `first` on."""
+    segments = log.segments[first : first + count]
+    merged = b"".join(segment.open_log().file.pread(segment.size, 0) for segment in segments)
+    write_file(machine.files, f"{segments[0].path('.log')}.swap", merged)
 
 
 def test_a_swap_that_was_decided_is_finished(machine: Machine) -> None:
@@ -138,6 +139,27 @@ def test_a_swap_that_was_not_decided_is_undone(machine: Machine) -> None:
     machine.kill()
     log = machine.log(CONFIG)
     assert (content(log), [segment.base_offset for segment in log.segments]) == (before, bases)
+
+
+@pytest.mark.parametrize("gone", [(1,), (1, 2), (2,)])
+def test_a_swap_whose_originals_are_going_is_finished_whatever_an_earlier_cleaning_left(
+    machine: Machine, gone: tuple[int, ...]
+) -> None:
+    """Names reach the disk in any order. The segment that was being cleaned earlier may be left alone now: damaged."""
+    log = written(machine)
+    before, bases = content(log), [segment.base_offset for segment in log.segments]
+    log.flush()
+    swap(machine, log, 2, first=1)
+    write_file(machine.files, f"{DIRECTORY}/00000000000000000000.log.cleaned", b"")
+    for index in gone:
+        path = log.segments[index].path(".log")
+        machine.files.rename(path, f"{path}.deleted")
+    machine.kill()
+    log = machine.log(CONFIG, recovery_point=20)
+    assert content(log) == before
+    assert [segment.base_offset for segment in log.segments] == [*bases[:2], *bases[3:]]
+    assert not names(machine, ".swap")
+    assert not names(machine, ".cleaned")
 
 
 def test_a_log_that_ends_before_its_start_begins_afresh_there(machine: Machine) -> None:
