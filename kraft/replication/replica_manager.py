@@ -246,8 +246,12 @@ class ReplicaManager:
             )
 
     async def flush(self, partition: Partition) -> None:
-        """Return once everything now in the partition is durable here. Raises StorageError."""
-        await self.flusher.flush(partition.log)
+        """Return once everything now in the partition is durable here: where it has moved to, if it moves meanwhile.
+        Raises StorageError; ApiError when the log was deleted."""
+        log = None
+        while log is not partition.log:
+            log = partition.log
+            await self.flusher.flush(log)
 
     def _flushed(self, log: UnifiedLog) -> None:
         """More of a log is durable: with flush.messages the high watermark waited for that."""

@@ -17,6 +17,7 @@ from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from kraft.world.simulated.threads import SimulatedThreads
 from tests.unit.replication.logs.log_dir_moves import FIRST, SECOND, Mover, mover
+from tests.unit.replication.logs.test_writer import produce
 from tests.unit.server.brokers import batch, simulate
 
 
@@ -280,5 +281,43 @@ def test_a_fault_while_the_controller_is_told_of_directories_does_not_end_the_lo
         assert it.at == f"{SECOND}/t-0"
         assert it.made.replicas.set_aside.failures == {"assignments of replicas to log directories": 1}
         assert it.made.replicas.set_aside.items() == []
+
+    with_mover(scene)
+
+
+def test_what_is_flushed_while_the_replica_moves_is_durable_where_it_has_come_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Records are written at each sync of the copy, and are being synced themselves until it has taken over."""
+
+    async def scene(universe: Universe, it: Mover) -> None:
+        it.made.topic("t", flush_messages="1")
+        await it.made.ask(produce(("t", b"a"), acks=1), 12)
+        released, run = trio.Event(), SimulatedThreads.run
+        left = [b"c", b"b"]
+        missing: list[int] = []
+
+        async def ask(value: bytes) -> None:
+            answer = (await it.made.ask(produce(("t", value), acks=1), 12)).responses[0].partition_responses[0]
+            assert answer.error_code == ErrorCode.NONE
+            missing.append(max(answer.base_offset + 1 - it.made.partition("t").log.recovery_point, 0))
+
+        async def held(threads: SimulatedThreads, job: Any, *arguments: Any) -> Any:
+            if left and flushes(getattr(job, "__self__", None), f"{SECOND}/t-0"):
+                nursery.start_soon(ask, left.pop())
+                await universe.sleep(0.1)
+            if job.__name__ == "_run_all":
+                await released.wait()
+                if arguments[0][0].epochs_path.startswith(SECOND):
+                    await universe.sleep(1.0)
+            return await run(threads, job, *arguments)
+
+        monkeypatch.setattr(SimulatedThreads, "run", held)
+        async with trio.open_nursery() as nursery:
+            await it.move()
+            await universe.sleep(2.0)
+            assert it.at == f"{SECOND}/t-0"
+            released.set()
+        assert missing == [0, 0]
 
     with_mover(scene)
