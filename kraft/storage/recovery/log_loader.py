@@ -44,6 +44,7 @@ from kraft.storage.log_segment import LogSegment
 from kraft.storage.producers.producer_rebuild import HEADERS_PER_STEP, rebuild_producers, replay_batch
 from kraft.storage.producers.producer_state_manager import ProducerStateManager
 from kraft.storage.recovery.damaged_log import DAMAGED_FOLDER, DamageReport, read_damage, set_damaged_aside
+from kraft.storage.recovery.decided_swaps import decided_swaps
 from kraft.storage.recovery.segment_recovery import BadBatch, recover_segment
 from kraft.storage.recovery.transaction_rebuild import complete_transaction_indexes
 from kraft.storage.steps import Steps
@@ -217,7 +218,7 @@ class LogLoader:
         files = self._parsed()
         cleaned = min((offset for _, offset, _, suffix in files if suffix == CLEANED_SUFFIX), default=None)
         if cleaned is not None:
-            decided = self._decided_swaps(files)
+            decided = decided_swaps(files, self._end_of_swap)
             for name, offset, _, suffix in files:
                 if suffix == CLEANED_SUFFIX:
                     self._remove(name, "left over")
@@ -229,23 +230,11 @@ class LogLoader:
                 self._remove(name, "left over")
         yield from self._replace_covered()
 
-    def _decided_swaps(self, files: list[tuple[str, int, str, str]]) -> set[int]:
-        """Offsets of replacements for segments of which one is gone already: these are needed."""
-        logs = [(offset, suffix) for _, offset, kind, suffix in files if kind == LOG_SUFFIX]
-        there = {offset for offset, suffix in logs if not suffix}
-        gone = [offset for offset, suffix in logs if suffix == DELETED_SUFFIX and offset not in there]
-        decided = set()
-        for start in [offset for offset, suffix in logs if suffix == SWAP_SUFFIX]:
-            end = self._open_segment(start, SWAP_SUFFIX).next_offset()
-            if any(start <= offset < end for offset in gone):
-                decided.add(start)
-        return decided
-
     def _replace_covered(self) -> Steps[None]:
         files = self._parsed()
         swaps = [offset for _, offset, kind, suffix in files if suffix == SWAP_SUFFIX and kind == LOG_SUFFIX]
         if swaps:
-            start, end = min(swaps), max(self._open_segment(offset, SWAP_SUFFIX).next_offset() for offset in swaps)
+            start, end = min(swaps), max(map(self._end_of_swap, swaps))
             for name, offset, kind, suffix in files:
                 if not suffix and kind != PRODUCER_SNAPSHOT_SUFFIX and start <= offset < end:
                     self._remove(name, "replaced by a cleaned segment")
@@ -257,6 +246,9 @@ class LogLoader:
                     self._files.rename(self._path(name), self._path(name.removesuffix(SWAP_SUFFIX)))
                 else:
                     self._remove(name, f"a {kind} without its log")
+
+    def _end_of_swap(self, base_offset: int) -> int:
+        return self._open_segment(base_offset, SWAP_SUFFIX).next_offset()
 
     def _open_segment(self, base_offset: int, suffix: str = "") -> LogSegment:
         segment = LogSegment(
