@@ -312,8 +312,10 @@ class OpenTransaction(Producer[Transaction]):
 
     async def commit_positions(self, consumer: GroupConsumer) -> None:
         """Commit where `consumer` is (made with `commits=False`) with the transaction. Raises ApiError,
-        DeadlinePassed."""
+        DeadlinePassed, and KraftError where a poll of it whose task was cancelled does not end in time."""
         transaction, member = self._held.value, consumer.member
+        if not await consumer.give_back():
+            raise KraftError("a poll whose task was cancelled has not ended: where the consumer is, is not known")
         await self._cluster.on_loop(lambda: transaction.commit_positions(member))
 
 
@@ -330,7 +332,8 @@ class GroupConsumer:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        fails = kind is not None or not await self._polls.give_back(self._held.value.consumer)
+        fails = kind is not None or not await self.give_back()
+        self._polls.end()
         await self._held.leave(fails=fails)
 
     @property
@@ -358,8 +361,13 @@ class GroupConsumer:
         return _each(self.poll)
 
     async def commit(self) -> bool:
-        """Commit like `kraft.clients.GroupConsumer.commit`."""
-        return await self._cluster.on_loop(self._held.value.commit)
+        """Commit like `kraft.clients.GroupConsumer.commit`, what was given. False also where a poll whose task was
+        cancelled does not end in time."""
+        return await self.give_back() and await self._cluster.on_loop(self._held.value.commit)
+
+    async def give_back(self) -> bool:
+        """Go back to before what a poll has found whose task was cancelled. False where it does not end in time."""
+        return await self._polls.give_back(self._held.value.consumer)
 
 
 class Consumer:
@@ -393,6 +401,7 @@ class Consumer:
             consumer.assign({})
 
         await self._cluster.on_loop(end)
+        self._polls.end()
 
     @property
     def _there(self) -> TrioConsumer:

@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Callable
 from kraft.client.consumer import ConsumedRecord
 from kraft.client.consumer import Consumer as TrioConsumer
 from kraft.clients.held import ClientLoop
-from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 
 GIVE_BACK_SECONDS = 5.0
-"""How long a poll is waited for whose task was cancelled, when its consumer ends."""
+"""How long a poll is waited for whose task was cancelled, when its consumer commits or ends."""
 
 
 class Polls:
@@ -54,15 +53,24 @@ class Polls:
             if self._under_way is not None:
                 self._under_way.set_result(kept)
 
-    async def give_back(self, consumer: TrioConsumer) -> bool:
-        """Go back to before what nobody was given. False where that is not known in time."""
+    def end(self) -> None:
+        """Nobody wants what is under way any more."""
         left, self._under_way = self._under_way, None
+        if left is not None:
+            left.cancel()
+
+    async def give_back(self, consumer: TrioConsumer) -> bool:
+        """Go back to before what nobody was given, which the next poll finds again. False where that is not known in
+        time."""
+        left = self._under_way
         if left is None:
             return True
-        try:
-            found = await asyncio.wait_for(left, GIVE_BACK_SECONDS)
-        except (KraftError, TimeoutError):
+        await asyncio.wait([left], timeout=GIVE_BACK_SECONDS)
+        if not left.done():
             return False
+        if left.exception() is not None:  # It has not moved; the next poll tells it.
+            return True
+        self._under_way, found = None, left.result()
 
         async def go_back() -> None:
             for each in reversed(found):

@@ -30,7 +30,12 @@ class SlowConsumer:
         self.consumer = Positions()
         self.may = asyncio.Event()
         self.polls = 0
+        self.committed: list[int] = []
         self.fails = False
+
+    async def commit(self) -> bool:
+        self.committed.append(self.consumer.positions["t-0"])
+        return True
 
     async def poll(self, _: float) -> list[Any]:
         self.polls += 1
@@ -116,6 +121,34 @@ def test_where_that_is_not_known_in_time_nothing_is_committed(monkeypatch: pytes
         async with consumer:
             await cancelled_poll(consumer)
         assert held.failed == [True]
+
+    asyncio.run(main())
+
+
+def test_a_commit_is_of_what_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Transaction:
+        async def commit_positions(self, member: SlowConsumer) -> None:
+            await member.commit()
+
+    async def main() -> None:
+        consumer, slow, _ = group_consumer()
+        transaction: Any = aio.OpenTransaction(OneLoop(), SimpleNamespace)  # type: ignore[arg-type]
+        transaction._held = Left(Transaction())
+        for commit in (consumer.commit, lambda: transaction.commit_positions(consumer)):
+            slow.may.clear()
+            await cancelled_poll(consumer)
+            slow.may.set()
+            await commit()
+        assert slow.committed == [7, 9], "and not what the cancelled polls have found"
+        monkeypatch.setattr(polls, "GIVE_BACK_SECONDS", 0.0)
+        slow.may.clear()
+        await cancelled_poll(consumer)
+        assert not await consumer.commit(), "where that poll is, nobody knows yet"
+        with pytest.raises(KraftError):
+            await transaction.commit_positions(consumer)
+        assert slow.committed == [7, 9]
+        slow.may.set()
+        assert await offsets(consumer) == [11, 12], "it goes on"
 
     asyncio.run(main())
 
