@@ -261,13 +261,15 @@ class Producer:
         taken: list[PartitionQueue] = []
         identity = self._identity
         try:
+            described = [await self.cluster.topic(queue.partition.topic) for queue in queues]
+            if not any(queue.is_waiting for queue in queues):
+                return
+            # Last, for what waits may be of another transaction than it was before.
             if identity is not None and not await self._is_admitted(identity, queues):
                 return
-            for queue in queues:
-                topic = await self.cluster.topic(queue.partition.topic)
-                # It, and the queue, may have changed meanwhile.
-                producer = None if identity is None else identity.producer
-                is_transactional = identity is not None and identity.transactional_id is not None
+            producer = None if identity is None else identity.producer
+            is_transactional = identity is not None and identity.transactional_id is not None
+            for queue, topic in zip(queues, described, strict=True):
                 if queue.is_ready(producer):
                     taken.append(queue)
                     entry = topics.setdefault(topic.name, TopicProduceData(name=topic.name, topic_id=topic.topic_id))

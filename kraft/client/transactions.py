@@ -110,14 +110,20 @@ class TransactionalIdentity:
             # written yet, records under that epoch would join it: nobody is asked any more whether they may.
             await self.initialize()
         self._epoch_each = epoch_each
-        self._partitions.clear()
+        self._partitions = set()
         self.failure, self.is_begun = None, False
 
     async def admit(self, partitions: Sequence[TopicPartition]) -> None:
-        fresh = sorted({*partitions} - self._partitions)
-        self.is_begun = True
-        if self._epoch_each or not fresh:
-            return
+        while True:
+            self.is_begun = True
+            joined = self._partitions
+            fresh = sorted({*partitions} - joined)
+            if self._epoch_each or not fresh:
+                return
+            await self._join(fresh)
+            joined.update(fresh)  # Another transaction may have begun meanwhile, which they have not joined.
+
+    async def _join(self, fresh: Sequence[TopicPartition]) -> None:
         topics: dict[str, list[int]] = {}
         for partition in fresh:
             topics.setdefault(partition.topic, []).append(partition.partition)
@@ -134,7 +140,6 @@ class TransactionalIdentity:
         for topic in answer.results_by_topic_v3_and_below:
             for each in topic.results_by_partition:
                 self._check(each.partition_error_code, f", {topic.name}-{each.partition_index}")
-        self._partitions.update(fresh)
 
     def batch_failed(self, producer: tuple[int, int], problem: KraftError) -> None:
         self.fail(problem)

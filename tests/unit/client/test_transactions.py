@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 import trio
 
 from kraft.admin import features, groups, topics
+from kraft.admin.metadata import Topic
 from kraft.admin.offsets import EARLIEST, READ_COMMITTED
 from kraft.admin.transactions import describe_transaction
 from kraft.client.cluster import Cluster
@@ -323,5 +326,34 @@ def test_an_abort_of_a_cancelled_task_is_short_also_where_the_task_is_within_a_n
                     await trio.sleep_forever()
             assert cluster.world.clock.now() - began < ABORT_SECONDS_MAX + 1.0
             universe.heal()
+
+    play(body)
+
+
+@LEVELS
+def test_a_send_that_outlives_its_transaction_is_of_the_next_one(level: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body(_: Universe, cluster: Cluster) -> None:
+        await set_up(cluster, level)
+        may, held, topic = trio.Event(), ["once"], cluster.topic
+
+        async def slowly(name: str, *, create: bool = False) -> Topic:
+            if held:
+                held.pop()
+                await may.wait()
+            return await topic(name, create=create)
+
+        async with open_transactional_producer(cluster, "id") as producer:
+            await end_with(producer, b"begin")
+            monkeypatch.setattr(cluster, "topic", slowly)
+            for value in (b"aborted", b"kept", b"aborted"):
+                with contextlib.suppress(ZeroDivisionError):
+                    async with producer.transaction() as transaction:
+                        await transaction.send("t", value, partition=0)
+                        await cluster.world.clock.sleep(0.5)
+                        if value == b"aborted":
+                            raise ZeroDivisionError
+                        may.set()
+            await end_with(producer, b"end")
+        assert await committed(cluster, b"end") == [b"begin", b"kept", b"end"]
 
     play(body)
