@@ -68,15 +68,22 @@ class Cluster:
             target=trio.run, args=(self._live, loop, began), name="kraft-client", daemon=True
         )
         self._thread.start()
-        await began
+        try:
+            await asyncio.shield(began)
+        except asyncio.CancelledError:
+            began.add_done_callback(lambda _: self._close())
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        assert self._thread is not None
+        self._close()
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+
+    def _close(self) -> None:
         assert self._bridge is not None
         assert self._closing is not None
-        assert self._thread is not None
         self._bridge.tell(self._closing.set)
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 
     async def _live(self, loop: asyncio.AbstractEventLoop, began: asyncio.Future[None]) -> None:
         """On the client's own loop, until it is closed."""

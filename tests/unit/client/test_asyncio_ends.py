@@ -139,3 +139,18 @@ def test_a_producer_whose_opening_or_end_is_cancelled_is_left() -> None:
         assert silent.left == ["left"] * 2
 
     in_a_cluster(body)
+
+
+def test_a_connection_whose_opening_is_cancelled_is_closed() -> None:
+    async def main() -> None:
+        cluster = aio.Cluster(nothing)  # type: ignore[arg-type]
+        opening = asyncio.ensure_future(cluster.__aenter__())
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert cluster._thread is not None
+        await asyncio.get_running_loop().run_in_executor(None, cluster._thread.join, 2.0)
+        assert not cluster._thread.is_alive()
+
+    asyncio.run(asyncio.wait_for(main(), LIMIT_SECONDS))
