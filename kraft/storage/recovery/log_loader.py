@@ -7,8 +7,8 @@
    indexed anew.
 3. After an unclean shutdown every segment from the recovery point on is read, batch by batch with its CRC. At the
    first bad byte the segment is truncated and all later ones are dropped: every whole batch before it is kept. Where
-   whole batches follow the bad bytes and no crash explains that, it is damage: what is dropped is kept aside
-   (`damaged_log`). Producer state, aborted transactions and leader epochs are rebuilt on the way.
+   whole batches follow the bad bytes, or these were flushed, and no crash explains that, it is damage: what is dropped
+   is kept aside (`damaged_log`). Producer state, aborted transactions and leader epochs are rebuilt on the way.
 4. Otherwise producer state comes from the newest readable snapshot and the headers of the batches behind it. Without
    a snapshot the headers of all batches are walked. A small log has none where no batch has a producer id.
 5. A transaction index that is missing, or that an earlier release may have left incomplete, is completed from the
@@ -126,9 +126,9 @@ class LogLoader:
     def load(self) -> Steps[LoadedLog]:
         """Raises OSError or StorageError: then the log directory is unusable."""
         yield from self._finish_swaps()
-        yield from self._open_segments()
         if self._files.exists(self._path(DAMAGED_FOLDER)):
             self._damage = read_damage(self._files, self._directory)
+        yield from self._open_segments()
         self._epochs = self._load_epochs()
         end_offset = self._clean_end() if self._clean else None
         if end_offset is None:
@@ -399,6 +399,7 @@ class LogLoader:
             self._config.index_interval_bytes,
             replay if with_state else lambda _: None,
             next((each.base_offset for each in later if each.size), None),
+            self._recovery_point if with_state or not later else later[0].base_offset,
         )
         self._report.segments_recovered += 1
         segment.transaction_index_is_whole = with_state

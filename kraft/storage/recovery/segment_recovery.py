@@ -43,10 +43,12 @@ def recover_segment(
     index_interval_bytes: int,
     on_batch: Callable[[RecordBatch], None],
     next_base_offset: int | None,
+    durable_end: int,
 ) -> Steps[BadBatch | None]:
     """`on_batch` sees each good batch. Returns what ended the segment; None when all of the file was good.
 
-    `next_base_offset` is where a later segment with records begins, None when there is none. Raises OSError.
+    `next_base_offset` is where a later segment with records begins, None when there is none. What lies below
+    `durable_end` was synced, so no crash explains that it is bad. Raises OSError.
     """
     opened = segment.begin_recovery()
     file = opened.file
@@ -63,7 +65,10 @@ def recover_segment(
         try:
             batch = reading.batch_at(segment.size)
         except CorruptBatch as problem:
-            bad = BadBatch(str(problem), *_what_follows(file, segment.size, end, next_offset, next_base_offset))
+            known_end, epoch = _what_follows(file, segment.size, end, next_offset, next_base_offset)
+            if known_end is None and next_offset < durable_end:
+                known_end = durable_end
+            bad = BadBatch(str(problem), known_end, epoch)
             break
         segment.appended(batch.size, batch.base_offset, batch.last_offset, batch.max_timestamp, index_interval_bytes)
         next_offset = batch.next_offset

@@ -68,6 +68,42 @@ def test_what_lies_behind_a_flipped_bit_is_kept_aside(machine: Machine, offset: 
     assert log.append_as_leader(batch_of(b"x"), 1, now_ms=NOW_MS).first_offset == offset
 
 
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("has_index", [False, True])
+def test_no_crash_explains_what_is_wrong_with_a_batch_that_was_flushed(
+    machine: Machine, clean: bool, has_index: bool
+) -> None:
+    """The last one of a closed segment is looked at where that has lost an index, and the last one of the log where
+    nobody closed it."""
+    log = written(machine)
+    log.flush()
+    closed = log.segments[1]
+    offset = COUNT - 1 if has_index else log.segments[2].base_offset - 1
+    flip(machine, log, offset, 9)
+    if not has_index:
+        machine.files.remove(closed.path(".index"))
+    machine.kill()
+    log = machine.log(CONFIG, recovery_point=COUNT, clean=clean)
+    assert content(log) == [(index, None, b"%02d" % index * 20) for index in range(offset)]
+    assert log.damage is not None
+    assert (log.damage.start_offset, log.damage.known_end_offset) == (offset, COUNT)
+    assert log.damage.kept_bytes == sum(map(len, kept(machine).values())) > 0
+
+
+def test_what_an_earlier_report_says_stays_true_where_an_index_is_lost(machine: Machine) -> None:
+    log = written(machine)
+    flip(machine, log, 9)
+    machine.kill()
+    log = machine.log(CONFIG)
+    log.flush()
+    flip(machine, log, 1)
+    machine.files.remove(log.segments[0].path(".index"))
+    machine.kill()
+    log = machine.log(CONFIG, recovery_point=9, now_ms=NOW_MS + 1000)
+    assert log.damage is not None
+    assert (log.damage.since_ms, log.damage.start_offset, log.damage.known_end_offset) == (NOW_MS, 1, COUNT)
+
+
 def test_every_byte_behind_the_damage_is_there(machine: Machine) -> None:
     log = written(machine)
     later = [segment.base_offset for segment in log.segments if segment.base_offset > 4]
