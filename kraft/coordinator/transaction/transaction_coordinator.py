@@ -6,7 +6,7 @@ is decided in `transaction/`. Callers are authorized already, and the topics tha
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from typing import Final, Protocol, TypeVar
 
 import trio
@@ -111,11 +111,9 @@ class TransactionCoordinator:
 
     # Producers.
 
-    async def init_producer_id(
-        self, transactional_id: str, timeout_ms: int, claim: Claim | None, patience_s: float = 0.0
-    ) -> tuple[int, int]:
-        """The producer's id and epoch from now on. Raises ApiError: CONCURRENT_TRANSACTIONS where the transaction of
-        the one before has not ended within `patience_s`."""
+    async def init_producer_id(self, transactional_id: str, timeout_ms: int, claim: Claim | None) -> tuple[int, int]:
+        """The producer's id and epoch from now on. Raises ApiError: CONCURRENT_TRANSACTIONS while a transaction of the
+        one before is being ended."""
         _require_id(transactional_id)
         if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
             raise ApiError(
@@ -127,16 +125,13 @@ class TransactionCoordinator:
         def decide(draft: TransactionDraft, fresh: FreshId) -> Transaction | None:
             return init_producer(draft, transactional_id, timeout_ms, claim, fresh)
 
-        async def take() -> tuple[int, int]:
-            made = await self._decide(transactional_id, decide)
-            if made is None:
-                raise ApiError(
-                    ErrorCode.CONCURRENT_TRANSACTIONS,
-                    f"transactional id {transactional_id}: its open transaction is being aborted; try again",
-                )
-            return made.producer_id, made.producer_epoch
-
-        return await self._patiently(transactional_id, take, patience_s)
+        made = await self._decide(transactional_id, decide)
+        if made is None:
+            raise ApiError(
+                ErrorCode.CONCURRENT_TRANSACTIONS,
+                f"transactional id {transactional_id}: its open transaction is being aborted; try again",
+            )
+        return made.producer_id, made.producer_epoch
 
     async def add_partitions(
         self,
@@ -150,27 +145,22 @@ class TransactionCoordinator:
         """Raises ApiError. While the markers of the producer's last transaction are being written the answer waits for
         them, at most `patience_s`: who begins the next one right after the last is not told to come again."""
         _require_id(transactional_id)
-
-        async def add() -> None:
-            await self.runtime.write(
-                self.partition_for(transactional_id),
-                lambda draft: add_partitions(draft, transactional_id, producer_id, producer_epoch, partitions, version),
-            )
-
-        await self._patiently(transactional_id, add, patience_s)
-
-    async def _patiently(self, transactional_id: str, attempt: Callable[[], Awaitable[R]], patience_s: float) -> R:
-        """What `attempt` returns: again each time that the markers of the id's last transaction are written, where they
-        were in its way. Raises its ApiError, CONCURRENT_TRANSACTIONS where they take longer than `patience_s`."""
         deadline = self._clock.now() + patience_s
         while True:
             try:
-                return await attempt()
+                await self.runtime.write(
+                    self.partition_for(transactional_id),
+                    lambda draft: add_partitions(
+                        draft, transactional_id, producer_id, producer_epoch, partitions, version
+                    ),
+                )
             except ApiError as refused:
                 if refused.code != ErrorCode.CONCURRENT_TRANSACTIONS or not await self._until_ended(
                     transactional_id, deadline
                 ):
                     raise
+            else:
+                return
 
     async def _until_ended(self, transactional_id: str, deadline: float) -> bool:
         """Wait until the markers of the id's last transaction are written. False at the deadline, and where none are

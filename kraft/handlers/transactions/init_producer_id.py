@@ -9,7 +9,7 @@ from kraft.common.errors import ApiError
 from kraft.coordinator.transaction.init_producer import Claim
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.permissions import OnIdempotentWrite
-from kraft.handlers.transactions.transactions import for_older, patience_of
+from kraft.handlers.transactions.transactions import for_older
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
@@ -39,7 +39,7 @@ async def init_producer_id(
         claim = None if request.producer_id == NO_PRODUCER_ID else Claim(request.producer_id, request.producer_epoch)
         try:
             producer_id, epoch = await broker.transactions.init_producer_id(
-                request.transactional_id, request.transaction_timeout_ms, claim, patience_of(broker)
+                request.transactional_id, request.transaction_timeout_ms, claim
             )
         except ApiError as refused:
             raise for_older(refused, context.api_version < KNOWS_FENCED) from refused
