@@ -157,6 +157,13 @@ class Committer:
                 self.committed[told.partition] = told.offset
                 self.unanswered[told.partition][told.offset] -= 1
 
+    def until_told(self) -> None:
+        """Wait until some commit has succeeded: a group may need longer to come together than a node lives later."""
+        deadline = time.monotonic() + SECONDS_MAX
+        while not any(self.committed):
+            assert time.monotonic() < deadline, "no commit has succeeded"
+            time.sleep(0.05)
+
     def finish(self) -> None:
         self._stopping.set()
         self._thread.join(SECONDS_MAX)
@@ -203,6 +210,7 @@ def test_nothing_acknowledged_is_lost_over_many_crashes(tmp_path: Path) -> None:
             for topic, (idempotent, codec) in topics.items()
         }
         committer = Committer(node.bootstrap, "once", "group")
+        committer.until_told()
         created = []
         for round_number in range(ROUNDS):
             create(node.bootstrap, f"round-{round_number}", 1)
