@@ -219,7 +219,7 @@ def _check_change(
             raise ApiError(ErrorCode.INVALID_CONFIG, problem)
     if resource.type == ResourceType.TOPIC and text is not None and is_report_key(name):
         check_report(name, text, current)
-    if text is not None and len(text) > VALUE_SIZE_MAX:
+    if text is not None and len(text.encode()) > VALUE_SIZE_MAX:
         problem = (
             "The configuration value cannot be added because it exceeds the maximum value size of "
             f"{VALUE_SIZE_MAX} bytes."

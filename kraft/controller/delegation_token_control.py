@@ -25,6 +25,7 @@ from kraft.protocol.messages.expire_delegation_token_request import ExpireDelega
 from kraft.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from kraft.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
+from kraft.protocol.primitives import STRING_BYTES_MAX
 from kraft.protocol.schema import Turns
 from kraft.security.delegation_tokens import hmac_of, is_expired
 
@@ -49,6 +50,9 @@ def create_delegation_token(
     code = _refusal(view)
     if code is None and any(renewer.principal_type != USER_TYPE for renewer in request.renewers):
         code = ErrorCode.INVALID_PRINCIPAL_TYPE
+    renewers = [f"{renewer.principal_type}:{renewer.principal_name}" for renewer in request.renewers]
+    if code is None and any(len(each.encode()) > STRING_BYTES_MAX for each in (owner, context.principal, *renewers)):
+        code = ErrorCode.INVALID_REQUEST  # A record cannot hold it.
     if code is not None:
         response.error_code = code
         return ControllerResult([], response, atomic=True)
@@ -62,7 +66,7 @@ def create_delegation_token(
     record = DelegationTokenRecord(
         owner=owner,
         requester=context.principal,
-        renewers=[f"{renewer.principal_type}:{renewer.principal_name}" for renewer in request.renewers],
+        renewers=renewers,
         issue_timestamp=now_ms,
         max_timestamp=last,
         expiration_timestamp=min(last, _later(now_ms, settings.delegation_token_expiry_time_ms)),

@@ -51,12 +51,13 @@ def parse_topic(text: str) -> Wanted:
 
 
 def parse_datetime(text: str, option: str = "--to-datetime") -> int:
-    """RFC 3339 (UTC without an offset) in ms since 1970. Raises typer.BadParameter (exit 2)."""
+    """RFC 3339 (UTC without an offset) in ms since 1970; 0 for what is earlier, as negative times have meanings of
+    their own (EARLIEST, LATEST). Raises typer.BadParameter (exit 2)."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is no date and time like 2026-01-31T08:00:00Z", param_hint=option) from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return max(0, round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
 def parse_duration(text: str) -> int:
@@ -87,7 +88,7 @@ def choose_target(
         Target(offset=to_offset) if to_offset is not None else None,
         Target(shift=shift_by) if shift_by is not None else None,
         Target(time=parse_datetime(to_datetime)) if to_datetime is not None else None,
-        Target(time=now_ms - parse_duration(by_duration)) if by_duration is not None else None,
+        Target(time=max(0, now_ms - parse_duration(by_duration))) if by_duration is not None else None,
     ]
     targets = [target for target in given if target is not None]
     if len(targets) != 1:

@@ -68,6 +68,15 @@ def test_of_a_key_named_twice_the_last_operation_counts() -> None:
     assert texts(cluster, TOPIC, "t") == {"retention.ms": "5"}
 
 
+def test_the_size_of_a_value_is_that_of_its_bytes() -> None:
+    cluster = PureCluster(1)
+    code, message = change(cluster, 16, "m", ("match", SET, "client_id=" + "ä" * 16_379))
+    assert (code, message) == (
+        ErrorCode.INVALID_CONFIG,
+        "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes.",
+    )
+
+
 def test_replacing_deletes_what_is_not_given() -> None:
     cluster = PureCluster(1)
     cluster.topic("t", [1], retention_ms="5", segment_ms="9")

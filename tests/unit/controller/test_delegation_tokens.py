@@ -145,3 +145,14 @@ def test_what_is_over_is_removed_some_at_a_time() -> None:
     assert cluster.apply(sweep_expired(cluster.view, NOW + 1)) is True
     assert cluster.apply(sweep_expired(cluster.view, NOW + 1)) is False
     assert list(cluster.image.delegation_tokens.by_id) == [f"{count - 2}", f"{count - 1}"]
+
+
+def test_a_principal_that_no_record_can_hold_is_refused() -> None:
+    cluster, longest = PureCluster(**SETTINGS), "x" * (32_767 - len("User:"))
+    assert create(cluster, **with_renewer(longest)).error_code == 0
+    refused = create(cluster, **with_renewer(longest + "x"))
+    assert (refused.error_code, refused.token_id) == (ErrorCode.INVALID_REQUEST, "")
+    for_another = create(cluster, owner_principal_type="User", owner_principal_name=longest + "x")
+    assert for_another.error_code == ErrorCode.INVALID_REQUEST
+    itself = create(cluster, ControllerRequestContext(3, "User:" + longest + "x"))
+    assert itself.error_code == ErrorCode.INVALID_REQUEST

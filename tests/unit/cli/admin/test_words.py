@@ -79,6 +79,8 @@ def test_times_and_durations() -> None:
     assert parse_datetime("1970-01-01T00:00:01.5Z") == 1500
     assert parse_datetime("1970-01-01T01:00:00+01:00") == 0
     assert parse_datetime("1970-01-02") == 86_400_000, "UTC unless it says otherwise"
+    for early in ("1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.998Z", "1900-01-01"):
+        assert parse_datetime(early) == 0, "a negative time would be the end or the begin of the log"
     assert [parse_duration(text) for text in ("90s", "1m", "1h1s", "1d")] == [90_000, 60_000, 3_601_000, 86_400_000]
     for wrong in ("", "5", "h", "1h1d", "P1D"):
         with pytest.raises(typer.BadParameter):
@@ -106,6 +108,8 @@ def test_exactly_one_target() -> None:
     }
     for option, (value, target) in chosen.items():
         assert choose_target(**{**nothing, option: value}, now_ms=10_000) == target  # type: ignore[arg-type]  # Options by name.
+    since_long = choose_target(**{**nothing, "by_duration": "1s"}, now_ms=998)  # type: ignore[arg-type]  # As above.
+    assert since_long == Target(time=0), "-2 would be the begin of the log"
     for wrong in (nothing, {**nothing, "to_latest": True, "to_offset": 0}):
         with pytest.raises(typer.BadParameter):
             choose_target(**wrong, now_ms=0)  # type: ignore[arg-type]  # As above.
