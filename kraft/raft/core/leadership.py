@@ -18,6 +18,9 @@ from kraft.raft.core.reconfiguration import finish_voter_change, poll_voter_chan
 from kraft.raft.core.roles import Candidate, Leader, ParkedFetch
 from kraft.raft.core.voter_set import BOOTSTRAP_OFFSET, ReplicaKey, Voter, VoterSet
 
+FETCH_BYTES_MAX = 8 * 1024 * 1024
+"""The most that one answer holds, beside a first batch that is larger: it is read in one go. Kafka's bound, too."""
+
 
 def start_leading(q: QuorumState, candidacy: Candidate) -> None:
     """Become leader and write LEADER_CHANGE.
@@ -150,7 +153,7 @@ def records_response(q: QuorumState, leader: Leader, request: FetchRequest) -> F
         q.log.start_offset,
         offset=request.offset,
         end_offset=q.log.end_offset,
-        max_bytes=request.max_bytes,
+        max_bytes=min(request.max_bytes, FETCH_BYTES_MAX),
     )
 
 

@@ -33,6 +33,7 @@ from kraft.raft.core.voter_set import BOOTSTRAP_OFFSET, ReplicaKey, Voter, Voter
 Refusal = tuple[int, str]
 
 INCOMPLETE_KEY: Refusal = (ErrorCode.INVALID_REQUEST, "a voter is named by its node id and its directory id")
+NO_LISTENER: Refusal = (ErrorCode.INVALID_REQUEST, "a voter needs at least one listener")
 OTHER_CLUSTER: Refusal = (ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster")
 
 
@@ -51,7 +52,7 @@ def refuse_new_voter(q: QuorumState, voter: Voter) -> Refusal | None:
     if is_incomplete(voter.key):
         return INCOMPLETE_KEY
     if not voter.endpoints:
-        return ErrorCode.INVALID_REQUEST, "a voter needs at least one listener"
+        return NO_LISTENER
     if q.voters.get(voter.key.id) is not None:
         return ErrorCode.DUPLICATE_VOTER, f"node {voter.key.id} is a voter already"
     if not q.can_send(ProbeVersionsRequest, voter.key.id):
@@ -150,6 +151,12 @@ def on_update_voter(q: QuorumState, token: object, request: UpdateVoterRequest) 
             q, token, (ErrorCode.FENCED_LEADER_EPOCH if request.epoch < q.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH, "")
         )
         return
+    if is_incomplete(voter.key):
+        refuse(q, token, INCOMPLETE_KEY)
+        return
+    if not voter.endpoints:
+        refuse(q, token, NO_LISTENER)
+        return
     if isinstance(leader, Leader) and q.log.history.kraft_version == 0:
         known = q.voters.get(voter.key.id) is not None and voter.key.id != q.local.id
         if known:
@@ -170,10 +177,6 @@ def on_update_voter(q: QuorumState, token: object, request: UpdateVoterRequest) 
 
 
 def refuse_update(q: QuorumState, voter: Voter) -> Refusal | None:
-    if is_incomplete(voter.key):
-        return INCOMPLETE_KEY
-    if not voter.endpoints:
-        return ErrorCode.INVALID_REQUEST, "a voter needs at least one listener"
     if not q.voters.contains(voter.key):
         return ErrorCode.VOTER_NOT_FOUND, f"node {voter.key.id} with that directory id is not a voter"
     if not voter.min_version <= q.log.history.kraft_version <= voter.max_version:

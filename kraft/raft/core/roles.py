@@ -203,9 +203,13 @@ class Leader:
 
     def progress_of(self, replica: ReplicaKey, voters: VoterSet) -> Progress:
         """The progress of the fetcher, created on its first contact. Of those that are not `voters` the one that was
-        silent for longest is forgotten where there are OBSERVERS_MAX."""
+        silent for longest is forgotten where there are OBSERVERS_MAX; of a voter that is known by its id alone, every
+        directory but the latest."""
         progress = self.progress.get(replica)
         if progress is None:
+            if voters.contains(replica):
+                for key in [key for key in self.progress if key.id == replica.id and voters.contains(key)]:
+                    self._forget(key)
             if len(self.progress) >= OBSERVERS_MAX:
                 self._forget_observer(voters)
             progress = self.progress[replica] = Progress(replica)
@@ -214,7 +218,13 @@ class Leader:
     def _forget_observer(self, voters: VoterSet) -> None:
         observers = [each for each in self.progress.values() if not voters.contains(each.key)]
         if len(observers) >= OBSERVERS_MAX:
-            del self.progress[min(observers, key=lambda each: each.fetched_ms).key]
+            self._forget(min(observers, key=lambda each: each.fetched_ms).key)
+
+    def _forget(self, key: ReplicaKey) -> None:
+        """Its Fetch waits no longer: only those remembered may wait."""
+        del self.progress[key]
+        if key in self.parked:
+            self.parked[key].until_ms = 0
 
     def progress_of_voter(self, voter: ReplicaKey) -> Progress | None:
         """The progress of a voter. A voter whose directory id is not known (kraft.version 0) is found by its id; of

@@ -35,7 +35,8 @@ def check_vote_request(q: QuorumState, request: VoteRequest) -> int:
     if q.shutting_down:
         return ErrorCode.BROKER_NOT_AVAILABLE
     if (
-        request.end_offset < 0
+        request.candidate.id < 0
+        or request.end_offset < 0
         or request.last_epoch < 0
         or request.last_epoch > request.epoch
         or (not request.pre_vote and request.last_epoch == request.epoch)

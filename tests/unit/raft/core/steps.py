@@ -37,9 +37,9 @@ def follower(leader: int = 2, epoch: int = 5, **log: tuple[int, ...]) -> RaftNod
     return replica
 
 
-def leader(voters: int = 3, epochs: tuple[int, ...] = ()) -> RaftNode:
+def leader(voters: int = 3, epochs: tuple[int, ...] = (), kraft_version: int = 1) -> RaftNode:
     """Node 1, elected by node 2 at time 2,000, its LEADER_CHANGE on disk."""
-    replica = node(1, voters_of(*range(1, voters + 1)), epochs=epochs)
+    replica = node(1, voters_of(*range(1, voters + 1)), epochs=epochs, kraft_version=kraft_version)
     effects = replica.step(events.Tick(), 2_000)
     for _ in range(3):
         for message in sends(effects, m.VoteRequest):

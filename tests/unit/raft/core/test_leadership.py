@@ -10,9 +10,10 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.core import events
 from kraft.raft.core import messages as m
 from kraft.raft.core.effects import Append
+from kraft.raft.core.leadership import FETCH_BYTES_MAX
 from kraft.raft.core.payloads import LeaderChange
 from kraft.raft.core.roles import OBSERVERS_MAX, Leader, Progress, Resigned
-from kraft.raft.core.voter_set import ReplicaKey
+from kraft.raft.core.voter_set import ReplicaKey, Voter, VoterSet
 from tests.unit.raft.builders import key_of, node, voter_of, voters_of
 from tests.unit.raft.core.steps import ask, fetch, follower, leader, replies, sends, vote
 
@@ -76,6 +77,38 @@ def test_fetchers_without_end_are_not_all_remembered() -> None:
     assert isinstance(replica.role, Leader)
     kept = [key.id for key in replica.role.progress]
     assert kept == [2, *range(1_000 + OBSERVERS_MAX, 1_000 + 2 * OBSERVERS_MAX)], "voters, and the latest others"
+
+
+def test_a_voter_known_by_its_id_alone_is_remembered_with_its_latest_directory() -> None:
+    replica = node(1, VoterSet([Voter(ReplicaKey(1))]), kraft_version=0)
+    replica.step(events.Tick(), 0)
+    role = replica.role
+    assert isinstance(role, Leader)
+    static = VoterSet(Voter(ReplicaKey(each)) for each in (1, 2, 3))
+    for each in range(50):
+        role.progress_of(ReplicaKey(2, bytes([1, each]) + bytes(14)), static).fetched_ms = each
+    assert [progress.fetched_ms for progress in role.progress.values()] == [49]
+    assert role.progress_of_voter(ReplicaKey(2)) is role.progress_of(ReplicaKey(2, bytes([1, 49]) + bytes(14)), static)
+
+
+def test_a_fetcher_that_is_forgotten_waits_no_longer() -> None:
+    replica = leader()
+    end, answered = replica.log.end_offset, 0
+    for each in range(OBSERVERS_MAX + 5):
+        key = ReplicaKey(1_000 + each, bytes(16))
+        request = m.FetchRequest(key, replica.epoch, end, replica.epoch, -1, 1 << 30)
+        answered += len(replies(ask(replica, request, 2_001)))
+    assert isinstance(replica.role, Leader)
+    assert (len(replica.role.parked), answered) == (OBSERVERS_MAX, 5)
+
+
+def test_the_records_of_one_answer_have_a_bound_whatever_is_asked_for() -> None:
+    replica = leader()
+    for wanted, given in (((1 << 31) - 1, FETCH_BYTES_MAX), (1_000, 1_000)):
+        request = m.FetchRequest(key_of(2), replica.epoch, 0, 0, -1, 0, wanted)
+        (answer,) = replies(ask(replica, request, 2_001))
+        assert isinstance(answer, m.FetchResponse)
+        assert answer.max_bytes == given
 
 
 def test_a_voter_with_another_directory_does_not_count() -> None:

@@ -8,8 +8,8 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.core import events
 from kraft.raft.core import messages as m
 from kraft.raft.core.effects import Send
-from kraft.raft.core.roles import Resigned
-from kraft.raft.core.voter_set import ReplicaKey
+from kraft.raft.core.roles import Leader, Resigned
+from kraft.raft.core.voter_set import ReplicaKey, Voter
 from tests.unit.raft.builders import key_of, node, voter_of, voters_of
 from tests.unit.raft.core.steps import THREE, ask, committed_leader, fetch, leader, replies, sends
 
@@ -83,6 +83,15 @@ def test_voters_cannot_be_changed_under_kraft_version_0_until_it_is_raised() -> 
     assert replica.log.history.kraft_version == 1
     effects = replica.step(events.LogFlushed(replica.log.end_offset, 0), 2)
     assert [answer.error for answer in replies(effects)] == [ErrorCode.NONE]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("voter", [voter_of(2)._replace(key=ReplicaKey(2)), voter_of(2)._replace(endpoints=())])
+def test_a_voter_that_cannot_be_found_afterwards_is_not_remembered_for_an_upgrade(voter: Voter) -> None:
+    replica = leader(kraft_version=0)
+    (answer,) = replies(ask(replica, m.UpdateVoterRequest(replica.epoch, voter), 2_010))
+    assert answer.error == ErrorCode.INVALID_REQUEST  # type: ignore[union-attr]
+    assert isinstance(replica.role, Leader)
+    assert replica.role.reported == {}
 
 
 def test_a_voter_whose_versions_are_still_asked_for_is_not_asked_twice() -> None:

@@ -11,6 +11,7 @@ from kraft.raft.core.effects import Reply
 from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.messages import LeaderHint
 from kraft.raft.core.roles import Unattached
+from kraft.raft.core.voter_set import ReplicaKey
 from tests.unit.raft.builders import key_of, node, voter_of
 from tests.unit.raft.core.steps import THREE, ask, follower, leader, replies, sends, vote
 
@@ -75,6 +76,13 @@ def test_a_stale_candidate_is_told_the_epoch() -> None:
 def test_a_vote_request_that_contradicts_itself_is_refused_as_such_however_old() -> None:
     request = vote(4, 3)._replace(last_epoch=4)
     assert replies(ask(follower(), request))[0].error == ErrorCode.INVALID_REQUEST  # type: ignore[union-attr]
+
+
+def test_a_candidate_without_an_id_gets_no_vote() -> None:
+    replica = node(1, THREE)
+    effects = ask(replica, vote(1, 2)._replace(candidate=ReplicaKey(-1)))
+    assert replies(effects)[0].error == ErrorCode.INVALID_REQUEST  # type: ignore[union-attr]
+    assert (effects.election, replica.epoch) == (None, 0)
 
 
 def test_a_vote_request_for_another_directory_is_refused() -> None:
