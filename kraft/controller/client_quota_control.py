@@ -27,9 +27,8 @@ _HOST_NAME: Final = re.compile(r"(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]{0,62})(\.
 def alter_client_quotas(
     view: ControllerView, request: AlterClientQuotasRequest
 ) -> ControllerResult[AlterClientQuotasResponse]:
-    """Records and answer. Of an entity that comes twice nothing is changed, as its answer says: Kafka changes it as it
-    is told first. Raises ApiError POLICY_VIOLATION for more records than one operation may write."""
-    changes: dict[QuotaEntity, list[Any]] = {}
+    """Records and answer. Raises ApiError POLICY_VIOLATION for more records than one operation may write."""
+    records: list[Any] = []
     answers: dict[QuotaEntity, Answer] = {}
     for entry in request.entries:
         parts = [RecordEntity(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity]
@@ -38,11 +37,9 @@ def alter_client_quotas(
             if entity in answers:
                 raise _invalid(f"Ignoring duplicate entity {_shown(parts)}")
             answers[entity] = _answer(entity)
-            changes[entity] = _alter(view, parts, entry.ops)
+            records += _alter(view, parts, entry.ops)
         except ApiError as error:
-            changes[entity] = []
             answers[entity].error_code, answers[entity].error_message = error.code, error.message
-    records = [record for each in changes.values() for record in each]
     check_operation_size(records)
     response = AlterClientQuotasResponse(entries=list(answers.values()))
     return ControllerResult([] if request.validate_only else records, response, atomic=True)
