@@ -19,7 +19,7 @@ from kraft.raft.core.roles import Candidate, Leader, ParkedFetch
 from kraft.raft.core.voter_set import BOOTSTRAP_OFFSET, ReplicaKey, Voter, VoterSet
 
 FETCH_BYTES_MAX = 8 * 1024 * 1024
-"""The most that one answer holds, beside a first batch that is larger: it is read in one go. Kafka's bound, too."""
+"""The most that one answer holds, beside a first batch that is larger: it is read in one go."""
 
 
 def start_leading(q: QuorumState, candidacy: Candidate) -> None:

@@ -33,7 +33,6 @@ from kraft.raft.core.voter_set import BOOTSTRAP_OFFSET, ReplicaKey, Voter, Voter
 Refusal = tuple[int, str]
 
 INCOMPLETE_KEY: Refusal = (ErrorCode.INVALID_REQUEST, "a voter is named by its node id and its directory id")
-NO_LISTENER: Refusal = (ErrorCode.INVALID_REQUEST, "a voter needs at least one listener")
 OTHER_CLUSTER: Refusal = (ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster")
 
 
@@ -49,10 +48,9 @@ def on_add_voter(q: QuorumState, token: object, request: AddVoterRequest) -> Non
 
 
 def refuse_new_voter(q: QuorumState, voter: Voter) -> Refusal | None:
-    if is_incomplete(voter.key):
-        return INCOMPLETE_KEY
-    if not voter.endpoints:
-        return NO_LISTENER
+    refusal = refuse_unreachable(voter)
+    if refusal is not None:
+        return refusal
     if q.voters.get(voter.key.id) is not None:
         return ErrorCode.DUPLICATE_VOTER, f"node {voter.key.id} is a voter already"
     if not q.can_send(ProbeVersionsRequest, voter.key.id):
@@ -151,11 +149,9 @@ def on_update_voter(q: QuorumState, token: object, request: UpdateVoterRequest) 
             q, token, (ErrorCode.FENCED_LEADER_EPOCH if request.epoch < q.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH, "")
         )
         return
-    if is_incomplete(voter.key):
-        refuse(q, token, INCOMPLETE_KEY)
-        return
-    if not voter.endpoints:
-        refuse(q, token, NO_LISTENER)
+    refusal = refuse_unreachable(voter)
+    if refusal is not None:
+        refuse(q, token, refusal)
         return
     if isinstance(leader, Leader) and q.log.history.kraft_version == 0:
         known = q.voters.get(voter.key.id) is not None and voter.key.id != q.local.id
@@ -226,6 +222,14 @@ def refuse_change(q: QuorumState, cluster_id: str | None, *, needs_version: bool
         return ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed anything in its epoch yet"
     if has_change_under_way(q, leader):
         return ErrorCode.REQUEST_TIMED_OUT, "another change of voters is under way"
+    return None
+
+
+def refuse_unreachable(voter: Voter) -> Refusal | None:
+    if is_incomplete(voter.key):
+        return INCOMPLETE_KEY
+    if not voter.endpoints:
+        return ErrorCode.INVALID_REQUEST, "a voter needs at least one listener"
     return None
 
 

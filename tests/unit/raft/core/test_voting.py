@@ -81,7 +81,9 @@ def test_a_vote_request_that_contradicts_itself_is_refused_as_such_however_old()
 def test_a_candidate_without_an_id_gets_no_vote() -> None:
     replica = node(1, THREE)
     effects = ask(replica, vote(1, 2)._replace(candidate=ReplicaKey(-1)))
-    assert replies(effects)[0].error == ErrorCode.INVALID_REQUEST  # type: ignore[union-attr]
+    (answer,) = replies(effects)
+    assert isinstance(answer, m.VoteResponse)
+    assert answer.error == ErrorCode.INVALID_REQUEST
     assert (effects.election, replica.epoch) == (None, 0)
 
 
