@@ -44,6 +44,13 @@ def _closed() -> ConnectionError:
     return ConnectionAbortedError(errno.ECONNABORTED, "closed on this side")
 
 
+def _check_open(waited: socket.socket) -> None:
+    """Before a wait. All closed sockets have one descriptor, -1: trio keeps the first that waits for it for ever, and
+    calls the next one busy. Raises ConnectionAbortedError."""
+    if waited.fileno() < 0:
+        raise _closed()
+
+
 class RealStream:
     """Implements `kraft.world.ports.Stream` on a connected socket."""
 
@@ -86,22 +93,22 @@ class RealStream:
             raise broken(error) from error
 
     async def wait_readable(self, expected: int = 1) -> None:
+        _check_open(self._socket)
         awaited = min(expected, AWAITED_BYTES_MAX) if expected >= AWAITED_BYTES_MIN else 1
         try:
             if awaited != self._awaited:
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, awaited)
                 self._awaited = awaited
             await trio.lowlevel.wait_readable(self._socket)
-        except (trio.ClosedResourceError, ValueError) as error:  # ValueError: the socket was closed before the wait.
+        except trio.ClosedResourceError as error:
             raise _closed() from error
         except OSError as error:
-            raise _closed() if error.errno == errno.EBADF else broken(error) from error
+            raise broken(error) from error
 
     async def wait_ended(self) -> None:
         """The loop's own poller tells of bytes and of the end alike. One of its own tells of the end alone; it lasts as
         long as the wait. A system without epoll waits until this side closes."""
-        if self._socket.fileno() < 0:
-            raise _closed()
+        _check_open(self._socket)
         if not hasattr(select, "epoll"):
             await trio.sleep_forever()
         with select.epoll(1) as poll:
@@ -146,10 +153,11 @@ class RealStream:
             raise broken(error) from error
 
     async def wait_writable(self) -> None:
+        _check_open(self._socket)
         self._turn = 0
         try:
             await trio.lowlevel.wait_writable(self._socket)
-        except (trio.ClosedResourceError, ValueError) as error:
+        except trio.ClosedResourceError as error:
             raise _closed() from error
 
     async def send_all(self, buffers: Sequence[Buffer]) -> None:
@@ -255,7 +263,7 @@ class RealListener:
             except BlockingIOError:
                 try:
                     await trio.lowlevel.wait_readable(self._socket)
-                except (trio.ClosedResourceError, ValueError) as error:
+                except trio.ClosedResourceError as error:
                     raise _closed() from error
             except ConnectionError:
                 continue  # The peer gave up between its connect and our accept.

@@ -219,12 +219,12 @@ class NetworkContract:
             for call in (lambda: near.receive_nowait(memoryview(bytearray(1))), lambda: near.send_nowait([b"x"])):
                 with pytest.raises(ConnectionError):
                     call()
-            for wait in (near.wait_readable, near.wait_writable):
+            far.close()
+            for wait in (near.wait_readable, far.wait_readable, near.wait_writable, far.wait_writable):
                 with pytest.raises(ConnectionError):
                     await wait()
             with pytest.raises(ConnectionError):
                 await near.send_all([b"x"])
-            far.close()
             listener.close()
 
         harness.run(body)
