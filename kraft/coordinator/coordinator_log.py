@@ -59,6 +59,22 @@ class CoordinatorLog(Protocol):
         coordinator of an older epoch must not write. It returns once the local log has the batch; replication is
         told by the high watermark. May be cancelled; the batch is then appended or not."""
 
+    def append_at_once(
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        records: Sequence[LogRecord],
+        timestamp_ms: int,
+        producer: Producer | None = None,
+    ) -> int | None:
+        """`append`, where nothing has to be waited for. None where something has, a thread, a disk or who is appending:
+        nothing is appended then. Listeners of the high watermark may be called meanwhile."""
+
+    def append_marker_at_once(
+        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
+    ) -> int | None:
+        """`append_marker`, as `append_at_once`."""
+
     async def append_marker(
         self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
     ) -> int:

@@ -124,6 +124,11 @@ class PendingBatches(Generic[S]):
             return self.waiting[-1]
         return self.appending or (self.appended[-1] if self.appended else None)
 
+    @property
+    def unappended(self) -> int:
+        """How many are not in the log."""
+        return len(self.waiting) + (self.appending is not None)
+
     def append(self, batch: Batch[S]) -> None:
         """`batch` is in the log, up to its `last_offset`. One of a marker that was there already ends where the
         log did then."""
@@ -186,6 +191,11 @@ def _too_large(what: str) -> ApiError:
     return append_error(ApiError(ErrorCode.MESSAGE_TOO_LARGE, what))
 
 
+def size_at_most(records: Sequence[LogRecord]) -> int:
+    """How many bytes the records take of a batch, its header left out."""
+    return sum(len(key) + len(value or b"") + RECORD_BYTES for key, value in records)
+
+
 def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[list[LogRecord]]:
     """Records in groups that make a batch each: whole operations together as far as they fit. One that is too large
     to share a batch has one of its own, whatever its size: what reads the log must never see a part of it."""
@@ -196,7 +206,7 @@ def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[
     chunk: list[LogRecord] = []
     size = 0
     for records in operations:
-        needed = sum(len(key) + len(value or b"") + RECORD_BYTES for key, value in records)
+        needed = size_at_most(records)
         if chunk and size + needed > room:
             yield chunk
             chunk, size = [], 0

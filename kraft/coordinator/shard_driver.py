@@ -2,12 +2,13 @@
 answers go.
 
 Operations run on the newest state at once; an answer is let go when the high watermark has passed everything written
-before it was given. Records of operations that come while an append is under way go into the next batch together.
+before it was given. What they write is appended in the same step where nothing has to be waited for; records of
+operations that come while an append is under way go into the next batch together.
 When an append fails, the state from before it is put back, with whatever was built on top: no answer that rests on
 it has left. What belongs to a producer's transaction goes into a batch of its own, in order with the others.
 
-One task, `run`, owns loading, appending and deadlines; `submit` is called by other tasks of the loop between its
-steps, of which `walks` is one.
+One task, `run`, owns loading, appends that wait, and deadlines; `submit` is called by other tasks of the loop between
+its steps, of which `walks` is one.
 """
 
 from __future__ import annotations
@@ -93,6 +94,10 @@ class ShardDriver(Generic[S]):
         self._perform = partial(perform, partition.partition, leader_epoch)
         self._pending: PendingBatches[S] = PendingBatches(self._perform)
         self._woken = trio.Event()
+        self._at_once_ms = -1
+        """When an append was last tried in the task of who submitted it."""
+        self._unforeseen: Exception | None = None
+        """What an append failed with in the task of who submitted it, and nobody foresaw: `run` raises it."""
         self._unsubscribe: Callable[[], None] = _nothing
 
     # Called by other tasks.
@@ -117,6 +122,7 @@ class ShardDriver(Generic[S]):
         self._adopt(draft, token, producer)
         if response is not PARKED:
             self._let_go(waiter, response)
+        self._append_soon()
         return waiter
 
     def end_transaction(self, marker: Marker) -> Waiter:
@@ -126,6 +132,7 @@ class ShardDriver(Generic[S]):
         self._queue(self._take_token(), marker=marker)
         self.state = self._shard.replay_marker(self.state, marker)
         self._let_go(waiter, None)
+        self._append_soon()
         return waiter
 
     def _take_token(self) -> Token:
@@ -190,6 +197,9 @@ class ShardDriver(Generic[S]):
             while True:
                 # First in every turn: where an append waits for a disk, the next batch is always there, and deadlines
                 # must not wait for a pause.
+                if self._unforeseen is not None:
+                    unforeseen, self._unforeseen = self._unforeseen, None
+                    raise unforeseen
                 self._fire_timers()
                 if self._pending.waiting:
                     await self._append(self._pending.waiting.popleft())
@@ -213,14 +223,7 @@ class ShardDriver(Generic[S]):
                 count = await self._replay_log()
                 break
             except (KraftError, OSError) as problem:
-                self._note(
-                    {
-                        "event": "coordinator_load_failed",
-                        "partition": str(self.partition),
-                        "epoch": self.leader_epoch,
-                        "error": str(problem),
-                    }
-                )
+                self._note_problem("coordinator_load_failed", problem)
                 await self._clock.sleep(RETRY_BACKOFF_S)
         await self._until_known_to_be_committed()
         draft = self._shard.draft(self.state, 0, self._moment())
@@ -284,7 +287,6 @@ class ShardDriver(Generic[S]):
         waiting = self._pending.waiting
         if producer is not None or marker is not None or not waiting or waiting[-1].is_alone:
             waiting.append(Batch(self.state, token, producer, marker))
-            self._woken.set()
         return waiting[-1]
 
     def _adopt(self, draft: Any, token: Token, producer: Producer | None = None) -> None:
@@ -319,10 +321,46 @@ class ShardDriver(Generic[S]):
         else:
             if not newest.answers:
                 newest.deadline_ms = self._now_ms() + self._write_timeout_ms
-                self._woken.set()
+                if self._pending.unappended == 0:
+                    self._woken.set()
             newest.answers.append((waiter, response))
 
     # Appending.
+
+    def _append_soon(self) -> None:
+        """See that what waits is appended: in this very step where it is the only one and the log has to wait for
+        nothing, else by the task. So are those that follow one another within a millisecond: they share a batch."""
+        pending = self._pending
+        if not pending.waiting:
+            return
+        now_ms = self._now_ms()
+        if now_ms > self._at_once_ms and pending.unappended == 1 and len(pending.waiting[0].operations) <= 1:
+            self._at_once_ms = now_ms
+            self._append_at_once(pending.waiting[0])
+        if pending.unappended:
+            self._woken.set()
+
+    def _append_at_once(self, batch: Batch[S]) -> None:
+        """Append the one that waits, unless the log has to wait for something."""
+        where, now_ms = (self.partition, self.leader_epoch), self._clock.wall_ms()
+        try:
+            if batch.marker is not None:
+                last_offset = self._log.append_marker_at_once(*where, batch.marker, now_ms)
+            else:
+                last_offset = self._log.append_at_once(*where, batch.operations[0], now_ms, batch.producer)
+        except (KraftError, OSError) as problem:
+            self._note_problem("coordinator_append_failed", problem)
+            self._pending.appending = self._pending.waiting.popleft()
+            self._revert(batch, problem)
+        except Exception as problem:  # noqa: BLE001  # Not for who submitted it alone: the shard has failed.
+            self._unforeseen = problem
+        else:
+            if last_offset is not None:
+                self._pending.waiting.popleft()
+                batch.last_offset = last_offset
+                self._appended(batch)
+                if batch.answers:
+                    self._woken.set()  # Their deadline may be the next one.
 
     async def _append(self, batch: Batch[S]) -> None:
         self._pending.appending = batch
@@ -335,39 +373,40 @@ class ShardDriver(Generic[S]):
                 batch.last_offset = await self._log.append(*where, chunk, self._clock.wall_ms(), batch.producer)
                 appended = True
         except (KraftError, OSError) as problem:
-            self._note(
-                {
-                    "event": "coordinator_append_failed",
-                    "partition": str(self.partition),
-                    "epoch": self.leader_epoch,
-                    "error": str(problem),
-                }
-            )
+            self._note_problem("coordinator_append_failed", problem)
             if appended:
                 raise ReloadNeeded from problem
-            error = problem if isinstance(problem, KraftError) else KraftError(str(problem))
-            self._revert(batch, producer_error(error) if batch.is_alone else append_error(error))
+            self._revert(batch, problem)
             return
-        batch.operations = []
         self._pending.appending = None
+        self._appended(batch)
+
+    def _appended(self, batch: Batch[S]) -> None:
+        """The batch is in the log: who waits for it is answered, if it is committed."""
+        batch.operations = []
         self._pending.append(batch)
         try:
             self._pending.advance(self._log.high_watermark(self.partition))
         except KraftError as problem:
             # The partition was lost since the append. Whether the batch is committed is for its next leader to say; our
             # resignation answers those who wait.
-            self._note(
-                {
-                    "event": "coordinator_leadership_lost",
-                    "partition": str(self.partition),
-                    "epoch": self.leader_epoch,
-                    "error": str(problem),
-                }
-            )
+            self._note_problem("coordinator_leadership_lost", problem)
 
-    def _revert(self, batch: Batch[S], error: ApiError) -> None:
+    def _note_problem(self, event: str, problem: Exception) -> None:
+        self._note(
+            {
+                "event": event,
+                "partition": str(self.partition),
+                "epoch": self.leader_epoch,
+                "error": str(problem),
+            }
+        )
+
+    def _revert(self, batch: Batch[S], problem: KraftError | OSError) -> None:
         """Put back the state from before `batch`, which is the oldest that is not in the log, and fail all that was
         built on it: where the log refused one producer, the others are told to come again."""
+        refused = problem if isinstance(problem, KraftError) else KraftError(str(problem))
+        error = producer_error(refused) if batch.is_alone else append_error(refused)
         self.state = batch.before
         later = error
         if batch.is_alone:

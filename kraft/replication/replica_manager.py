@@ -210,6 +210,22 @@ class ReplicaManager:
             info = await queued.outcome()
             assert info is not None, "a leader's append takes all or nothing"
             return info
+        return self.append_at_once(
+            partition, batch, required_acks, now_ms, origin, leader_epoch=leader_epoch, transaction=transaction
+        )
+
+    def append_at_once(
+        self,
+        partition: Partition,
+        batch: memoryview,
+        required_acks: int,
+        now_ms: int,
+        origin: int,
+        *,
+        leader_epoch: int | None = None,
+        transaction: TransactionalAppend | None = None,
+    ) -> LogAppendInfo:
+        """`append` for what the writer does not take."""
         if leader_epoch not in (None, partition.leader_epoch):
             raise NotLeader(
                 f"{partition}: led in epoch {partition.leader_epoch}, not {leader_epoch}",

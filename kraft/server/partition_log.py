@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.errors import ReloadNeeded
+from kraft.coordinator.pending_batch import size_at_most
 from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.records.builder import build_keyed_batch
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
-from kraft.protocol.records.record_batch import NO_SEQUENCE, RecordBatch, batches
+from kraft.protocol.records.record_batch import HEADER_SIZE, NO_SEQUENCE, RecordBatch, batches
 from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.replica_manager import ReplicaManager
+from kraft.storage.log_append import LogAppendInfo
+from kraft.storage.log_config import LONG_MAX
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.producers.verification import Verification
-from kraft.world.turns import Turn, in_turns
+from kraft.world.turns import Turn, at_once, in_turns
 
 ALL_REPLICAS = -1
 READ_BYTES = 1 << 20
+RECORDS_AT_ONCE_MAX = 1000
+"""Of so many a batch is made in a step of the loop."""
 
 
 class PartitionLog:
@@ -37,36 +42,42 @@ class PartitionLog:
     ) -> int:
         """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded where the records are in the log and
         nobody knows for how long."""
-        if producer is None:
-            batch = await in_turns(build_keyed_batch(records, timestamp_ms))
-            return await self._append(partition, leader_epoch, batch, timestamp_ms, None)
-        building = build_keyed_batch(
-            records,
-            timestamp_ms,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            is_transactional=True,
-        )
-        batch = await in_turns(building)
-        transaction = TransactionalAppend(producer.guard)
-        return await self._append(partition, leader_epoch, batch, timestamp_ms, transaction)
+        batch = await in_turns(_batch_of(records, timestamp_ms, producer))
+        return await self._append(partition, leader_epoch, batch, timestamp_ms, _transaction_of(producer))
+
+    def append_at_once(
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        records: Sequence[LogRecord],
+        timestamp_ms: int,
+        producer: Producer | None = None,
+    ) -> int | None:
+        """See the port. Raises as `append`, without ReloadNeeded."""
+        target = self._led(partition)
+        if len(records) > RECORDS_AT_ONCE_MAX or self._must_wait(target, size_at_most(records)):
+            return None
+        batch = at_once(_batch_of(records, timestamp_ms, producer))
+        return self._append_at_once(target, leader_epoch, batch, timestamp_ms, _transaction_of(producer))
 
     async def append_marker(
         self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
     ) -> int:
         """See the port. Raises as `append`."""
-        batch = build_marker_batch(
-            TransactionMarker(
-                ControlRecordType.COMMIT if marker.committed else ControlRecordType.ABORT, marker.coordinator_epoch
-            ),
-            offset=0,
-            timestamp_ms=timestamp_ms,
-            leader_epoch=leader_epoch,
-            producer_id=marker.producer_id,
-            producer_epoch=marker.producer_epoch,
-        )
+        batch = _marker_batch_of(marker, leader_epoch, timestamp_ms)
         transaction = TransactionalAppend(transaction_version=marker.transaction_version)
         return await self._append(partition, leader_epoch, batch, timestamp_ms, transaction)
+
+    def append_marker_at_once(
+        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
+    ) -> int | None:
+        """See the port. Raises as `append_at_once`."""
+        target = self._led(partition)
+        if self._must_wait(target, HEADER_SIZE):
+            return None
+        batch = _marker_batch_of(marker, leader_epoch, timestamp_ms)
+        transaction = TransactionalAppend(transaction_version=marker.transaction_version)
+        return self._append_at_once(target, leader_epoch, batch, timestamp_ms, transaction)
 
     def start_verification(
         self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool
@@ -100,8 +111,7 @@ class PartitionLog:
         except (KraftError, OSError) as problem:
             self._replicas.handle_storage_error(problem, partition.topic, partition.partition, "append", log)
             raise
-        if info.rolled:
-            self._replicas.flusher.flush_later(target.log)  # What is not durable is not compacted either.
+        self._flush_if_rolled(target, info)
         if target.durable_end() < target.log.log_end_offset:
             log = target.log
             try:
@@ -110,6 +120,41 @@ class PartitionLog:
                 self._replicas.handle_storage_error(problem, partition.topic, partition.partition, "flush", log)
                 raise ReloadNeeded from problem
         return info.last_offset
+
+    def _must_wait(self, target: Partition, size: int) -> bool:
+        """Whether an append of `size` bytes is for the writer, or has to be flushed."""
+        return self._replicas.writer.takes(target.log, size) or target.log.config.flush_messages != LONG_MAX
+
+    def _append_at_once(
+        self,
+        target: Partition,
+        leader_epoch: int,
+        batch: bytes,
+        timestamp_ms: int,
+        transaction: TransactionalAppend | None,
+    ) -> int:
+        log = target.log
+        try:
+            info = self._replicas.append_at_once(
+                target,
+                memoryview(batch),
+                ALL_REPLICAS,
+                timestamp_ms,
+                AppendOrigin.COORDINATOR,
+                leader_epoch=leader_epoch,
+                transaction=transaction,
+            )
+        except (KraftError, OSError) as problem:
+            name = log.topic_partition
+            self._replicas.handle_storage_error(problem, name.topic, name.partition, "append", log)
+            raise
+        self._flush_if_rolled(target, info)
+        return info.last_offset
+
+    def _flush_if_rolled(self, target: Partition, info: LogAppendInfo) -> None:
+        """What is not durable is not compacted either."""
+        if info.rolled:
+            self._replicas.flusher.flush_later(target.log)
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[RecordBatch]:
         """See the port: the file is read in a worker thread. Of a log of small commits it is ten thousand batches."""
@@ -144,3 +189,34 @@ class PartitionLog:
         found = self._replicas.partition(partition.topic, partition.partition)
         found.check_leader()
         return found
+
+
+def _batch_of(
+    records: Sequence[LogRecord], timestamp_ms: int, producer: Producer | None
+) -> Generator[None, None, bytes]:
+    if producer is None:
+        return build_keyed_batch(records, timestamp_ms)
+    return build_keyed_batch(
+        records,
+        timestamp_ms,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        is_transactional=True,
+    )
+
+
+def _transaction_of(producer: Producer | None) -> TransactionalAppend | None:
+    return None if producer is None else TransactionalAppend(producer.guard)
+
+
+def _marker_batch_of(marker: Marker, leader_epoch: int, timestamp_ms: int) -> bytes:
+    return build_marker_batch(
+        TransactionMarker(
+            ControlRecordType.COMMIT if marker.committed else ControlRecordType.ABORT, marker.coordinator_epoch
+        ),
+        offset=0,
+        timestamp_ms=timestamp_ms,
+        leader_epoch=leader_epoch,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+    )

@@ -158,10 +158,29 @@ class MemoryLog:
         records: Sequence[LogRecord],
         timestamp_ms: int,
         producer: Producer | None = None,
-        is_control: bool = False,
     ) -> int:
         if self.gate is not None:
             await self.gate.wait()
+        return self._append(partition, leader_epoch, records, producer)
+
+    def append_at_once(
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        records: Sequence[LogRecord],
+        timestamp_ms: int,
+        producer: Producer | None = None,
+    ) -> int | None:
+        return None if self.gate is not None else self._append(partition, leader_epoch, records, producer)
+
+    def _append(
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        records: Sequence[LogRecord],
+        producer: Producer | None = None,
+        is_control: bool = False,
+    ) -> int:
         if self.fail_next:
             raise self.fail_next.pop(0)
         if 61 + sum(len(key) + len(value or b"") for key, value in records) > self.append_bytes_max:
@@ -200,9 +219,19 @@ class MemoryLog:
     async def append_marker(
         self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
     ) -> int:
+        if self.gate is not None:
+            await self.gate.wait()
+        return self._append_marker(partition, leader_epoch, marker)
+
+    def append_marker_at_once(
+        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
+    ) -> int | None:
+        return None if self.gate is not None else self._append_marker(partition, leader_epoch, marker)
+
+    def _append_marker(self, partition: TopicPartition, leader_epoch: int, marker: Marker) -> int:
         record = control_key(int(marker.committed)), struct.pack(">hi", 0, marker.coordinator_epoch)
         producer = Producer(marker.producer_id, marker.producer_epoch)
-        return await self.append(partition, leader_epoch, [record], timestamp_ms, producer, is_control=True)
+        return self._append(partition, leader_epoch, [record], producer, is_control=True)
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[MemoryBatch]:
         if self.read_gate is not None:

@@ -33,10 +33,19 @@ class SyncingLog(MemoryLog):
         records: Sequence[LogRecord],
         timestamp_ms: int,
         producer: Producer | None = None,
-        is_control: bool = False,
     ) -> int:
         await trio.sleep(FSYNC_S)
-        return await super().append(partition, leader_epoch, records, timestamp_ms, producer, is_control)
+        return await super().append(partition, leader_epoch, records, timestamp_ms, producer)
+
+    def append_at_once(
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        records: Sequence[LogRecord],
+        timestamp_ms: int,
+        producer: Producer | None = None,
+    ) -> None:
+        return None
 
 
 async def commit_without_end(service: Service, group: str) -> None:

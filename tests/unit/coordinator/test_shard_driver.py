@@ -35,15 +35,13 @@ def test_a_commit_is_answered_when_the_high_watermark_has_passed_it_and_read_no_
     run(scenario)
 
 
-def test_commits_that_come_together_share_one_batch():
+def test_commits_that_come_together_share_a_batch_behind_the_first():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
-            before = service.log.appends
             pending = [ask(nursery, commit(service, number)) for number in range(20)]
             await trio.testing.wait_all_tasks_blocked()
             assert all(each.answered for each in pending)
-            assert service.log.appends == before + 1
-            assert len(service.log.batches[service.partition("g")][-1].entries) == 20
+            assert [len(batch.entries) for batch in service.log.batches[service.partition("g")]] == [1, 19]
 
     run(scenario)
 
@@ -198,5 +196,49 @@ def test_offsets_of_a_topic_made_anew_stay_when_the_old_one_is_reported_deleted(
             service.coordinator.on_topics_deleted([("t", b"an older one...."), ("u", b"u".ljust(16, b"."))])
             await trio.testing.wait_all_tasks_blocked()
             assert await committed(service) == 3
+
+    run(scenario)
+
+
+def test_what_the_log_takes_is_answered_in_the_step_that_submits_it():
+    async def scenario():
+        async with serving() as service:
+            await trio.sleep(1)
+            waiter = service.coordinator.runtime.submit(service.partition("g").partition, write_offsets(1, "m"))
+            assert waiter.answered
+            assert await waiter.wait() == "written"
+            assert service.log.appends == 1
+
+    run(scenario)
+
+
+def test_a_refusal_in_the_step_that_submits_puts_the_state_back():
+    async def scenario():
+        async with serving() as service:
+            await trio.sleep(1)
+            service.log.fail_next = [ApiError(ErrorCode.NOT_ENOUGH_REPLICAS)]
+            waiter = service.coordinator.runtime.submit(service.partition("g").partition, write_offsets(1, "m"))
+            assert waiter.answered
+            with pytest.raises(ApiError) as refused:
+                await waiter.wait()
+            assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+            assert service.coordinator.group_states() == {}
+
+    run(scenario)
+
+
+def test_what_is_appended_at_once_and_not_replicated_is_an_error_after_the_commit_timeout():
+    async def scenario():
+        async with serving() as service, trio.open_nursery() as nursery:
+            await trio.sleep(1)
+            service.log.held = True
+            first = ask(nursery, commit(service, 5))
+            await trio.sleep(1)
+            second = ask(nursery, commit(service, 6))
+            await trio.sleep(4.5)
+            assert first.answered
+            assert not second.answered
+            await trio.sleep(1)
+            assert code_of(second.response) == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     run(scenario)

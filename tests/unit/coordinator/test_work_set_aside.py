@@ -125,16 +125,22 @@ def test_a_shard_that_failed_is_loaded_again_after_a_pause_that_grows_and_is_bou
     run(scenario)
 
 
-def test_a_shard_that_fails_while_it_serves_tells_who_waits_and_comes_back():
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_shard_that_fails_while_it_serves_tells_who_waits_and_comes_back(at_once):
     async def scenario():
         async with serving() as service:
-            real = service.log.append
+            real, real_at_once = service.log.append, service.log.append_at_once
 
             async def broken_once(*arguments):
-                service.log.append = real
+                service.log.append, service.log.append_at_once = real, real_at_once
+                raise ValueError("broken")
+
+            def broken_once_at_once(*arguments):
+                service.log.append_at_once = real_at_once
                 raise ValueError("broken")
 
             service.log.append = broken_once
+            service.log.append_at_once = broken_once_at_once if at_once else lambda *arguments: None
             assert code_of(await commit(service, 1)) == ErrorCode.NOT_COORDINATOR
             assert code_of(await commit(service, 2)) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             await trio.sleep(1.1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 import pytest
+import trio
 
 from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.common.ids import TopicPartition
@@ -198,5 +199,77 @@ def test_how_large_a_batch_may_be_is_the_topics_setting() -> None:
             with pytest.raises(ApiError):
                 await log.append(OFFSETS, 0, [*records, *records[:500]], now)
             assert log.high_watermark(OFFSETS) == 3_501
+
+    simulate(play)
+
+
+def test_what_waits_for_nothing_is_appended_at_once() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact")
+            log, now = PartitionLog(made.replicas), made.world.clock.wall_ms()
+            assert log.append_at_once(OFFSETS, 0, [(b"k1", b"v1"), (b"k2", None)], now) == 1
+            guard = log.start_verification(OFFSETS, 7, 0, implicit=False)
+            assert log.append_at_once(OFFSETS, 0, [(b"k", b"v")], now, Producer(7, 0, guard)) == 2
+            assert [log.append_marker_at_once(OFFSETS, 0, Marker(7, 0, 5, True, 0), now) for _ in range(2)] == [3, 3]
+            assert log.high_watermark(OFFSETS) == 4
+            found = [(batch.is_transactional, batch.is_control) for batch in await log.read(OFFSETS, 0)]
+            assert found == [(False, False), (True, False), (True, True)]
+            with pytest.raises(NotLeader):
+                log.append_at_once(OFFSETS, 1, [(b"k", b"v")], now)
+
+    simulate(play)
+
+
+def test_what_has_to_wait_is_not_appended_at_once() -> None:
+    """A thread for what is large, those who append before, a sync; and many records are made in turns."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            for name, settings in (("plain", {}), ("synced", {"flush_messages": "2"})):
+                made.topic(name, cleanup_policy="compact", **settings)
+            log, now = PartitionLog(made.replicas), made.world.clock.wall_ms()
+            plain, synced = TopicPartition("plain", 0), TopicPartition("synced", 0)
+            few, marker = [(b"k", b"v")], Marker(7, 0, 5, True, 0)
+            assert log.append_at_once(plain, 0, [(b"k", bytes(300_000))], now) is None
+            assert log.append_at_once(plain, 0, few * 1001, now) is None
+            assert log.append_at_once(synced, 0, few, now) is None
+            assert log.append_marker_at_once(synced, 0, marker, now) is None
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(log.append, plain, 0, [(b"k", bytes(300_000))], now)
+                while not made.partition("plain").log.is_appending:
+                    await trio.lowlevel.checkpoint()
+                assert log.append_at_once(plain, 0, few, now) is None
+                assert log.append_marker_at_once(plain, 0, marker, now) is None
+            assert made.partition("plain").log.log_end_offset == 1
+            assert made.partition("synced").log.log_end_offset == 0
+
+    simulate(play)
+
+
+def test_a_segment_that_is_closed_by_an_append_at_once_is_made_durable() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, sets=("kraft.append.thread.min.bytes=1048576",)) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact", segment_bytes="1048576")
+            log, kept = PartitionLog(made.replicas), made.partition(OFFSETS.topic).log
+            for offset in range(2):
+                now = made.world.clock.wall_ms()
+                assert log.append_at_once(OFFSETS, 0, [(b"k", bytes(600_000))], now) == offset
+            await universe.sleep(1.0)
+            assert kept.recovery_point >= 1
+
+    simulate(play)
+
+
+def test_a_disk_that_fails_an_append_at_once_is_not_used_any_more() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact")
+            log = PartitionLog(made.replicas)
+            log.append_at_once(OFFSETS, 0, [(b"k", b"v")], 1)
+            universe.disk("broker").faults = [Fault("append", errno.EIO, ".log"), Fault("truncate", errno.EIO, ".log")]
+            with pytest.raises(StorageError):
+                log.append_at_once(OFFSETS, 0, [(b"k", b"w")], 1)
+            assert not made.logs.directories[0].is_online
 
     simulate(play)
