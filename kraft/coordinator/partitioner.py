@@ -4,14 +4,18 @@ Kafka tool agrees."""
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from operator import mul
 from typing import Final
 
+KEYS_KEPT: Final = 1000
+"""The hash of a key is asked for several times in each request about it."""
 USUAL_UNITS_MAX: Final = 64
 POWERS: Final[tuple[int, ...]] = tuple(pow(31, unit, 1 << 32) for unit in reversed(range(USUAL_UNITS_MAX)))
 """What each code unit of a text of so many counts."""
 
 
+@lru_cache(KEYS_KEPT)
 def java_string_hash(text: str) -> int:
     """Java's `String.hashCode`: s[0]*31^(n-1) + ... + s[n-1] over UTF-16 code units, as a signed 32-bit integer."""
     if text.isascii() and len(text) <= USUAL_UNITS_MAX:

@@ -49,6 +49,8 @@ SET_ASIDE_S = 1.0
 SET_ASIDE_S_MAX = 60.0
 """How long a shard that failed in a way nobody foresaw is let be before it is loaded again: twice as long each time,
 and as at first once it has served for the longest of these."""
+AT_ONCE_A_MS = 4
+"""How many appends of a millisecond are made in the steps that submit them. A transaction ends with two or three."""
 TIMERS_PER_TURN = 64
 """How many deadlines that passed are seen to before others get their turn: many sessions may end together, a session
 after loading."""
@@ -95,7 +97,8 @@ class ShardDriver(Generic[S]):
         self._pending: PendingBatches[S] = PendingBatches(self._perform)
         self._woken = trio.Event()
         self._at_once_ms = -1
-        """When an append was last tried in the task of who submitted it."""
+        self._at_once_left = 0
+        """How many more appends may be tried in the tasks of who submits, within the millisecond `_at_once_ms`."""
         self._unforeseen: Exception | None = None
         """What an append failed with in the task of who submitted it, and nobody foresaw: `run` raises it."""
         self._unsubscribe: Callable[[], None] = _nothing
@@ -329,13 +332,15 @@ class ShardDriver(Generic[S]):
 
     def _append_soon(self) -> None:
         """See that what waits is appended: in this very step where it is the only one and the log has to wait for
-        nothing, else by the task. So are those that follow one another within a millisecond: they share a batch."""
+        nothing, else by the task. So is what follows AT_ONCE_A_MS others within a millisecond: it shares a batch."""
         pending = self._pending
         if not pending.waiting:
             return
         now_ms = self._now_ms()
-        if now_ms > self._at_once_ms and pending.unappended == 1 and len(pending.waiting[0].operations) <= 1:
-            self._at_once_ms = now_ms
+        if now_ms > self._at_once_ms:
+            self._at_once_ms, self._at_once_left = now_ms, AT_ONCE_A_MS
+        if self._at_once_left and pending.unappended == 1 and len(pending.waiting[0].operations) <= 1:
+            self._at_once_left -= 1
             self._append_at_once(pending.waiting[0])
         if pending.unappended:
             self._woken.set()
@@ -359,8 +364,8 @@ class ShardDriver(Generic[S]):
                 self._pending.waiting.popleft()
                 batch.last_offset = last_offset
                 self._appended(batch)
-                if batch.answers:
-                    self._woken.set()  # Their deadline may be the next one.
+                if self._pending.appended:
+                    self._woken.set()  # The deadline of who waits for it may be the next one.
 
     async def _append(self, batch: Batch[S]) -> None:
         self._pending.appending = batch

@@ -145,32 +145,13 @@ class TransactionCoordinator:
         """Raises ApiError. While the markers of the producer's last transaction are being written the answer waits for
         them, at most `patience_s`: who begins the next one right after the last is not told to come again."""
         _require_id(transactional_id)
-        deadline = self._clock.now() + patience_s
-        while True:
-            try:
-                await self.runtime.write(
-                    self.partition_for(transactional_id),
-                    lambda draft: add_partitions(
-                        draft, transactional_id, producer_id, producer_epoch, partitions, version
-                    ),
-                )
-            except ApiError as refused:
-                if refused.code != ErrorCode.CONCURRENT_TRANSACTIONS or not await self._until_ended(
-                    transactional_id, deadline
-                ):
-                    raise
-            else:
-                return
-
-    async def _until_ended(self, transactional_id: str, deadline: float) -> bool:
-        """Wait until the markers of the id's last transaction are written. False at the deadline, and where none are
-        being written."""
-        ended = self._ended.get(transactional_id)
-        if ended is None or self._clock.now() >= deadline:
-            return False
-        with self._clock.move_on_at(deadline):
-            await ended.wait()
-        return ended.is_set()
+        if patience_s and (ended := self._ended.get(transactional_id)) is not None:
+            with self._clock.move_on_after(patience_s):
+                await ended.wait()
+        await self.runtime.write(
+            self.partition_for(transactional_id),
+            lambda draft: add_partitions(draft, transactional_id, producer_id, producer_epoch, partitions, version),
+        )
 
     def missing_partitions(
         self,

@@ -139,6 +139,8 @@ class MemoryLog:
         self.fail_next: list[KraftError] = []
         self.held = False
         self.gate: trio.Event | None = None
+        self.takes_at_once = True
+        """False: each append has to wait, if only for its turn."""
         self.read_gate: trio.Event | None = None
         self.batch_bytes_max = 1_048_588
         self.append_bytes_max = 104_857_600
@@ -171,7 +173,9 @@ class MemoryLog:
         timestamp_ms: int,
         producer: Producer | None = None,
     ) -> int | None:
-        return None if self.gate is not None else self._append(partition, leader_epoch, records, producer)
+        if self.gate is not None or not self.takes_at_once:
+            return None
+        return self._append(partition, leader_epoch, records, producer)
 
     def _append(
         self,
@@ -226,7 +230,9 @@ class MemoryLog:
     def append_marker_at_once(
         self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
     ) -> int | None:
-        return None if self.gate is not None else self._append_marker(partition, leader_epoch, marker)
+        if self.gate is not None or not self.takes_at_once:
+            return None
+        return self._append_marker(partition, leader_epoch, marker)
 
     def _append_marker(self, partition: TopicPartition, leader_epoch: int, marker: Marker) -> int:
         record = control_key(int(marker.committed)), struct.pack(">hi", 0, marker.coordinator_epoch)

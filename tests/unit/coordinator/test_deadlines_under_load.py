@@ -26,6 +26,10 @@ MANY = 300
 class SyncingLog(MemoryLog):
     """Each append takes as long as a disk does: log.flush.interval.messages=1."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.takes_at_once = False
+
     async def append(
         self,
         partition: TopicPartition,
@@ -36,16 +40,6 @@ class SyncingLog(MemoryLog):
     ) -> int:
         await trio.sleep(FSYNC_S)
         return await super().append(partition, leader_epoch, records, timestamp_ms, producer)
-
-    def append_at_once(
-        self,
-        partition: TopicPartition,
-        leader_epoch: int,
-        records: Sequence[LogRecord],
-        timestamp_ms: int,
-        producer: Producer | None = None,
-    ) -> None:
-        return None
 
 
 async def commit_without_end(service: Service, group: str) -> None:

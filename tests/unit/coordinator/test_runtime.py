@@ -175,7 +175,7 @@ def test_a_successor_waits_for_an_append_that_cannot_be_cancelled():
                     await writing.wait()
                     return await real_append(*arguments)
 
-            service.log.append = append
+            service.log.append, service.log.takes_at_once = append, False
             pending = ask(nursery, commit(service, 2))
             await trio.testing.wait_all_tasks_blocked()
             partition = service.partition("g").partition

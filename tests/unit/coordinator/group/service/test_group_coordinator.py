@@ -642,7 +642,7 @@ def test_a_large_commit_that_fails_in_between_keeps_its_first_portion(monkeypatc
                     raise NotLeader("moved away")
                 return await real_append(*arguments, **named)
 
-            service.log.append = append
+            service.log.append, service.log.takes_at_once = append, False
             request = commit_request("g", {("t", 0): 1, ("t", 1): 2})
             response = await service.coordinator.offset_commit(request, CALLER)
             codes = {each.partition_index: each.error_code for each in response.topics[0].partitions}
