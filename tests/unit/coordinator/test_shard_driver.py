@@ -42,7 +42,8 @@ def test_commits_that_come_together_share_a_batch_behind_the_first_few():
             pending = [ask(nursery, commit(service, number)) for number in range(20)]
             await trio.testing.wait_all_tasks_blocked()
             assert all(each.answered for each in pending)
-            assert [len(batch.entries) for batch in service.log.batches[service.partition("g")]] == [1] * AT_ONCE_A_MS + [20 - AT_ONCE_A_MS]
+            sizes = [len(batch.entries) for batch in service.log.batches[service.partition("g")]]
+            assert sizes == [1] * AT_ONCE_A_MS + [20 - AT_ONCE_A_MS]
 
     run(scenario)
 
