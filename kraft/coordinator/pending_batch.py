@@ -179,20 +179,19 @@ def require_room(records: Sequence[LogRecord], log: CoordinatorLog, partition: T
         room = min(OPERATION_BYTES_MAX, log.max_append_bytes(partition) - HEADER_SIZE)
     except KraftError as problem:
         raise append_error(problem) from problem
-    sizes = [len(key) + len(value or b"") + RECORD_BYTES for key, value in records]
-    largest, size = max(sizes), sum(sizes)
-    if largest > record_room:
+    size = _size(records)
+    if size > record_room and (largest := max(_size((record,)) for record in records)) > record_room:
         raise _too_large(f"a record of {largest} bytes is too large for a batch of {partition}")
     if size > room:
-        raise _too_large(f"{len(sizes)} records of {size} bytes are too much for one batch of {partition}")
+        raise _too_large(f"{len(records)} records of {size} bytes are too much for one batch of {partition}")
 
 
 def _too_large(what: str) -> ApiError:
     return append_error(ApiError(ErrorCode.MESSAGE_TOO_LARGE, what))
 
 
-def size_at_most(records: Sequence[LogRecord]) -> int:
-    """How many bytes the records take of a batch, its header left out."""
+def _size(records: Sequence[LogRecord]) -> int:
+    """How many bytes the records take of a batch at most, its header left out."""
     return sum(len(key) + len(value or b"") + RECORD_BYTES for key, value in records)
 
 
@@ -206,7 +205,7 @@ def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[
     chunk: list[LogRecord] = []
     size = 0
     for records in operations:
-        needed = size_at_most(records)
+        needed = _size(records)
         if chunk and size + needed > room:
             yield chunk
             chunk, size = [], 0

@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Sequence
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.errors import ReloadNeeded
-from kraft.coordinator.pending_batch import size_at_most
 from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.records.builder import build_keyed_batch
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
@@ -55,9 +54,11 @@ class PartitionLog:
     ) -> int | None:
         """See the port. Raises as `append`, without ReloadNeeded."""
         target = self._led(partition)
-        if len(records) > RECORDS_AT_ONCE_MAX or self._must_wait(target, size_at_most(records)):
+        if len(records) > RECORDS_AT_ONCE_MAX or self._must_wait(target, HEADER_SIZE):
             return None
         batch = at_once(_batch_of(records, timestamp_ms, producer))
+        if self._must_wait(target, len(batch)):
+            return None
         return self._append_at_once(target, leader_epoch, batch, timestamp_ms, _transaction_of(producer))
 
     async def append_marker(
