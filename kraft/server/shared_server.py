@@ -106,6 +106,8 @@ def raft_config(
             election_backoff_ms_max=config.integer("controller.quorum.election.backoff.max.ms"),
             request_timeout_ms=config.integer("controller.quorum.request.timeout.ms"),
             retry_backoff_ms=config.integer("controller.quorum.retry.backoff.ms"),
+            fetch_bytes_max=config.integer("controller.quorum.fetch.max.bytes"),
+            snapshot_bytes_max=config.integer("controller.quorum.fetch.snapshot.max.bytes"),
         ),
         metadata_log_directory=config.metadata_log_dir,
         static_voters=VoterSet(

@@ -24,7 +24,8 @@ class QuorumConfig:
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
     fetch_wait_ms_max: int = 500
-    fetch_bytes_max: int = 1 << 20
+    fetch_bytes_max: int = 1 << 20  # What this replica asks a leader for at most.
+    snapshot_bytes_max: int = 1 << 20  # The same, of a snapshot.
     # A pre-vote follows within this time at the start, and where a leader is known to be dead or to have resigned.
     haste_ms_max: int = 150
     observer_expiry_ms: int = 300_000

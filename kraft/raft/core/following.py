@@ -66,7 +66,7 @@ def fetch_request(q: QuorumState, max_wait_ms: int) -> FetchRequest:
 
 def snapshot_request(q: QuorumState, download: Download) -> FetchSnapshotRequest:
     return FetchSnapshotRequest(
-        q.local, q.epoch, download.snapshot, download.position, q.config.fetch_bytes_max, q.config.cluster_id
+        q.local, q.epoch, download.snapshot, download.position, q.config.snapshot_bytes_max, q.config.cluster_id
     )
 
 

@@ -130,9 +130,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "1048576",
         LOW,
         READ_ONLY,
-        ACCEPTED,
+        ENFORCED,
         at_least(1),
-        "The most bytes that one metadata fetch returns.",
+        "The most bytes of metadata records that this node asks for at once. A first batch that is larger comes whole.",
     ),
     key(
         "controller.quorum.fetch.snapshot.max.bytes",
@@ -140,9 +140,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "1048576",
         LOW,
         READ_ONLY,
-        ACCEPTED,
+        ENFORCED,
         at_least(1),
-        "The most bytes of a snapshot that one request returns.",
+        "The most bytes of a snapshot that this node asks for at once.",
     ),
     key(
         "controller.socket.timeout.ms",

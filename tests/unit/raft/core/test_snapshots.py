@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.core import events
@@ -33,6 +35,15 @@ def test_a_piece_of_a_snapshot_has_a_bound_whatever_is_asked_for() -> None:
         (piece,) = replies(ask(replica, request, 2_030))
         assert isinstance(piece, m.FetchSnapshotResponse)
         assert piece.max_bytes == given
+
+
+def test_a_follower_asks_for_as_much_as_it_is_told_to() -> None:
+    replica = node(1, THREE)
+    replica._q.config = replace(replica._q.config, fetch_bytes_max=7, snapshot_bytes_max=5)
+    (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
+    behind = m.FetchResponse(LeaderHint(2, 5), snapshot=OffsetAndEpoch(100, 4))
+    (part,) = sends(replica.step(events.ResponseReceived(message.correlation, behind), 10), m.FetchSnapshotRequest)
+    assert (message.request.max_bytes, part.request.max_bytes) == (7, 5)  # type: ignore[union-attr]
 
 
 def test_a_downloaded_snapshot_replaces_the_log_and_brings_its_voters() -> None:
