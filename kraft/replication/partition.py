@@ -145,6 +145,8 @@ class Partition:
             self._apply_as_leader(new_epoch, was_leader, now)
         else:
             self.followers = None
+            if was_leader:
+                self._count_what_came_in()
         if self._waiters is not None:
             if new_epoch and (was_leader or not self.is_leader):
                 self._waiters.role_changed(self.followers)
@@ -154,8 +156,20 @@ class Partition:
 
     def resign(self) -> None:
         """The replica leaves this broker. Whoever waits for it finds out."""
+        if self.is_leader:
+            self._count_what_came_in()
         self.is_leader = False
         self.leader_id = -1
+
+    @property
+    def messages_in(self) -> int:
+        """Records that were appended while this replica led, since it is here."""
+        traffic = self.traffic
+        return traffic.messages_in + (self.log.log_end_offset - traffic.led_from if self.is_leader else 0)
+
+    def _count_what_came_in(self) -> None:
+        """The term ends."""
+        self.traffic.messages_in += self.log.log_end_offset - self.traffic.led_from
 
     def wake_waiters(self) -> None:
         """Everybody who waits for this partition looks again."""
@@ -165,6 +179,7 @@ class Partition:
     def _apply_as_leader(self, new_epoch: bool, was_leader: bool, now: float) -> None:
         if not was_leader:
             self.led_since_epoch = self.leader_epoch
+            self.traffic.led_from = self.log.log_end_offset
         if new_epoch:
             self.epoch_start_offset = self.log.log_end_offset
             self.log.assign_epoch(self.leader_epoch)

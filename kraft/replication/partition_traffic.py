@@ -16,6 +16,9 @@ class PartitionTraffic:
     Requests count each partition that they name. As in Kafka only what should not happen is a failure: not a client's
     mistake, nor a leader that has moved. `bytes_rejected` are batches that were too large.
 
+    `messages_in` are the records that were appended while this replica led, up to the end of its last term; `led_from`
+    is where its present one began.
+
     `isr_shrinks` and `isr_expands` count decisions of the controller on what this leader proposed.
     """
 
@@ -28,6 +31,8 @@ class PartitionTraffic:
         "fetches",
         "isr_expands",
         "isr_shrinks",
+        "led_from",
+        "messages_in",
         "produces",
         "replication_bytes_in",
     )
@@ -41,6 +46,8 @@ class PartitionTraffic:
         self.failed_produces = 0
         self.fetches = 0
         self.failed_fetches = 0
+        self.messages_in = 0
+        self.led_from = 0
         self.isr_shrinks = 0
         self.isr_expands = 0
 
@@ -50,3 +57,51 @@ class PartitionTraffic:
             self.isr_shrinks += 1
         elif after > before:
             self.isr_expands += 1
+
+    def add(self, other: PartitionTraffic) -> None:
+        """Count what `other` has counted, too."""
+        self.bytes_in += other.bytes_in
+        self.bytes_out = [mine + theirs for mine, theirs in zip(self.bytes_out, other.bytes_out, strict=True)]
+        self.bytes_rejected += other.bytes_rejected
+        self.replication_bytes_in += other.replication_bytes_in
+        self.produces += other.produces
+        self.failed_produces += other.failed_produces
+        self.fetches += other.fetches
+        self.failed_fetches += other.failed_fetches
+        self.messages_in += other.messages_in
+        self.isr_shrinks += other.isr_shrinks
+        self.isr_expands += other.isr_expands
+
+
+class PastTraffic:
+    """What replicas have counted that are not here any more: the counters of their topics and of the node do not fall
+    as they leave. That of a topic is kept by its name while another replica of it is here; a topic that comes again
+    begins at 0."""
+
+    def __init__(self) -> None:
+        self._hosted: dict[str, int] = {}
+        self._of_topics: dict[str, PartitionTraffic] = {}
+        self._of_others = PartitionTraffic()
+
+    def came(self, topic: str) -> None:
+        """A replica of the topic is here from now on."""
+        self._hosted[topic] = self._hosted.get(topic, 0) + 1
+
+    def left(self, topic: str, traffic: PartitionTraffic) -> None:
+        """A replica of the topic that had come is not here any more."""
+        self._hosted[topic] -= 1
+        past = PartitionTraffic()
+        past.add(traffic)
+        if (earlier := self._of_topics.pop(topic, None)) is not None:
+            past.add(earlier)
+        if self._hosted[topic]:
+            self._of_topics[topic] = past
+        else:
+            del self._hosted[topic]
+            self._of_others.add(past)
+
+    def now(self) -> tuple[dict[str, PartitionTraffic], PartitionTraffic]:
+        """By topic that is here, and of all others together, as it does not change any more."""
+        others = PartitionTraffic()
+        others.add(self._of_others)
+        return dict(self._of_topics), others

@@ -17,6 +17,7 @@ from kraft.replication.isr_policy import IsrRules
 from kraft.replication.logs.flusher import LogFlusher
 from kraft.replication.logs.writer import LogWriter
 from kraft.replication.partition import Partition, TransactionalAppend
+from kraft.replication.partition_traffic import PastTraffic
 from kraft.replication.purgatory import ProduceWaiter
 from kraft.replication.replica_directories import ReplicaDirectories
 from kraft.replication.replica_hosting import ReplicaHosting
@@ -100,6 +101,7 @@ class ReplicaManager:
         self.topic_names: dict[bytes, str] = {}
         self.topic_ids: dict[str, bytes] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
+        self.past_traffic = PastTraffic()
         self._configs = configs
         self.world = world
         self.set_aside = SetAside(world.clock, world.log_sink)
@@ -415,6 +417,7 @@ class ReplicaManager:
             self.offline.add((name, index))
             return None
         partition = self._partitions[name, index] = Partition(self.node_id, name, index, topic_id, log, self._isr_rules)
+        self.past_traffic.came(name)
         partition.min_isr = config.min_insync_replicas
         return partition
 
@@ -472,6 +475,7 @@ class ReplicaManager:
         """The replica is not here any more: whoever waits for it finds out."""
         was_leader = partition.is_leader
         partition.resign()
+        self.past_traffic.left(partition.topic, partition.traffic)
         for listener in self._listeners:
             listener.role_changed(partition)
         partition.wake_waiters()

@@ -92,7 +92,8 @@ class NodeMetrics:
 
     async def _sum_partitions(self) -> PartitionSums:
         assert self._node.broker is not None
-        return await sum_partitions(self._node.broker.replicas, self._late_ms(), self._node.world.clock.now())
+        replicas = self._node.broker.replicas
+        return await sum_partitions(replicas, replicas.past_traffic, self._late_ms(), self._node.world.clock.now())
 
     def _late_ms(self) -> int:
         """A transaction whose producer wrote last before then has been forgotten by its coordinator."""

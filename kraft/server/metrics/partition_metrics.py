@@ -13,6 +13,7 @@ import trio
 
 from kraft.common.metrics import Family, LabelValues
 from kraft.replication.partition import Partition
+from kraft.replication.partition_traffic import PastTraffic
 from kraft.replication.tiers.partition_tier import PartitionTier
 from kraft.server.metrics.topic_sums import TopicSums
 from kraft.world.turns import TURN_PARTITIONS
@@ -73,8 +74,8 @@ BY_TOPIC: Final[tuple[tuple[str, str, str, str], ...]] = (
     (
         f"{_TRAFFIC}messagesin_total",
         "counter",
-        f"Records appended {_LED}, counted from the beginning of each log.",
-        "log_end",
+        f"Records appended {_LED}.",
+        "messages_in",
     ),
     (f"{_TRAFFIC}bytesin_total", "counter", f"Bytes of batches appended {_LED}.", "bytes_in"),
     (f"{_TRAFFIC}bytesout_total", "counter", "Bytes of batches read for consumers.", "bytes_out"),
@@ -286,10 +287,12 @@ only topics are shown (none: it is left out there)."""
 class PartitionSums:
     """What one walk over the partitions that are hosted here found."""
 
-    __slots__ = ("late", "partitions", "tiers", "topics")
+    __slots__ = ("late", "partitions", "past", "tiers", "topics")
 
     def __init__(self, partitions: list[Partition]) -> None:
         self.partitions = partitions
+        self.past = TopicSums()
+        """Of topics that have no replica here any more."""
         self.topics: dict[str, TopicSums] = {}
         self.tiers: dict[str, TierSums] = {}
         self.late = 0
@@ -300,16 +303,20 @@ class PartitionSums:
         return len(self.partitions) > EACH_MAX
 
 
-async def sum_partitions(hosted: Iterable[Partition], late_ms: int, now: float) -> PartitionSums:
+async def sum_partitions(hosted: Iterable[Partition], past: PastTraffic, late_ms: int, now: float) -> PartitionSums:
     """A transaction whose producer wrote last before `late_ms` is late; `now` is of the monotonic clock. Pauses after
     every slice."""
     found = PartitionSums(list(hosted))
+    past_of_topics, past_of_others = past.now()  # As of the same moment: none counts twice that leaves in a pause.
+    found.past.add_past(past_of_others)
     for start in range(0, len(found.partitions), TURN_PARTITIONS):
         for topic, each in groupby(found.partitions[start : start + TURN_PARTITIONS], key=attrgetter("topic")):
             partitions = list(each)
             sums = found.topics.get(topic)
             if sums is None:
                 sums = found.topics[topic] = TopicSums()
+                if (of_topic := past_of_topics.get(topic)) is not None:
+                    sums.add_past(of_topic)
             sums.add(partitions)
             for partition in partitions:
                 log, tier = partition.log, partition.tier
@@ -328,6 +335,7 @@ async def partition_families(found: PartitionSums, by: str | None) -> list[Famil
     node, named = TopicSums(), sorted(found.topics.items())
     for _, sums in named:
         node.take(sums)
+    node.take(found.past)
     families = [_family(name, kind, text, (), [((), getattr(node, sum_))]) for name, kind, text, sum_ in OF_NODE]
     families.append(_family(f"{_REPLICAS}partitionswithlatetransactionscount", "gauge", LATE, (), [((), found.late)]))
     for name, kind, text, sum_ in BY_TOPIC:

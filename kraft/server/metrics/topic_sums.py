@@ -27,7 +27,7 @@ class TopicSums:
         "isr_expands",
         "isr_shrinks",
         "led",
-        "log_end",
+        "messages_in",
         "oldest_offset",
         "partitions",
         "preferred",
@@ -57,7 +57,7 @@ class TopicSums:
     isr_expands: int
     isr_shrinks: int
     led: int
-    log_end: int
+    messages_in: int
     oldest_offset: int
     partitions: int
     preferred: int
@@ -75,13 +75,20 @@ class TopicSums:
         local variables, which takes half as long."""
         self._add_traffic([partition.traffic for partition in partitions])
         self._add_led([partition for partition in partitions if partition.is_leader])
-        size = segments = 0
+        size = segments = messages_in = 0
         for partition in partitions:
+            messages_in += partition.messages_in
             size += partition.log.size
             segments += len(partition.log.segments)
+        self.messages_in += messages_in
         self.size += size
         self.segments += segments
         self.partitions += len(partitions)
+
+    def add_past(self, traffic: PartitionTraffic) -> None:
+        """Add what replicas have counted that are not here any more."""
+        self._add_traffic([traffic])
+        self.messages_in += traffic.messages_in
 
     def _add_traffic(self, replicas: Sequence[PartitionTraffic]) -> None:
         bytes_in = bytes_out = replication_in = replication_out = rejected = 0
@@ -112,7 +119,7 @@ class TopicSums:
 
     def _add_led(self, partitions: Sequence[Partition]) -> None:
         replicas = in_sync = under_replicated = under_min_isr = at_min_isr = preferred = 0
-        current_offset = oldest_offset = log_end = 0
+        current_offset = oldest_offset = 0
         for partition in partitions:
             log, assigned, present = partition.log, len(partition.replicas), len(partition.isr)
             replicas += assigned
@@ -123,7 +130,6 @@ class TopicSums:
             preferred += partition.replicas[:1] == (partition.leader_id,)
             current_offset += log.high_watermark
             oldest_offset += log.log_start_offset
-            log_end += log.log_end_offset
         self.led += len(partitions)
         self.replicas += replicas
         self.in_sync += in_sync
@@ -133,7 +139,6 @@ class TopicSums:
         self.preferred += preferred
         self.current_offset += current_offset
         self.oldest_offset += oldest_offset
-        self.log_end += log_end
 
     def take(self, other: TopicSums) -> None:
         for name in self.__slots__:

@@ -253,3 +253,20 @@ def test_what_a_leader_decides_rests_on_itself(monkeypatch: pytest.MonkeyPatch) 
             monkeypatch.undo()
 
     simulate(play)
+
+
+def test_records_count_while_it_leads() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            partition = led(made)
+            append(made, partition, 3)
+            made.change(partition.topic_id, leader=2)
+            assert partition.messages_in == 3
+            partition.append_as_follower(memoryview(replicated(3, partition.leader_epoch)), 0, 0, 1)
+            assert partition.messages_in == 3
+            made.change(partition.topic_id, leader=NODE)
+            assert partition.messages_in == 3
+            append(made, partition, 2)
+            assert partition.messages_in == 5
+
+    simulate(play)

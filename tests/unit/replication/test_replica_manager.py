@@ -185,3 +185,21 @@ def test_records_without_a_topic_after_a_clean_end_take_the_directory_offline() 
 
 def topic_of(universe: Universe, directory: str) -> bytes | None:
     return read_partition_metadata(universe.world_of("broker").files, f"{directory}/partition.metadata")
+
+
+def test_what_replicas_have_counted_is_kept_when_they_leave() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topic = made.topic("t", 2)
+            append(made)
+            append(made, 1)
+            append(made, 1)
+            size = made.partition("t", 1).traffic.bytes_in
+            made.change(topic, 1, replicas=[2], isr=[2], leader=2)
+            of_topics, others = made.replicas.past_traffic.now()
+            assert (of_topics["t"].bytes_in, of_topics["t"].messages_in, others.messages_in) == (size, 2, 0)
+            made.delete_topic(topic)
+            of_topics, others = made.replicas.past_traffic.now()
+            assert (of_topics, others.messages_in) == ({}, 3)
+
+    simulate(play)

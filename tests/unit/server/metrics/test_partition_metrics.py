@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from kraft.common.metrics import Family
-from kraft.replication.partition_traffic import PartitionTraffic
+from kraft.replication.partition_traffic import PartitionTraffic, PastTraffic
 from kraft.replication.tiers.partition_tier import PartitionTier
 from kraft.server.metrics.partition_metrics import EACH_MAX, PARTITION, TOPIC, partition_families, sum_partitions
 
@@ -31,13 +31,16 @@ def partition(index: int, *, is_leader: bool = True) -> Any:
         replicas=(1, 2),
         isr=(1,),
         min_isr=1,
+        messages_in=8,
     )
 
 
-def families(partitions: list[Any], by: str | None) -> dict[str, tuple[tuple[str, ...], dict[tuple[str, ...], float]]]:
+def families(
+    partitions: list[Any], by: str | None, past: PastTraffic | None = None
+) -> dict[str, tuple[tuple[str, ...], dict[tuple[str, ...], float]]]:
 
     async def scrape() -> list[Family]:
-        return await partition_families(await sum_partitions(partitions, LATE_MS, NOW), by)
+        return await partition_families(await sum_partitions(partitions, past or PastTraffic(), LATE_MS, NOW), by)
 
     found = trio.run(scrape)
     return {each.name: (each.labels, dict(each.read() if each.read is not None else ())) for each in found}
@@ -69,6 +72,25 @@ def test_what_the_leader_tells_is_told_by_nobody_else() -> None:
         assert found["kafka_server_replicamanager_partitioncount"][1] == {(): 2}
         assert found["kafka_server_replicamanager_atminisrpartitioncount"][1] == {(): 1}
         assert sum(found["kafka_log_log_numlogsegments"][1].values()) == 4
+
+
+def test_counters_do_not_fall_as_replicas_leave() -> None:
+    """That of a topic goes with its last replica; the node's stays."""
+    past, hosted = PastTraffic(), [partition(0), partition(2), partition(1)]
+    for each in hosted:
+        past.came(each.topic)
+        each.traffic.bytes_in, each.traffic.bytes_out, each.traffic.isr_shrinks = 100, [10, 20], 2
+        each.traffic.messages_in = each.messages_in
+    traffic, both = "kafka_server_brokertopicmetrics_", {("t0",): 2}
+    for here, shown in ((hosted, {**both, ("t1",): 1}), (hosted[:2], both), (hosted[:1], both), ([], {})):
+        for each in hosted[len(here) : len(here) + 1]:
+            past.left(each.topic, each.traffic)
+        found = families(here, None, past)
+        assert found[f"{traffic}bytesin_total"][1] == {topic: 100 * count for topic, count in shown.items()}
+        assert found[f"{traffic}messagesin_total"][1] == {topic: 8 * count for topic, count in shown.items()}
+        assert found["kafka_server_replicamanager_isrshrinks_total"][1] == {(): 6}
+        assert found[f"{traffic}replicationbytesout_total"][1] == {(): 60}
+        assert found["kafka_server_replicamanager_partitioncount"][1] == {(): len(here)}
 
 
 def test_a_node_without_partitions_tells_zeros() -> None:
