@@ -273,3 +273,65 @@ def test_what_a_decommissioning_would_do_is_shown_before_it_begins(node: Running
     tab.until("!document.querySelector('dialog')")
     assert httpx.get(f"{node.admin}/v1/brokers/1", timeout=30).json()["desired_state"] == "active"
     assert tab.complaints == []
+
+
+def test_a_record_that_is_sent_again_is_the_same_whatever_it_holds(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "again", 1)
+    producer = Producer({"bootstrap.servers": node.kafka})
+    headers = [("none", None), ("lines", b"a\nb"), ("bytes", b"\xff\xfe"), ("a=b", b""), ("", b"x"), ("none", b"2")]
+    producer.produce("again", "ä".encode() * 100_000 + b"\r\n\xff", b"", headers=headers)
+    assert producer.flush(30) == 0
+    show(tab, node, "messages?topic=again")
+    press(tab, "Resend")
+    press(tab, "Send")
+    tab.until("document.querySelectorAll('td[data-label=record]').length === 2")
+    first, second = read(node, "again", 2)
+    assert first == second
+
+
+def test_a_large_value_is_produced_and_once_whatever_is_typed_meanwhile(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "once", 1)
+    show(tab, node, "messages?topic=once")
+    tab.run("window.asked = 0; window.letGo = null; window.real = window.fetch;")
+    tab.run(
+        "window.fetch = async (...all) => { if (all[1].method === 'POST') { window.asked++;"
+        " await new Promise(go => { window.letGo = go; }); } return window.real(...all); }; true"
+    )
+    press(tab, "Produce")
+    tab.run(
+        "(text => { text.value = 'x'.repeat(400000); text.dispatchEvent(new Event('input', { bubbles: true })); })"
+        "(document.querySelector('dialog textarea[name=value]'))"
+    )
+    press(tab, "Send")
+    tab.until("window.letGo")
+    tab.run("document.querySelector('dialog textarea').dispatchEvent(new Event('input', { bubbles: true }))")
+    assert tab.run("document.querySelector('dialog button[type=submit]').disabled")
+    tab.run("document.querySelector('dialog form').requestSubmit()")
+    tab.run("window.letGo()")
+    tab.until("document.querySelectorAll('td[data-label=record]').length === 1 && !document.querySelector('dialog')")
+    assert tab.run("window.asked") == 1
+    assert [value for _, value, _ in read(node, "once", 1)] == [b"x" * 400_000]
+
+
+def read(node: RunningNode, topic: str, count: int) -> list[tuple[bytes | None, bytes | None, object]]:
+    """Key, value and headers of the first records of a partition."""
+    consumer = Consumer({"bootstrap.servers": node.kafka, "group.id": "pages"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = [message for message in consumer.consume(count, 30) if message.error() is None]
+    consumer.close()
+    assert len(found) == count
+    return [(message.key(), message.value(), message.headers()) for message in found]
+
+
+def test_a_line_of_the_configuration_without_a_value_is_named(node: RunningNode, tab: Browser) -> None:
+    show(tab, node, "topics")
+    press(tab, "Create a topic")
+    tab.run(
+        "(([name, lines]) => { name.value = 'never'; lines.value = 'retention.ms';"
+        " name.dispatchEvent(new Event('input', { bubbles: true })); })"
+        "([document.querySelector('dialog input[name=topic]'), document.querySelector('dialog textarea')])"
+    )
+    press(tab, "Create")
+    tab.until("document.querySelector('dialog [role=alert]')")
+    assert '"retention.ms" of the configuration has no =' in tab.text()
+    press(tab, "Cancel")

@@ -80,12 +80,14 @@ export function ask(title, rows, send, { action = "Save", danger = false, ready 
     const form = el("form", { method: "dialog" }, el("h2", {}, title), rows, problem,
       el("div", { className: "actions" }, button("Cancel", () => box.close()), go));
     const box = el("dialog", { aria: { label: title } }, form);
-    let sent = false;
-    const check = () => { go.disabled = !ready(); };
+    let sent = false, isSending = false;
+    const check = () => { go.disabled = isSending || !ready(); };
     form.oninput = check; check();
     form.onsubmit = async event => {
-      event.preventDefault(); go.disabled = true;
-      try { await send(); sent = true; box.close(); } catch (failure) { problem.replaceChildren(note(failure.message, "bad")); check(); }
+      event.preventDefault();
+      if (isSending) return;
+      isSending = true; check();
+      try { await send(); sent = true; box.close(); } catch (failure) { problem.replaceChildren(note(failure.message, "bad")); } finally { isSending = false; check(); }
     };
     box.onclose = () => { box.remove(); resolve(sent); };
     document.body.append(box); box.showModal();

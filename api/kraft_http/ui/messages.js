@@ -4,7 +4,7 @@ import { mark, search } from "/assets/search.js";
 
 const KEPT_MAX = 500, LIMIT = 100, LIMIT_MAX = 10000, TAIL_MS = 1000, BYTES_MAX = 262144, NEWEST_BYTES_MAX = 4194304, FOLLOWED_AT_ONCE = 200, NAMED_MAX = 10;
 const bytesOf = text => Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
-export const toBase64 = text => btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+export const toBase64 = text => btoa(Array.from(new TextEncoder().encode(text), byte => String.fromCharCode(byte)).join(""));
 export function shownAs(data, format) {
   if (!data) return "(null)";
   const bytes = bytesOf(data.data);
@@ -79,11 +79,13 @@ async function produce(name, reload, record) {
   const value = field("Value", { name: "value", value: record && record.value ? shownAs(record.value, "text") : "" }, "textarea"), headers = field("Headers, one name=value a line", { name: "headers", value: record ? record.headers.map(header => header.name + "=" + (header.value ? shownAs({ data: header.value }, "text") : "")).join("\n") : "" }, "textarea"), nothing = field("No value (a tombstone)", { type: "checkbox", name: "tombstone", checked: Boolean(record && !record.value) });
   const binary = text => ({ type: "BINARY", data: toBase64(text) });
   // Bytes that are not UTF-8 would be changed by the text fields: what nobody edited is sent as it came.
-  const kept = (input, data) => data && input.value === input.defaultValueShown ? { type: "BINARY", data: data.data } : binary(input.value);
-  key.input.defaultValueShown = key.input.value; value.input.defaultValueShown = value.input.value;
+  for (const each of [key, value, headers]) each.input.valueShown = each.input.value;
+  const isUntouched = each => each.input.value === each.input.valueShown, kept = (each, data) => data && isUntouched(each) ? { type: "BINARY", data: data.data } : binary(each.input.value);
+  const again = header => { if (header.name_type === "BINARY") throw new Error("The name of a header is not UTF-8. Such a record cannot be sent from here."); return { name: header.name, value: header.value }; };
+  const headerOf = line => { const split = line.indexOf("="); return split < 0 ? { name: line, value: null } : { name: line.slice(0, split), value: toBase64(line.slice(split + 1)) }; };
   if (await ask("Produce to " + name, [partition.row, key.row, value.row, nothing.row, headers.row], async () => {
-    const report = await request(v3("topics", name, "records"), { method: "POST", body: { ...(partition.input.value !== "" ? { partition_id: Number(partition.input.value) } : {}), ...(key.input.value ? { key: kept(key.input, record && record.key) } : {}), ...(nothing.input.checked ? {} : { value: kept(value.input, record && record.value) }),
-      headers: headers.input.value.split("\n").filter(line => line.trim()).map(line => { const split = line.indexOf("="); return split < 0 ? { name: line, value: null } : { name: line.slice(0, split), value: toBase64(line.slice(split + 1)) }; }) } });
+    const report = await request(v3("topics", name, "records"), { method: "POST", body: { ...(partition.input.value !== "" ? { partition_id: Number(partition.input.value) } : {}), ...(key.input.value || record && record.key && isUntouched(key) ? { key: kept(key, record && record.key) } : {}), ...(nothing.input.checked ? {} : { value: kept(value, record && record.value) }),
+      headers: record && isUntouched(headers) ? record.headers.map(again) : headers.input.value.split("\n").filter(line => line.trim()).map(headerOf) } });
     if (report.error_code !== 200) throw new Error(report.message);
   }, { action: "Send" })) await reload();
 }

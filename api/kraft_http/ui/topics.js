@@ -33,7 +33,7 @@ async function create(reload) {
   const configs = field("Configuration, one key=value a line", { name: "configs" }, "textarea");
   const sent = await ask("Create a topic", [name.row, count.row, copies.row, configs.row], () => request(v3("topics"), { method: "POST", body: { topic_name: name.input.value,
     ...(count.input.value ? { partitions_count: Number(count.input.value) } : {}), ...(copies.input.value ? { replication_factor: Number(copies.input.value) } : {}),
-    configs: configs.input.value.split("\n").filter(line => line.trim()).map(line => { const at = line.indexOf("="); return { name: line.slice(0, at).trim(), value: line.slice(at + 1).trim() }; }) } }), { action: "Create", ready: () => name.input.value !== "" });
+    configs: configs.input.value.split("\n").filter(line => line.trim()).map(line => { const at = line.indexOf("="); if (at < 0) throw new Error("The line \"" + line + "\" of the configuration has no =."); return { name: line.slice(0, at).trim(), value: line.slice(at + 1).trim() }; }) } }), { action: "Create", ready: () => name.input.value !== "" });
   if (sent) await reload();
 }
 
