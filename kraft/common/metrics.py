@@ -8,6 +8,7 @@ many series must not hold up the loop).
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -237,6 +238,6 @@ def _escape_help(text: str) -> str:
 def _number(value: float) -> str:
     if type(value) is int and -WHOLE_MAX < value < WHOLE_MAX:
         return str(value)
-    if value == float("inf"):
-        return "+Inf"
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if value == int(value) and abs(value) < WHOLE_MAX else repr(float(value))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -58,3 +60,12 @@ def test_pieces_are_bounded_so_that_a_scrape_can_rest() -> None:
     pieces = list(render_prometheus(registry.families(), series_per_piece=10))
     assert max(piece.count("\n") for piece in pieces) == 10
     assert len(pieces) == 11
+
+
+def test_what_is_no_finite_number_is_told_as_that() -> None:
+    registry = MetricsRegistry()
+    values = {"none": math.nan, "least": -math.inf, "most": math.inf, "some": 0.5}
+    registry.gauges("kafka_rate", "Rate.", ("of",), lambda: [((name,), value) for name, value in values.items()])
+    told = {dict(labels)["of"]: value for (_, labels), value in parsed(registry).items()}
+    assert math.isnan(told.pop("none"))
+    assert told == {"least": -math.inf, "most": math.inf, "some": 0.5}
