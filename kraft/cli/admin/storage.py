@@ -38,7 +38,14 @@ from kraft.raft.formatter import (
 )
 from kraft.server.security.scram_arguments import parse_scram_credentials
 from kraft.storage.directories.meta_properties import MetaProperties, read_meta_properties
-from kraft.storage.recovery.damaged_log import ACCEPTED, DAMAGED_FOLDER, DamageReport, find_damaged, settle_damage
+from kraft.storage.recovery.damaged_log import (
+    ACCEPTED,
+    DAMAGED_FOLDER,
+    END_UNKNOWN,
+    DamageReport,
+    find_damaged,
+    settle_damage,
+)
 from kraft.world.real import RealWorld
 
 app = typer.Typer(
@@ -343,11 +350,11 @@ def damaged(
             raise NotFound(f"{accept}: no damaged log waits in {', '.join(data_dir)}")
         ((partition, directory, report),) = chosen
         loss = (
-            f"the records in {directory}, offsets {report.start_offset} to {report.known_end_offset}, are taken for "
+            f"the records in {directory}, offsets {report.start_offset} to {_known_end(report)}, are taken for "
             f"those of the topic that is named {partition.topic} now, though an earlier one may have had the name"
             if report.possible_topic_id
-            else f"the records from offset {report.start_offset} on, up to {report.known_end_offset} as far as is "
-            f"known, are lost to readers of {partition}"
+            else f"the records from offset {report.start_offset} on, up to {_known_end(report)} as far as is known, "
+            f"are lost to readers of {partition}"
         )
         if execute:
             settle_damage(files, directory, report, ACCEPTED)
@@ -361,6 +368,10 @@ def damaged(
         raise typer.Exit(complain(KraftError(f"{problem.filename}: {problem.strerror}"))) from problem
 
 
+def _known_end(report: DamageReport) -> str:
+    return "an unknown one" if report.known_end_offset == END_UNKNOWN else str(report.known_end_offset)
+
+
 def _show_damaged(found: list[tuple[TopicPartition, str, DamageReport]], output: OutputFormat | None) -> None:
     rows = [
         (
@@ -368,7 +379,7 @@ def _show_damaged(found: list[tuple[TopicPartition, str, DamageReport]], output:
             datetime.fromtimestamp(report.since_ms / 1000, UTC).isoformat(timespec="seconds"),
             report.state,
             report.start_offset,
-            report.known_end_offset,
+            _known_end(report),
             report.kept_bytes,
             report.reason,
         )

@@ -31,6 +31,8 @@ COPY_BYTES = 1 << 20
 WAITING = "waiting"
 FETCHED = "fetched from another replica"
 ACCEPTED = "accepted"
+END_UNKNOWN = (1 << 63) - 1
+"""The known end where nothing can be told: the replica may have had any offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,19 +56,23 @@ class DamageReport:
 
     @property
     def is_waiting(self) -> bool:
-        return self.state == WAITING
+        return self.state not in (FETCHED, ACCEPTED)
 
 
 def read_damage(files: FileSystem, directory: str) -> DamageReport | None:
-    """The report in a partition's directory; None when there is none. An unreadable one counts as waiting: nobody
-    has settled it. Raises OSError."""
+    """The report in a partition's directory; None when there is none. An unreadable one counts as waiting, and as of
+    END_UNKNOWN: nobody has settled it. Raises OSError."""
     path = f"{directory}/{DAMAGED_FOLDER}/{REPORT}"
     try:
         text = read_text(files, path)
         return None if text is None else DamageReport(**json.loads(text))
     except (CorruptData, ValueError, TypeError) as problem:
         return DamageReport(
-            since_ms=0, start_offset=0, known_end_offset=0, kept_bytes=0, reason=f"{path} cannot be read: {problem}"
+            since_ms=0,
+            start_offset=0,
+            known_end_offset=END_UNKNOWN,
+            kept_bytes=0,
+            reason=f"{path} cannot be read: {problem}",
         )
 
 

@@ -17,8 +17,9 @@ from kraft.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderTopic,
 )
 from kraft.replication.damaged_replicas import POLL_SECONDS
+from kraft.storage.checkpoints import replace_file
 from kraft.storage.log_validator import AppendOrigin
-from kraft.storage.recovery.damaged_log import ACCEPTED, DamageReport, read_damage, write_damage
+from kraft.storage.recovery.damaged_log import ACCEPTED, DAMAGED_FOLDER, DamageReport, read_damage, write_damage
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 
@@ -128,6 +129,22 @@ def test_an_in_sync_set_from_before_the_damage_makes_nothing_whole() -> None:
             )
             made.change(topic_id, isr=[OTHER, NODE])
             assert partition.log.damage is None
+
+    simulate(play)
+
+
+def test_where_the_report_is_lost_only_joining_the_in_sync_set_makes_it_whole() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topic_id = damaged(made, NODE, OTHER, leader=-1)
+            log = made.replicas.damaged.waiting()[0].log
+            replace_file(made.world.files, f"{log.directory}/{DAMAGED_FOLDER}/report.json", b"{")
+            log.damage = read_damage(made.world.files, log.directory)
+            made.change(topic_id, leader=OTHER, isr=[OTHER, NODE])
+            assert made.partition("t").log.damage is not None, "it was in sync before the damage"
+            made.change(topic_id, isr=[OTHER])
+            made.change(topic_id, isr=[OTHER, NODE])
+            assert made.partition("t").log.damage is None
 
     simulate(play)
 

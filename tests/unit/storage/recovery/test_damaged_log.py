@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from kraft.storage.checkpoints import replace_file
 from kraft.storage.log_config import LogConfig
-from kraft.storage.recovery.damaged_log import ACCEPTED, FETCHED, DamageReport, read_damage
+from kraft.storage.recovery.damaged_log import (
+    ACCEPTED,
+    DAMAGED_FOLDER,
+    END_UNKNOWN,
+    FETCHED,
+    DamageReport,
+    read_damage,
+    write_damage,
+)
 from kraft.storage.steps import Steps
 from kraft.storage.unified_log import UnifiedLog
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content
@@ -102,6 +113,25 @@ def test_what_an_earlier_report_says_stays_true_where_an_index_is_lost(machine: 
     log = machine.log(CONFIG, recovery_point=9, now_ms=NOW_MS + 1000)
     assert log.damage is not None
     assert (log.damage.since_ms, log.damage.start_offset, log.damage.known_end_offset) == (NOW_MS, 1, COUNT)
+    assert log.damage.reason.count("position ") == 2
+    assert log.damage.kept_bytes == sum(map(len, kept(machine).values()))
+
+
+@pytest.mark.parametrize("text", ["{", '{"state": "waiting"}', None])
+def test_a_report_that_nobody_understands_is_not_settled(machine: Machine, text: str | None) -> None:
+    log = written(machine)
+    flip(machine, log, 9)
+    machine.kill()
+    log = machine.log(CONFIG)
+    assert log.damage is not None
+    if text is None:
+        write_damage(machine.files, log.directory, replace(log.damage, state="of another version"))
+    else:
+        replace_file(machine.files, f"{log.directory}/{DAMAGED_FOLDER}/report.json", text.encode())
+    machine.kill()
+    log = machine.log(CONFIG)
+    assert log.damage is not None
+    assert log.damage.known_end_offset == (COUNT if text is None else END_UNKNOWN)
 
 
 def test_every_byte_behind_the_damage_is_there(machine: Machine) -> None:
