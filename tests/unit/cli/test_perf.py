@@ -1,13 +1,20 @@
-"""How latencies are told: the share of records, not of deliveries."""
+"""How latencies are told: the share of records, not of deliveries. From when on reading is measured."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.cli.admin.perf import SHARES, Latencies
+from kraft.cli.admin.perf import FIRST_POLL_SECONDS, SHARES, Latencies, read_records
+from kraft.client.consumer import ConsumedRecord
+from kraft.common.errors import KraftError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.records.record import Record
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(1, 400)), min_size=1, max_size=30))
@@ -28,3 +35,44 @@ def test_a_quantile_is_the_least_time_within_which_so_many_records_were_acknowle
 
 def test_where_nothing_was_acknowledged_there_are_no_times() -> None:
     assert set(Latencies().document().values()) == {None}
+
+
+class Readable:
+    """A consumer and its clock: ten records come after `before` seconds, and ten with each second after that."""
+
+    def __init__(self, before: float) -> None:
+        self.time, self.due = 0.0, before
+
+    def now(self) -> float:
+        return self.time
+
+    async def poll(self, seconds: float) -> list[ConsumedRecord]:
+        if self.due > self.time + seconds:
+            self.time += seconds
+            return []
+        self.time, self.due = self.due, self.due + 1
+        return [ConsumedRecord(TopicPartition("t", 0), 0, 0, Record(0, 0, b"k", b"value"))] * 10
+
+
+def reading(source: Any, records: int, timeout: float, *, is_from_end: bool) -> tuple[int, int, float]:
+    async def read() -> tuple[int, int, float]:
+        count, size, seconds, _ = await read_records(source, source, "t", records, timeout, is_from_end=is_from_end)
+        return count, size, seconds
+
+    return trio.run(read)
+
+
+def test_the_wait_for_what_is_still_to_come_is_no_reading() -> None:
+    count, size, seconds = reading(Readable(before=20.05), 35, 30, is_from_end=True)
+    assert (count, size) == (35, 35 * 6)
+    assert 3 <= seconds <= 3 + FIRST_POLL_SECONDS
+
+
+def test_what_is_there_is_read_from_the_first_request_on() -> None:
+    assert reading(Readable(before=0.5), 20, 30, is_from_end=False) == (20, 120, 1.5)
+
+
+@pytest.mark.parametrize("is_from_end", [False, True])
+def test_reading_ends_where_nothing_comes_in_time(is_from_end: bool) -> None:
+    with pytest.raises(KraftError, match="0 records came, and no more within 2 s: topic t has no 5"):
+        reading(Readable(before=20), 5, 2, is_from_end=is_from_end)
