@@ -31,6 +31,8 @@ COPY_BYTES = 1 << 20
 WAITING = "waiting"
 FETCHED = "fetched from another replica"
 ACCEPTED = "accepted"
+REASON_CHARS_MAX = 2000
+"""Of a log that is damaged again and again the report tells the first reasons."""
 END_UNKNOWN = (1 << 63) - 1
 """The known end where nothing can be told: the replica may have had any offset."""
 
@@ -57,6 +59,21 @@ class DamageReport:
     @property
     def is_waiting(self) -> bool:
         return self.state not in (FETCHED, ACCEPTED)
+
+    def after(self, earlier: DamageReport | None) -> DamageReport:
+        """This damage, found where an earlier one may still be waiting: what that says stays true."""
+        if earlier is None or not earlier.is_waiting:
+            return self
+        return replace(
+            self,
+            since_ms=earlier.since_ms,
+            start_offset=min(self.start_offset, earlier.start_offset),
+            known_end_offset=max(self.known_end_offset, earlier.known_end_offset),
+            known_epoch=max(self.known_epoch, earlier.known_epoch),
+            kept_bytes=self.kept_bytes + earlier.kept_bytes,
+            reason=f"{earlier.reason}; {self.reason}"[:REASON_CHARS_MAX],
+            possible_topic_id=earlier.possible_topic_id,
+        )
 
 
 def read_damage(files: FileSystem, directory: str) -> DamageReport | None:

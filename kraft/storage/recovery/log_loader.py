@@ -51,8 +51,6 @@ from kraft.storage.steps import Steps
 from kraft.storage.storage_failure import suppress_passing
 
 TEMPORARY_SUFFIX = ".tmp"
-REASON_CHARS_MAX = 2000
-"""Of a log that is damaged again and again the report tells the first reasons."""
 
 
 @dataclass(slots=True)
@@ -433,28 +431,20 @@ class LogLoader:
             for _, batch in walk_headers(each.open_log().file, 0, each.size)
         )
         known_epoch = max(bad.known_epoch, *epochs, self._epochs.latest_epoch)
-        start, since_ms = segment.next_offset(), self._now_ms
         kept = truncated + sum(each.size for each in later)
-        kept_bytes, reason = kept, f"segment {segment.base_offset}, position {segment.size}: {bad.reason}"
-        earlier = self._damage
-        if earlier is not None and earlier.is_waiting:
-            start, since_ms = min(start, earlier.start_offset), earlier.since_ms
-            known_end, known_epoch = max(known_end, earlier.known_end_offset), max(known_epoch, earlier.known_epoch)
-            kept_bytes, reason = earlier.kept_bytes + kept, f"{earlier.reason}; {reason}"[:REASON_CHARS_MAX]
         self._damage = DamageReport(
-            since_ms=since_ms,
-            start_offset=start,
+            since_ms=self._now_ms,
+            start_offset=segment.next_offset(),
             known_end_offset=known_end,
             known_epoch=known_epoch,
-            kept_bytes=kept_bytes,
-            reason=reason,
-            possible_topic_id="" if earlier is None or not earlier.is_waiting else earlier.possible_topic_id,
-        )
+            kept_bytes=kept,
+            reason=f"segment {segment.base_offset}, position {segment.size}: {bad.reason}",
+        ).after(self._damage)
         yield from set_damaged_aside(self._cache, self._directory, segment, later, self._damage)
         del self._segments[self._segments.index(segment) + 1 :]
         self._report.events.append(
             f"damaged at position {segment.size} of segment {segment.base_offset}: {bad.reason}. Whole batches follow, "
-            f"up to offset {known_end}. {kept} bytes are kept in {DAMAGED_FOLDER}/; the log ends at {start} now"
+            f"up to offset {known_end}. {kept} bytes are kept in {DAMAGED_FOLDER}/; the log ends at {segment.next_offset()} now"
         )
 
     def _drop_from(self, index: int) -> Steps[None]:
