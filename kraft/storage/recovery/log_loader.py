@@ -444,7 +444,8 @@ class LogLoader:
         del self._segments[self._segments.index(segment) + 1 :]
         self._report.events.append(
             f"damaged at position {segment.size} of segment {segment.base_offset}: {bad.reason}. Whole batches follow, "
-            f"up to offset {known_end}. {kept} bytes are kept in {DAMAGED_FOLDER}/; the log ends at {segment.next_offset()} now"
+            f"up to offset {known_end}. {kept} bytes are kept in {DAMAGED_FOLDER}/; "
+            f"the log ends at {segment.next_offset()} now"
         )
 
     def _drop_from(self, index: int) -> Steps[None]:
