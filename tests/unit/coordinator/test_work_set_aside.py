@@ -132,16 +132,18 @@ def test_a_shard_that_fails_while_it_serves_tells_who_waits_and_comes_back(at_on
             real, real_at_once = service.log.append, service.log.append_at_once
 
             async def broken_once(*arguments):
-                service.log.append, service.log.append_at_once = real, real_at_once
+                service.log.append = real
                 raise ValueError("broken")
 
             def broken_once_at_once(*arguments):
                 service.log.append_at_once = real_at_once
                 raise ValueError("broken")
 
-            service.log.append, service.log.takes_at_once = broken_once, at_once
+            service.log.takes_at_once = at_once
             if at_once:
                 service.log.append_at_once = broken_once_at_once
+            else:
+                service.log.append = broken_once
             assert code_of(await commit(service, 1)) == ErrorCode.NOT_COORDINATOR
             assert code_of(await commit(service, 2)) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             await trio.sleep(1.1)
