@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicCollection
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as WireTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
@@ -39,6 +39,7 @@ SETTLE_SECONDS = 10.0
 """How long an end must stay below one that was seen before, or a partition be missing, to be believed."""
 CLIENT_SECONDS_MIN = 0.5
 """The least pause before another client is made."""
+UNKNOWN = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class KafkaOffsetReader:
@@ -77,25 +78,38 @@ class KafkaOffsetReader:
     # -- partitions
     # ------------------------------------------------------------------------------------------------------------------
 
-    def partitions(self) -> frozenset[TopicPartition]:
-        """The partitions that the selection names now. Raises KafkaException for a topic that does not exist."""
+    def partitions(self, *, skip_missing: bool = False) -> frozenset[TopicPartition]:
+        """The partitions that the selection names now. A topic that does not exist has none with `skip_missing`;
+        otherwise raises KafkaException."""
         selection = self.options.selection
         if isinstance(selection, Subscribe):
-            return frozenset(self.describe(selection.topics))
+            return frozenset(self.describe(selection.topics, skip_missing=skip_missing))
         if isinstance(selection, Assign):
-            return (
-                frozenset(self.describe(sorted({each.topic for each in selection.partitions}))) & selection.partitions
-            )
+            topics = sorted({each.topic for each in selection.partitions})
+            return frozenset(self.describe(topics, skip_missing=skip_missing)) & selection.partitions
         pattern = java_pattern(selection.pattern)
         names = sorted(name for name in self.admin.list_topics(timeout=self.timeout_s).topics if pattern.search(name))
-        return frozenset(self.describe(names, internal=False))
+        return frozenset(self.describe(names, internal=False, skip_missing=skip_missing))
 
-    def describe(self, topics: Iterable[str], *, internal: bool = True) -> list[TopicPartition]:
+    def remaining_partitions(self) -> frozenset[TopicPartition]:
+        """The partitions like `partitions`, of a query that runs: one that goes on without what is lost has no
+        partitions in a topic that does not exist any more."""
+        return self.partitions(skip_missing=not self.options.fail_on_data_loss)
+
+    def describe(
+        self, topics: Iterable[str], *, internal: bool = True, skip_missing: bool = False
+    ) -> list[TopicPartition]:
         names = list(topics)
         if not names:
             return []
         found = self.admin.describe_topics(TopicCollection(names), request_timeout=self.timeout_s)
-        described = [future.result() for future in found.values()]
+        described = []
+        for future in found.values():
+            try:
+                described.append(future.result())
+            except KafkaException as problem:
+                if not skip_missing or problem.args[0].code() not in UNKNOWN:
+                    raise
         return [
             TopicPartition(each.name, partition.id)
             for each in described
@@ -123,12 +137,13 @@ class KafkaOffsetReader:
         if not wanted:
             return {}
         return self.settled(
-            dict.fromkeys(wanted, 0), lambda: self.list_offsets(dict.fromkeys(self.partitions() & wanted, EARLIEST))
+            dict.fromkeys(wanted, 0),
+            lambda: self.list_offsets(dict.fromkeys(self.remaining_partitions() & wanted, EARLIEST)),
         )
 
     def latest(self, known: Mapping[TopicPartition, int] | None = None) -> Offsets:
         """End offsets of all partitions."""
-        return self.settled(known or {}, lambda: self.list_offsets(dict.fromkeys(self.partitions(), LATEST)))
+        return self.settled(known or {}, lambda: self.list_offsets(dict.fromkeys(self.remaining_partitions(), LATEST)))
 
     def settled(self, known: Mapping[TopicPartition, int], ask: Callable[[], Offsets]) -> Offsets:
         """What `ask` answers. An offset below `known`, or a partition that is missing, may come from a node that

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,7 +41,7 @@ def told(made: Any, *ends: int) -> list[Any]:
         made._admin = object()
         return {T0: answers.pop(0) if len(answers) > 1 else answers[0]}
 
-    made.partitions, made.list_offsets = lambda: frozenset([T0]), list_offsets
+    made.partitions, made.list_offsets = lambda **_: frozenset([T0]), list_offsets
     return clients
 
 
@@ -70,7 +71,7 @@ def knowing(made: Any, *looks: int) -> None:
     """Nodes that know so many partitions of t, one a question; the last one stays. All hold offsets [0, 7)."""
     answers = list(looks)
 
-    def partitions() -> frozenset[TopicPartition]:
+    def partitions(**_: bool) -> frozenset[TopicPartition]:
         return frozenset(
             TopicPartition("t", each) for each in range(answers.pop(0) if len(answers) > 1 else answers[0])
         )
@@ -118,6 +119,62 @@ def test_the_first_offset_at_a_filters_time_is_asked_for_again_after_an_error(cl
 
     made.list_offsets = list_offsets
     assert batch.narrowed([OffsetRange("t", 0, 0, 9)], made) == [OffsetRange("t", 0, 4, 9)]
+
+
+class OneTopicGone:
+    """An admin client of a cluster that has topic t, and u no more."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+    def describe_topics(self, _topics: object, *, request_timeout: float) -> dict[str, Any]:
+        there, gone = Future[Any](), Future[Any]()
+        there.set_result(SimpleNamespace(name="t", is_internal=False, partitions=[SimpleNamespace(id=0)]))
+        gone.set_exception(module.KafkaException(module.KafkaError(self.code)))
+        return {"t": there, "u": gone}
+
+
+def with_one_topic_gone(monkeypatch: pytest.MonkeyPatch, code: int | None = None, **options: str) -> Any:
+    made = reader(subscribe="t,u", **options)
+    gone = module.KafkaError.UNKNOWN_TOPIC_OR_PART if code is None else code
+    monkeypatch.setattr(module, "AdminClient", lambda _: OneTopicGone(gone))
+    made.list_offsets = lambda specs: {each: 0 if spec == EARLIEST else 7 for each, spec in specs.items()}
+    return made
+
+
+def test_a_query_that_may_lose_data_goes_on_without_a_topic_that_is_deleted(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = with_one_topic_gone(monkeypatch, failOnDataLoss="false")
+    begin = {T0: 3, TopicPartition("u", 0): 3}
+    end = made.latest(begin)
+    assert end == {T0: 7}
+    assert clock.now >= 1010  # Not before other clients said so, too.
+    assert made.resolved_ranges(begin, end) == [OffsetRange("t", 0, 3, 7)]
+    assert made.earliest(begin) == {T0: 0}
+
+
+def test_a_query_that_may_not_lose_data_ends_with_its_topic(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(module.KafkaException):
+        with_one_topic_gone(monkeypatch).latest({T0: 3})
+
+
+def test_a_query_does_not_begin_without_one_of_its_topics(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = with_one_topic_gone(monkeypatch, failOnDataLoss="false")
+    with pytest.raises(module.KafkaException):
+        made.resolve(made.options.starting, starting=True)
+
+
+def test_a_topic_that_may_not_be_described_is_not_taken_for_deleted(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = with_one_topic_gone(monkeypatch, module.KafkaError.TOPIC_AUTHORIZATION_FAILED, failOnDataLoss="false")
+    with pytest.raises(module.KafkaException):
+        made.latest({T0: 3})
 
 
 def test_a_group_is_not_told_nothing() -> None:
