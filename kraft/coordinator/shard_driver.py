@@ -341,12 +341,14 @@ class ShardDriver(Generic[S]):
             self._at_once_ms, self._at_once_left = now_ms, AT_ONCE_A_MS
         if self._at_once_left and pending.unappended == 1 and len(pending.waiting[0].operations) <= 1:
             self._at_once_left -= 1
-            self._append_at_once(pending.waiting[0])
+            self._append_at_once(pending.waiting.popleft())
         if pending.unappended:
             self._woken.set()
 
     def _append_at_once(self, batch: Batch[S]) -> None:
-        """Append the one that waits, unless the log has to wait for something."""
+        """Append the one that waits, unless the log has to wait for something: then it goes on waiting."""
+        pending = self._pending
+        pending.appending = batch
         where, now_ms = (self.partition, self.leader_epoch), self._clock.wall_ms()
         try:
             if batch.marker is not None:
@@ -355,17 +357,18 @@ class ShardDriver(Generic[S]):
                 last_offset = self._log.append_at_once(*where, batch.operations[0], now_ms, batch.producer)
         except (KraftError, OSError) as problem:
             self._note_problem("coordinator_append_failed", problem)
-            self._pending.appending = self._pending.waiting.popleft()
             self._revert(batch, problem)
         except Exception as problem:  # noqa: BLE001  # Not for who submitted it alone: the shard has failed.
             self._unforeseen = problem
         else:
-            if last_offset is not None:
-                self._pending.waiting.popleft()
-                batch.last_offset = last_offset
-                self._appended(batch)
-                if self._pending.appended:
-                    self._woken.set()  # The deadline of who waits for it may be the next one.
+            pending.appending = None
+            if last_offset is None:
+                pending.waiting.appendleft(batch)
+                return
+            batch.last_offset = last_offset
+            self._appended(batch)
+            if pending.appended:
+                self._woken.set()  # The deadline of who waits for it may be the next one.
 
     async def _append(self, batch: Batch[S]) -> None:
         self._pending.appending = batch

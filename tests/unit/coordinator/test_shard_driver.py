@@ -244,3 +244,22 @@ def test_what_is_appended_at_once_and_not_replicated_is_an_error_after_the_commi
             assert code_of(second.response) == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     run(scenario)
+
+
+def test_a_disk_that_fails_in_the_step_that_submits_takes_the_coordinator_with_it():
+    """The broker gives the partition up before the append has told that it failed."""
+
+    async def scenario():
+        async with serving() as service:
+            await trio.sleep(1)
+            partition = service.partition("g").partition
+
+            def broken(*arguments):
+                service.coordinator.on_resignation(partition, 2)
+                raise StorageError("no")
+
+            service.log.append_at_once = broken
+            assert code_of(await commit(service, 2)) == ErrorCode.NOT_COORDINATOR
+            assert code_of(await commit(service, 3)) == ErrorCode.NOT_COORDINATOR
+
+    run(scenario)
