@@ -335,3 +335,50 @@ def test_a_line_of_the_configuration_without_a_value_is_named(node: RunningNode,
     tab.until("document.querySelector('dialog [role=alert]')")
     assert '"retention.ms" of the configuration has no =' in tab.text()
     press(tab, "Cancel")
+
+
+def test_numbers_keep_their_digits(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "digits", 1)
+    show(tab, node, "messages?topic=digits")
+    great = 9007199254740993
+    record = {"partition_id": 0, "offset": great, "timestamp": "2026-01-01T00:00:00.000Z", "transaction": None}
+    record |= {"key": None, "value": None, "headers": []}
+    answer = json.dumps({"data": [record], "next_offsets": {"0": great + 2}, "unread_partitions": []})
+    tab.run(
+        "(real => { window.seen = []; window.fetch = async (path, options) => { if (!path.includes('/records?'))"
+        " return real(path, options); window.seen.push(decodeURIComponent(path));"
+        f" return new Response({json.dumps(answer)}); }}; }})(window.fetch)"
+    )
+    press(tab, "Read")
+    tab.until("document.querySelector('td[data-label=record]')")
+    assert records(tab) == [f"0:{great}"]
+    press(tab, "Read on")
+    tab.until("window.seen.length === 2")
+    assert f"positions=0:{great + 2}&" in tab.run("window.seen[1] + '&'")
+    shown = (
+        "import('/assets/lib.js').then(({ number, parse }) => parse('[9007199254740993, -1, 0.5, 1e300]').map(number))"
+    )
+    assert tab.run(shown)[:3] == ["9,007,199,254,740,993", "-1", "0.5"]
+    assert tab.complaints == []
+
+
+def test_a_group_is_reset_to_the_very_offset_that_was_typed(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "exact", 1)
+    consumer = Consumer({"bootstrap.servers": node.kafka, "group.id": "exact"})
+    consumer.commit(offsets=[TopicPartition("exact", 0, 0)], asynchronous=False)
+    consumer.close()
+    show(tab, node, "group?id=exact")
+    tab.run(
+        "(real => { window.sent = []; window.fetch = (path, options) => {"
+        " if (options.method === 'POST') window.sent.push(options.body);"
+        " return real(path, options); }; })(window.fetch)"
+    )
+    press(tab, "Reset offsets")
+    choice = "document.querySelector('dialog select')"
+    tab.run(f"(s => {{ s.value = 'offset'; s.dispatchEvent(new Event('input', {{ bubbles: true }})); }})({choice})")
+    tab.run("document.querySelector('dialog [name=value]').value = '9007199254740993'")
+    press(tab, "Preview")
+    tab.until("document.querySelector('dialog table') || document.querySelector('dialog .note.bad')")
+    assert "9007199254740993" in tab.run("window.sent[0]")
+    assert tab.run("document.querySelector('dialog .note.bad')?.innerText ?? ''") == ""
+    assert tab.complaints == []

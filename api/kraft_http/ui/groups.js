@@ -1,6 +1,6 @@
 // Consumer groups with their lag; one group with members, lag by partition, reset of offsets.
 import { charts } from "/assets/charts.js";
-import { address, ask, button, confirmByName, el, field, link, note, number, pages, patch, pill, request, section, select, table, unanswered, v3, words } from "/assets/lib.js";
+import { address, ask, button, confirmByName, difference, el, field, link, note, number, pages, patch, pill, request, section, select, table, unanswered, v3, words } from "/assets/lib.js";
 
 const PAGE_SIZE = 50;
 const statePill = state => pill(words(state), state === "STABLE" ? "good" : state === "EMPTY" ? "" : "warn");
@@ -28,7 +28,7 @@ export async function group(place, { id }) {
   place.append(el("h1", { className: "page" }, link("groups", {}, "Groups"), el("span", { className: "crumb" }, " / "), id), bar, behind.place, shown);
   const refresh = async () => {
     const [described, members, lags] = await Promise.all([request(here), request(here + "/consumers"), request(here + "/lags"), behind.refresh()]);
-    const most = Math.max(1, ...lags.data.map(lag => lag.lag)), total = lags.data.reduce((sum, lag) => sum + lag.lag, 0);
+    const most = lags.data.reduce((most, lag) => Math.max(most, lag.lag), 1), total = lags.data.reduce((sum, lag) => sum + Number(lag.lag), 0);
     const places = (partitions, count) => partitions.map(each => each.topic_name + "-" + each.partition_id).join(", ") + (count > partitions.length ? ", … (" + number(count) + ")" : "");
     const moving = member => [["gives up ", member.gives_up], ["waits for ", member.waits_for]].filter(([, partitions]) => partitions.length).map(([what, partitions]) => what + places(partitions)).join("; ");
     bar.hidden = false;
@@ -41,13 +41,13 @@ export async function group(place, { id }) {
 async function reset(id, reload) {
   const to = select("To", [["earliest", "the first record"], ["latest", "the end"], ["timestamp", "a time"], ["offset", "an offset"], ["shift", "so many records on, or back"]], "earliest"), value = field("Offset, or how far", { type: "number", value: "0", name: "value" }), time = field("Time", { type: "datetime-local", step: 1, name: "time" }), topic = field("Topic (empty: all that the group has commits for)", { name: "topic" }), seen = el("div");
   let previewed = "";
-  const body = () => ({ to: to.input.value, ...(to.input.value === "timestamp" ? { value: new Date(time.input.value).getTime() } : ["offset", "shift"].includes(to.input.value) ? { value: Number(value.input.value) } : {}), ...(topic.input.value ? { topics: [{ topic_name: topic.input.value }] } : {}) });
+  const body = () => ({ to: to.input.value, ...(to.input.value === "timestamp" ? { value: new Date(time.input.value).getTime() } : ["offset", "shift"].includes(to.input.value) ? { value: value.input.value || "0" } : {}), ...(topic.input.value ? { topics: [{ topic_name: topic.input.value }] } : {}) });
   const post = more => request(v3("consumer-groups", id) + "/offsets:reset", { method: "POST", body: { ...body(), ...more } });
   const look = button("Preview", async () => {
     try {
       const asked = JSON.stringify(body()), answer = await post({ validate_only: true });
       previewed = asked;
-      seen.replaceChildren(table([["partition", "mono"], ["committed", "num"], ["new", "num"], ["change", "num"]], answer.data.map(move => [move.topic_name + "-" + move.partition_id, number(move.current_offset), number(move.new_offset), move.current_offset === null ? "–" : number(move.new_offset - move.current_offset)])));
+      seen.replaceChildren(table([["partition", "mono"], ["committed", "num"], ["new", "num"], ["change", "num"]], answer.data.map(move => [move.topic_name + "-" + move.partition_id, number(move.current_offset), number(move.new_offset), move.current_offset === null ? "–" : number(difference(move.new_offset, move.current_offset))])));
     } catch (problem) { previewed = ""; seen.replaceChildren(note(problem.message, "bad")); }
     look.form.dispatchEvent(new Event("input"));
   });

@@ -9,7 +9,11 @@ export const el = (tag, props = {}, ...children) => {
   made.append(...children.flat().filter(child => child !== null && child !== undefined));
   return made;
 };
-export const number = n => n === null || n === undefined ? "–" : n.toLocaleString("en");
+// Numbers of JavaScript end at 2^53, those of Kafka at 2^63: a whole one that is greater stays text.
+const isGreat = (value, context) => typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source);
+export const parse = text => /\d{16}/.test(text) ? JSON.parse(text, (_, value, context) => isGreat(value, context) ? context.source : value) : JSON.parse(text);
+export const number = n => n === null || n === undefined ? "–" : (/^-?\d+$/.test(n) ? BigInt(n) : n).toLocaleString("en");
+export const difference = (a, b) => String(BigInt(a) - BigInt(b));
 export const size = bytes => {
   if (bytes === null || bytes === undefined) return "–";
   const units = ["B", "KiB", "MiB", "GiB", "TiB"]; let unit = 0;
@@ -41,7 +45,7 @@ export async function request(path, { method = "GET", body, signal, full = false
   }
   const text = await response.text();
   let answer = null;
-  try { answer = text ? JSON.parse(text) : null; } catch { answer = { detail: text.slice(0, 500) }; }
+  try { answer = text ? parse(text) : null; } catch { answer = { detail: text.slice(0, 500) }; }
   if (!response.ok) throw new Error((answer && answer.detail || response.statusText) + (answer && answer.hint ? " " + answer.hint : ""));
   return full ? { answer, headers: response.headers } : answer;
 }

@@ -1,5 +1,5 @@
 // Searching in a topic: the node reads, and hits are shown as they come. What records hold is shown as text only.
-import { address, button, el, field, note, number, patch, pill, select, segment, table, when } from "/assets/lib.js";
+import { address, button, el, field, note, number, parse, patch, pill, select, segment, table, when } from "/assets/lib.js";
 
 const SECONDS = 120, SHORT = 160, HIT = '{"kind":"hit","record":';
 const MARKS = new Map([["aborted", ["aborted", "bad", "Its transaction was aborted. Consumers with read_committed do not see it."]], ["open", ["open", "warn", "Its transaction was open when it was read. Consumers with read_committed do not see it yet."]],
@@ -95,7 +95,7 @@ export function search(place, name, parameters, { current }) {
     try {
       for await (const text of lines("/v1/topics/" + segment(name) + "/records:search?" + query(), mine.signal)) {
         if (!current()) { mine.abort(); return; }
-        const line = JSON.parse(text);
+        const line = parse(text);
         if (line.kind === "start") { if (line.note) patch(notice, note(line.note)); progress({ hits: 0, offsets_read: 0, offsets_total: line.offsets_total, elapsed_ms: 0 }); }
         else if (line.kind === "hit") { raw.push(text.slice(HIT.length, -1)); found.push(line.record); add([line.record]); fit(); }
         else { progress(line); if (line.kind === "end") end = line; }

@@ -1,6 +1,6 @@
 // The list of topics, and one topic: partitions, configuration, consumers.
 import { bytesPerSecond, charts, perSecond } from "/assets/charts.js";
-import { address, ask, button, configTable, confirmByName, el, field, link, number, once, pages, patch, pill, replicas, request, section, select, size, table, unanswered, v3 } from "/assets/lib.js";
+import { address, ask, button, configTable, confirmByName, difference, el, field, link, number, once, pages, patch, pill, replicas, request, section, select, size, table, unanswered, v3 } from "/assets/lib.js";
 
 const PAGE_SIZE = 50;
 
@@ -66,7 +66,7 @@ async function partitions(shown, name) {
   const sizes = new Map();
   told.forEach((answer, at) => { for (const dir of answer.data) for (const each of dir.replicas) if (!each.is_future && known.get(each.partition_id)?.broker_id === leaders[at]) sizes.set(each.partition_id, each.size_bytes); });
   const leader = id => known.has(id) ? known.get(id).broker_id : -1;
-  const span = known.size ? [...known.values()].reduce((sum, each) => sum + (each.log_end_offset ?? 0) - (each.log_start_offset ?? 0), 0) : null;
+  const span = known.size ? [...known.values()].reduce((sum, each) => sum + Number(difference(each.log_end_offset ?? 0, each.log_start_offset ?? 0)), 0) : null;
   patch(shown, el("div", { className: "tiles" }, [[number(listed.data.length), "partitions"], [number(span), "offsets in use"], [size([...sizes.values()].reduce((a, b) => a + b, 0)), "at the leaders"], ...(tiers.length ? [[size(tiers.reduce((sum, each) => sum + each.remote_bytes, 0)), "in the store"]] : []), [number(listed.data.filter(each => each.is_under_replicated).length), "under-replicated"]]
     .map(([value, label]) => el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)))),
     unanswered(status), section("Partitions", table([["partition", "num"], ["leader", "num"], ["epoch", "num"], ["replicas, those in sync green"], ["first offset", "num"], ["next offset", "num"], ["size", "num"], [""]], listed.data.map(each => {
