@@ -270,6 +270,10 @@ class QuorumState:
     def back_off(self, waiting: InFlight) -> None:
         self._backoff[type(waiting.request), waiting.to] = self.now_ms + self.config.retry_backoff_ms
 
+    def pause(self, kind: type[Request], to: int, pause_ms: int) -> None:
+        """Send no request of the kind there for so long."""
+        self._backoff[kind, to] = self.now_ms + pause_ms
+
     def timed_out(self) -> list[int]:
         return [correlation for correlation, waiting in self._in_flight.items() if waiting.until_ms <= self.now_ms]
 

@@ -14,6 +14,7 @@ from kraft.raft.core.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from kraft.raft.core.quorum_state import InFlight, QuorumState
 from kraft.raft.core.roles import Follower, Leader
 
+DOWNLOAD_PAUSE_MS = 1000
 SNAPSHOT_BYTES_MAX = 8 * 1024 * 1024
 """The most that one answer holds: it is read in one go."""
 
@@ -66,9 +67,13 @@ def on_fetch_snapshot_response(q: QuorumState, waiting: InFlight, response: Resp
 
 
 def on_download_failed(q: QuorumState, snapshot: OffsetAndEpoch) -> None:
+    """What was downloaded cannot be used, or there is no room for it. It is tried again after a pause, which ends
+    before the leader counts as silent: it may be large, and fail again."""
     role = q.role
     if isinstance(role, Follower) and role.download is not None and role.download.snapshot == snapshot:
         role.download = None
+        pause_ms = min(DOWNLOAD_PAUSE_MS, q.config.fetch_timeout_ms // 2)
+        q.pause(FetchSnapshotRequest, role.leader_id, pause_ms)
 
 
 def on_snapshot_downloaded(q: QuorumState, event: SnapshotDownloaded) -> None:

@@ -9,7 +9,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.core import events
 from kraft.raft.core import messages as m
 from kraft.raft.core.messages import LeaderHint
-from kraft.raft.core.snapshots import SNAPSHOT_BYTES_MAX
+from kraft.raft.core.snapshots import DOWNLOAD_PAUSE_MS, SNAPSHOT_BYTES_MAX
 from tests.unit.raft.builders import key_of, node, voter_of, voters_of
 from tests.unit.raft.core.steps import THREE, ask, committed_leader, fetch, replies, sends
 
@@ -44,6 +44,21 @@ def test_a_follower_asks_for_as_much_as_it_is_told_to() -> None:
     behind = m.FetchResponse(LeaderHint(2, 5), snapshot=OffsetAndEpoch(100, 4))
     (part,) = sends(replica.step(events.ResponseReceived(message.correlation, behind), 10), m.FetchSnapshotRequest)
     assert (message.request.max_bytes, part.request.max_bytes) == (7, 5)  # type: ignore[union-attr]
+
+
+def test_a_download_that_cannot_be_used_is_begun_again_after_a_pause() -> None:
+    replica = node(1, THREE)
+    (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
+    snapshot = OffsetAndEpoch(100, 4)
+    behind = m.FetchResponse(LeaderHint(2, 5), snapshot=snapshot)
+    (part,) = sends(replica.step(events.ResponseReceived(message.correlation, behind), 10), m.FetchSnapshotRequest)
+    whole = m.FetchSnapshotResponse(LeaderHint(2, 5), 0, snapshot, 0, 100, 3, b"abc")
+    replica.step(events.ResponseReceived(part.correlation, whole), 20)
+    (again,) = sends(replica.step(events.SnapshotDownloadFailed(snapshot), 30), m.FetchRequest)
+    effects = replica.step(events.ResponseReceived(again.correlation, behind), 40)
+    assert sends(effects, m.FetchSnapshotRequest) == []
+    assert replica.deadline_ms == 30 + DOWNLOAD_PAUSE_MS
+    assert len(sends(replica.step(events.Tick(), replica.deadline_ms), m.FetchSnapshotRequest)) == 1
 
 
 def test_a_downloaded_snapshot_replaces_the_log_and_brings_its_voters() -> None:
