@@ -382,3 +382,31 @@ def test_a_group_is_reset_to_the_very_offset_that_was_typed(node: RunningNode, t
     assert "9007199254740993" in tab.run("window.sent[0]")
     assert tab.run("document.querySelector('dialog .note.bad')?.innerText ?? ''") == ""
     assert tab.complaints == []
+
+
+def test_headers_that_nobody_edited_are_sent_again_as_they_came(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "headers", 1)
+    headers = [
+        ("none", None),
+        ("empty", b""),
+        ("lines", b"a\nb"),
+        ("bytes", b"\xff"),
+        ("bytes", b"\xfe"),
+        ("a=b", b"="),
+    ]
+    producer = Producer({"bootstrap.servers": node.kafka})
+    producer.produce("headers", b"v", partition=0, headers=headers)
+    assert producer.flush(30) == 0
+    show(tab, node, "messages?topic=headers")
+    press(tab, "Resend")
+    tab.run(
+        "(f => f.value = f.value.replace('empty=', 'full=x') + '\\nbare')(document.querySelector('[name=headers]'))"
+    )
+    press(tab, "Send")
+    tab.until("document.querySelectorAll('td[data-label=record]').length === 2")
+    consumer = Consumer({"bootstrap.servers": node.kafka, "group.id": "headers"})
+    consumer.assign([TopicPartition("headers", 0, 1)])
+    [again] = consumer.consume(1, 30)
+    consumer.close()
+    assert again.headers() == [headers[0], ("full", b"x"), *headers[2:], ("bare", None)]
+    assert tab.complaints == []

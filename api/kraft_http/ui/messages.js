@@ -74,18 +74,25 @@ export async function messages(place, parameters, { current, guarded }) {
   place.append(el("div", { className: "bar-row" }, partition.row, from.row, at.row, time.row, isolation.row, format.row, filter.row, button("Read", read, "main"), button("Read on", () => guarded(onward)), follow, button("Produce", () => produce(name, read))), problem, lacking, shown, el("div", { className: "pager" }, said, el("span", {}, "Records of open and aborted transactions are marked. With read committed they are left out, as a consumer with read_committed does.")));
   return once(read);
 }
+// A header as a line of a form: a null value has no "=".
+const headerLine = header => (header.name + (header.value === null ? "" : "=" + shownAs({ data: header.value }, "text"))).replaceAll(/\r\n|\r|\n/g, "↵");
 async function produce(name, reload, record) {
   const partition = field("Partition (empty: by the key)", { type: "number", min: 0, name: "partition", value: record ? String(record.partition_id) : "" }), key = field("Key (empty: none)", { name: "key", value: record && record.key ? shownAs(record.key, "text") : "" });
-  const value = field("Value", { name: "value", value: record && record.value ? shownAs(record.value, "text") : "" }, "textarea"), headers = field("Headers, one name=value a line", { name: "headers", value: record ? record.headers.map(header => header.name + "=" + (header.value ? shownAs({ data: header.value }, "text") : "")).join("\n") : "" }, "textarea"), nothing = field("No value (a tombstone)", { type: "checkbox", name: "tombstone", checked: Boolean(record && !record.value) });
+  const value = field("Value", { name: "value", value: record && record.value ? shownAs(record.value, "text") : "" }, "textarea"), headers = field("Headers, one name=value a line", { name: "headers", value: record ? record.headers.map(headerLine).join("\n") : "" }, "textarea"), nothing = field("No value (a tombstone)", { type: "checkbox", name: "tombstone", checked: Boolean(record && !record.value) });
   const binary = text => ({ type: "BINARY", data: toBase64(text) });
   // Bytes that are not UTF-8 would be changed by the text fields: what nobody edited is sent as it came.
   for (const each of [key, value, headers]) each.input.valueShown = each.input.value;
   const isUntouched = each => each.input.value === each.input.valueShown, kept = (each, data) => data && isUntouched(each) ? { type: "BINARY", data: data.data } : binary(each.input.value);
   const again = header => { if (header.name_type === "BINARY") throw new Error("The name of a header is not UTF-8. Such a record cannot be sent from here."); return { name: header.name, value: header.value }; };
   const headerOf = line => { const split = line.indexOf("="); return split < 0 ? { name: line, value: null } : { name: line.slice(0, split), value: toBase64(line.slice(split + 1)) }; };
+  // A line cannot hold all that a header can: one that nobody edited stands for the header that it was made of.
+  const headersOf = text => {
+    const before = Map.groupBy(record ? record.headers : [], headerLine);
+    return text.split("\n").filter(line => line.trim()).map(line => before.get(line)?.length ? again(before.get(line).shift()) : headerOf(line));
+  };
   if (await ask("Produce to " + name, [partition.row, key.row, value.row, nothing.row, headers.row], async () => {
     const report = await request(v3("topics", name, "records"), { method: "POST", body: { ...(partition.input.value !== "" ? { partition_id: Number(partition.input.value) } : {}), ...(key.input.value || record && record.key && isUntouched(key) ? { key: kept(key, record && record.key) } : {}), ...(nothing.input.checked ? {} : { value: kept(value, record && record.value) }),
-      headers: record && isUntouched(headers) ? record.headers.map(again) : headers.input.value.split("\n").filter(line => line.trim()).map(headerOf) } });
+      headers: record && isUntouched(headers) ? record.headers.map(again) : headersOf(headers.input.value) } });
     if (report.error_code !== 200) throw new Error(report.message);
   }, { action: "Send" })) await reload();
 }
