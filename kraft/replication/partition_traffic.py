@@ -3,7 +3,12 @@ scrape."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from kraft.replication.tiers.partition_tier import COUNTERS
+
+if TYPE_CHECKING:
+    from kraft.replication.tiers.partition_tier import PartitionTier
 
 CONSUMERS: Final = False
 FOLLOWERS: Final = True
@@ -81,13 +86,14 @@ class PastTraffic:
     def __init__(self) -> None:
         self._hosted: dict[str, int] = {}
         self._of_topics: dict[str, PartitionTraffic] = {}
+        self._of_tiers: dict[str, dict[str, int]] = {}
         self._of_others = PartitionTraffic()
 
     def came(self, topic: str) -> None:
         """A replica of the topic is here from now on."""
         self._hosted[topic] = self._hosted.get(topic, 0) + 1
 
-    def left(self, topic: str, traffic: PartitionTraffic) -> None:
+    def left(self, topic: str, traffic: PartitionTraffic, tier: PartitionTier | None) -> None:
         """A replica of the topic that had come is not here any more."""
         self._hosted[topic] -= 1
         past = PartitionTraffic()
@@ -96,7 +102,11 @@ class PastTraffic:
             past.add(earlier)
         if self._hosted[topic]:
             self._of_topics[topic] = past
+            if tier is not None:
+                counted = self._of_tiers.get(topic, {})
+                self._of_tiers[topic] = {name: counted.get(name, 0) + getattr(tier, name) for name in COUNTERS}
         else:
+            self._of_tiers.pop(topic, None)
             del self._hosted[topic]
             self._of_others.add(past)
 
@@ -105,3 +115,7 @@ class PastTraffic:
         others = PartitionTraffic()
         others.add(self._of_others)
         return dict(self._of_topics), others
+
+    def tiers(self) -> dict[str, dict[str, int]]:
+        """The counters of `PartitionTier`, by tiered topic that is here."""
+        return dict(self._of_tiers)

@@ -475,7 +475,7 @@ class ReplicaManager:
         """The replica is not here any more: whoever waits for it finds out."""
         was_leader = partition.is_leader
         partition.resign()
-        self.past_traffic.left(partition.topic, partition.traffic)
+        self.past_traffic.left(partition.topic, partition.traffic, partition.tier)
         for listener in self._listeners:
             listener.role_changed(partition)
         partition.wake_waiters()

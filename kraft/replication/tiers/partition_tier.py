@@ -14,6 +14,19 @@ if TYPE_CHECKING:
     from kraft.storage.log_segment import LogSegment
 
 ERROR_CHARS_MAX: Final = 300
+COUNTERS: Final = (
+    "aux_state_builds",
+    "copied_bytes",
+    "copies",
+    "deletes",
+    "failed_aux_state_builds",
+    "failed_copies",
+    "failed_deletes",
+    "failed_fetches",
+    "fetched_bytes",
+    "fetches",
+)
+"""What a PartitionTier has that never falls."""
 NO_REASON: Final = "no reason was told"
 
 

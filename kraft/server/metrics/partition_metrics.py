@@ -3,7 +3,7 @@ where there are not too many for a scrape, or somebody asks for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -52,10 +52,11 @@ class TierSums:
         "remote_bytes",
     )
 
-    def __init__(self) -> None:
-        self.copy_wait = 0.0
+    def __init__(self, past: Mapping[str, int]) -> None:
+        """`past`: what replicas have counted that are not here any more."""
         for name in self.__slots__:
-            setattr(self, name, 0)
+            setattr(self, name, past.get(name, 0))
+        self.copy_wait = 0.0
 
     def add(self, tier: PartitionTier, now: float, *, is_leader: bool) -> None:
         """What was measured counts where the replica leads. The copy's wait is the longest of all partitions."""
@@ -307,7 +308,8 @@ async def sum_partitions(hosted: Iterable[Partition], past: PastTraffic, late_ms
     """A transaction whose producer wrote last before `late_ms` is late; `now` is of the monotonic clock. Pauses after
     every slice."""
     found = PartitionSums(list(hosted))
-    past_of_topics, past_of_others = past.now()  # As of the same moment: none counts twice that leaves in a pause.
+    # As of the same moment: none counts twice that leaves in a pause.
+    (past_of_topics, past_of_others), past_tiers = past.now(), past.tiers()
     found.past.add_past(past_of_others)
     for start in range(0, len(found.partitions), TURN_PARTITIONS):
         for topic, each in groupby(found.partitions[start : start + TURN_PARTITIONS], key=attrgetter("topic")):
@@ -321,7 +323,9 @@ async def sum_partitions(hosted: Iterable[Partition], past: PastTraffic, late_ms
             for partition in partitions:
                 log, tier = partition.log, partition.tier
                 if tier is not None:
-                    found.tiers.setdefault(topic, TierSums()).add(tier, now, is_leader=partition.is_leader)
+                    if topic not in found.tiers:
+                        found.tiers[topic] = TierSums(past_tiers.get(topic, {}))
+                    found.tiers[topic].add(tier, now, is_leader=partition.is_leader)
                 if log.has_producers and partition.is_leader:
                     oldest_ms = log.producers.oldest_transaction_ms
                     found.late += oldest_ms is not None and oldest_ms < late_ms

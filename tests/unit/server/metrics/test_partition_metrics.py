@@ -81,13 +81,17 @@ def test_counters_do_not_fall_as_replicas_leave() -> None:
         past.came(each.topic)
         each.traffic.bytes_in, each.traffic.bytes_out, each.traffic.isr_shrinks = 100, [10, 20], 2
         each.traffic.messages_in = each.messages_in
+        each.tier = PartitionTier()
+        each.tier.copies = 5
     traffic, both = "kafka_server_brokertopicmetrics_", {("t0",): 2}
     for here, shown in ((hosted, {**both, ("t1",): 1}), (hosted[:2], both), (hosted[:1], both), ([], {})):
         for each in hosted[len(here) : len(here) + 1]:
-            past.left(each.topic, each.traffic)
+            past.left(each.topic, each.traffic, each.tier)
         found = families(here, None, past)
         assert found[f"{traffic}bytesin_total"][1] == {topic: 100 * count for topic, count in shown.items()}
         assert found[f"{traffic}messagesin_total"][1] == {topic: 8 * count for topic, count in shown.items()}
+        copies = found.get(f"{traffic}remotecopyrequests_total", ((), {}))[1]
+        assert copies == {topic: 5 * count for topic, count in shown.items()}
         assert found["kafka_server_replicamanager_isrshrinks_total"][1] == {(): 6}
         assert found[f"{traffic}replicationbytesout_total"][1] == {(): 60}
         assert found["kafka_server_replicamanager_partitioncount"][1] == {(): len(here)}
