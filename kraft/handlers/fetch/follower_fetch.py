@@ -73,7 +73,7 @@ class FollowerFetch:
         else:
             due.take()
         if not self._is_enough(results):
-            return self._wait()
+            return self._wait(results)
         return at_once(self._reply(results)) if due.news else self._answer.encode(results)
 
     async def _serve_many(self) -> Reply:
@@ -81,18 +81,29 @@ class FollowerFetch:
         results = await in_turns(self._look(), PARTITIONS_A_TURN)
         if self._is_enough(results):
             return await in_turns(self._reply(results), PARTITIONS_A_TURN)
-        return await self._wait()
+        return await self._wait(results)
 
     def _is_enough(self, results: list[FetchedPartition]) -> bool:
         if self._is_hurried:
             return True
         return is_enough(results, self._bytes_min) if results else self._due.prompt and bool(self._due.news)
 
-    async def _wait(self) -> Reply:
+    async def _wait(self, results: list[FetchedPartition]) -> Reply:
+        """Wait until there is enough, or time is up. `results` are too few bytes: their partitions are not quiet, so
+        no watch tells of it when they grow on."""
         self._reader.acknowledges = False
         while True:
-            with self._clock.move_on_at(self._deadline):
-                await self._due.wait()
+            waiter = self._due.waiter(self._bytes_min - sum(result.size for result in results))
+            found = [self._reader.find(result.key) for result in results]
+            partitions = [partition for partition in found if partition is not None]
+            for partition in partitions:
+                partition.waiters.add_fetch(waiter)
+            try:
+                with self._clock.move_on_at(self._deadline):
+                    await self._due.wait()
+            finally:
+                for partition in partitions:
+                    partition.waiters.remove_fetch(waiter)
             results = await in_turns(self._look(), PARTITIONS_A_TURN)
             if self._is_enough(results) or self._clock.now() >= self._deadline:
                 return await in_turns(self._reply(results), PARTITIONS_A_TURN)

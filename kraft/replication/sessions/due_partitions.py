@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from kraft.replication.purgatory import FetchWaiter
 from kraft.replication.sessions.fetch_session import CachedPartition, PartitionKey
 
 if TYPE_CHECKING:
@@ -93,6 +94,13 @@ class DuePartitions:
         due, self.due = self.due, {}
         self._awaited = trio.Event()
         return due
+
+    def waiter(self, missing_bytes: int) -> FetchWaiter:
+        """A waiter for partitions that are due already: so many bytes more end the next `wait`."""
+        assert self._awaited is not None, "what is due is taken first"
+        waiter = FetchWaiter(missing_bytes, is_follower=True)
+        waiter.event = self._awaited
+        return waiter
 
     async def wait(self) -> None:
         """Until there was a `wake` since `take`."""

@@ -359,3 +359,34 @@ def test_a_follower_that_registered_anew_in_its_session_says_so_of_every_partiti
             assert sorted(it.looked_at) == list(range(PARTITIONS))
 
     simulate(play)
+
+
+def test_a_fetch_that_waits_for_more_bytes_is_answered_as_soon_as_they_are_there() -> None:
+    """replica.fetch.min.bytes: what its partitions have meanwhile does not end the wait, nor hide what comes next."""
+
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            await it.fetch({})
+            request = it.request({}, wait_ms=60_000)
+            request.min_bytes = 3 * len(batch(b"v"))
+            pending = it.made.dispatch(request, VERSION)
+            assert not isinstance(pending, Reply)
+            found: list[Reply] = []
+
+            async def wait() -> None:
+                found.append(await pending)
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait)
+                await universe.sleep(0.1)
+                for _ in range(2):
+                    it.append(3)
+                    await universe.sleep(0.1)
+                    assert not found
+                it.append(3)
+                await universe.sleep(0.1)
+                assert found
+            assert not it.made.partition("t", 3).has_waiters
+
+    simulate(play)
