@@ -89,24 +89,34 @@ class FollowerFetch:
         return is_enough(results, self._bytes_min) if results else self._due.prompt and bool(self._due.news)
 
     async def _wait(self, results: list[FetchedPartition]) -> Reply:
-        """Wait until there is enough, or time is up. `results` are too few bytes: their partitions are not quiet, so
-        no watch tells of it when they grow on."""
+        """Wait until there is enough, or time is up. `results` are too few bytes, mostly none."""
         self._reader.acknowledges = False
         while True:
-            waiter = self._due.waiter(self._bytes_min - sum(result.size for result in results))
-            found = [self._reader.find(result.key) for result in results]
-            partitions = [partition for partition in found if partition is not None]
-            for partition in partitions:
-                partition.waiters.add_fetch(waiter)
-            try:
-                with self._clock.move_on_at(self._deadline):
-                    await self._due.wait()
-            finally:
-                for partition in partitions:
-                    partition.waiters.remove_fetch(waiter)
+            if results:
+                await self._until_more(results)
+            else:
+                await self._until_due()
             results = await in_turns(self._look(), PARTITIONS_A_TURN)
             if self._is_enough(results) or self._clock.now() >= self._deadline:
                 return await in_turns(self._reply(results), PARTITIONS_A_TURN)
+
+    async def _until_due(self) -> None:
+        with self._clock.move_on_at(self._deadline):
+            await self._due.wait()
+
+    async def _until_more(self, results: list[FetchedPartition]) -> None:
+        """Wait like `_until_due`, or until `results` have grown to enough: their partitions are not quiet, so no watch
+        tells of it."""
+        waiter = self._due.waiter(self._bytes_min - sum(result.size for result in results))
+        found = [self._reader.find(result.key) for result in results]
+        partitions = [partition for partition in found if partition is not None]
+        for partition in partitions:
+            partition.waiters.add_fetch(waiter)
+        try:
+            await self._until_due()
+        finally:
+            for partition in partitions:
+                partition.waiters.remove_fetch(waiter)
 
     def _look(self) -> Generator[None, None, list[FetchedPartition]]:
         """Read the partitions that are due, within the bytes allowed, and return those with records or an error. A
