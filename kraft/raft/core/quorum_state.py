@@ -268,7 +268,7 @@ class QuorumState:
         return waiting
 
     def back_off(self, waiting: InFlight) -> None:
-        self._backoff[type(waiting.request), waiting.to] = self.now_ms + self.config.retry_backoff_ms
+        self.pause(type(waiting.request), waiting.to, self.config.retry_backoff_ms)
 
     def pause(self, kind: type[Request], to: int, pause_ms: int) -> None:
         """Send no request of the kind there for so long."""
