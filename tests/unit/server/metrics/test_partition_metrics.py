@@ -10,8 +10,15 @@ import trio
 
 from kraft.common.metrics import Family
 from kraft.replication.partition_traffic import PartitionTraffic, PastTraffic
-from kraft.replication.tiers.partition_tier import PartitionTier
-from kraft.server.metrics.partition_metrics import EACH_MAX, PARTITION, TOPIC, partition_families, sum_partitions
+from kraft.replication.tiers.partition_tier import COUNTERS, PartitionTier
+from kraft.server.metrics.partition_metrics import (
+    EACH_MAX,
+    PARTITION,
+    TIERED,
+    TOPIC,
+    partition_families,
+    sum_partitions,
+)
 
 LATE_MS = 1000
 NOW = 500.0
@@ -95,6 +102,10 @@ def test_counters_do_not_fall_as_replicas_leave() -> None:
         assert found["kafka_server_replicamanager_isrshrinks_total"][1] == {(): 6}
         assert found[f"{traffic}replicationbytesout_total"][1] == {(): 60}
         assert found["kafka_server_replicamanager_partitioncount"][1] == {(): len(here)}
+
+
+def test_what_is_kept_of_tiers_is_what_is_told_as_counters() -> None:
+    assert set(COUNTERS) == {name for _, kind, _, name in TIERED if kind == "counter"}
 
 
 def test_a_node_without_partitions_tells_zeros() -> None:
