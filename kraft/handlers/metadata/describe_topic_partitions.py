@@ -51,17 +51,13 @@ async def describe_topic_partitions(
     access = access_of(context, broker)
     refused: list[str] = []
     names: Iterable[str] = topics.id_by_name.keys() if everything else await _in_order(request)
-    first_partition = 0
     left = max(1, min(request.response_partition_limit, broker.config.integer("max.request.partition.size.limit")))
     response = DescribeTopicPartitionsResponse()
     for name in names:
         if turn.is_over():
             await turn.next()
-        if cursor is not None:
-            if name < cursor.topic_name:
-                continue
-            if name == cursor.topic_name:
-                first_partition = cursor.partition_index
+        if cursor is not None and name < cursor.topic_name:
+            continue
         if access is not None and not _may_describe(access, name, is_asked=not everything):
             if not everything:
                 refused.append(name)
@@ -74,8 +70,9 @@ async def describe_topic_partitions(
             if not everything:
                 response.topics.append(_unknown(name, access))
             continue
-        indexes = range(first_partition, len(topic.partitions))
-        first_partition = 0
+        # The cursor's index is of its own topic: one that is gone since leaves nothing out of the next.
+        first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+        indexes = range(first, len(topic.partitions))
         shown = indexes[:left]
         left -= len(shown)
         response.topics.append(

@@ -105,6 +105,17 @@ def test_a_negative_cursor_is_refused_topic_by_topic() -> None:
     assert [(topic.name, topic.error_code) for topic in answer.topics] == [("t", ErrorCode.INVALID_REQUEST)]
 
 
+def test_a_cursor_on_a_topic_that_is_gone_leaves_nothing_out_of_the_next() -> None:
+    missing, described = answer_to(
+        DescribeTopicPartitionsRequest(
+            topics=[TopicRequest(name="gone"), TopicRequest(name="t")],
+            cursor=Cursor(topic_name="gone", partition_index=1),
+        )
+    ).topics
+    assert (missing.name, missing.error_code) == ("gone", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert [partition.partition_index for partition in described.partitions] == [0]
+
+
 @pytest.mark.parametrize("limit", [0, -5])
 def test_at_least_one_partition_is_described(limit: int) -> None:
     (topic,) = answer_to(
