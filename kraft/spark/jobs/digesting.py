@@ -74,7 +74,7 @@ class TopicPart:
             offsets = batch.column("offset").to_numpy()
             positions = offsets if place is None else np.arange(place, place + len(offsets))
             place = None if place is None else place + len(offsets)
-            yield Prints(positions, offsets, prints(batch, how.key, timestamps=how.timestamps))
+            yield Prints(positions, offsets, prints(batch, positions, how.key, timestamps=how.timestamps))
 
     def around(self, found: Sequence[RangeDigest]) -> TopicPart:
         """What these ranges have been told of."""
@@ -100,7 +100,7 @@ class FilePart:
             if self.offsets is not None:
                 inside = (offsets >= self.offsets[0]) & (offsets < self.offsets[1])
                 batch, offsets = batch.take(np.flatnonzero(inside)), offsets[inside]
-            yield Prints(offsets, offsets, prints(batch, how.key, timestamps=how.timestamps))
+            yield Prints(offsets, offsets, prints(batch, offsets, how.key, timestamps=how.timestamps))
 
     def around(self, found: Sequence[RangeDigest]) -> FilePart:
         numbers = [each.number for each in found]

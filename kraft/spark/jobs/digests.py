@@ -4,8 +4,9 @@ A record has a position: its offset, or its place in the partition. Positions ar
 range each side has a digest of (position, record), which does not depend on the order in which records are met; where
 the digests are equal, so are the records. The others are compared one by one.
 
-A record's print is a keyed BLAKE2b of 128 bits; a digest adds up the prints of a range, each times an odd number that
-goes by its position. The key is drawn for each comparison, so nobody can make records that have one digest.
+A record's print is a keyed BLAKE2b of 128 bits of its position and all that it holds; a digest adds up the prints of a
+range. The key is drawn for each comparison, so nobody can make records that have one digest. The position has to be
+hashed with the record: a sum of what is linear in it is the same for equal records whose positions have one sum.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ WORD = 1 << 64
 
 
 class Prints(NamedTuple):
-    """The prints of some records: their positions, their offsets, and two words for each."""
+    """The prints of some records, each at its position: the positions, their offsets, and two words for each."""
 
     positions: Ints
     offsets: Ints
@@ -82,13 +83,18 @@ class Compared(NamedTuple):
 Ranges = Mapping[int, RangeDigest]
 
 
-def prints(batch: pa.RecordBatch, key: bytes, *, timestamps: bool) -> npt.NDArray[np.uint64]:
-    """Two words for each record, of its key, value, headers, and its timestamp in milliseconds."""
+def prints(batch: pa.RecordBatch, positions: Ints, key: bytes, *, timestamps: bool) -> npt.NDArray[np.uint64]:
+    """Two words for each record, of its position, key, value, headers, and its timestamp in milliseconds."""
     if not batch.num_rows:
         return np.empty((0, 2), np.uint64)
     keys, values = binary(batch.column("key")), binary(batch.column("value"))
     headers = batch.column("headers")
-    columns = [lengths(keys), lengths(values), headers.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)]
+    columns = [
+        positions,
+        lengths(keys),
+        lengths(values),
+        headers.is_valid().to_numpy(zero_copy_only=False).astype(np.int64),
+    ]
     if timestamps:
         given = batch.column("timestamp").cast(pa.int64())
         columns += [pc.fill_null(given, -1000).to_numpy() // 1000, given.is_valid().to_numpy(zero_copy_only=False)]
@@ -119,8 +125,7 @@ def part_digests(partition: int, part: Prints) -> Iterator[RangeDigest]:
     positions, offsets = part.positions[order], part.offsets[order]
     numbers = positions // RANGE
     begins = np.flatnonzero(np.concatenate(([True], np.diff(numbers) > 0)))
-    weights = (2 * positions + 1).astype(np.uint64)
-    sums = np.add.reduceat(part.words[order] * weights[:, None], begins, axis=0).tolist()
+    sums = np.add.reduceat(part.words[order], begins, axis=0).tolist()
     ends = [*begins[1:].tolist(), len(positions)]
     lasts = np.maximum.reduceat(offsets, begins)
     for at, (begin, end) in enumerate(zip(begins.tolist(), ends, strict=True)):

@@ -45,7 +45,7 @@ def batch(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
 
 def part(rows: Sequence[Row]) -> Prints:
     positions = np.array([position for position, _ in rows], np.int64)
-    words = prints(batch([{"value": value} for _, value in rows]), KEY, timestamps=True)
+    words = prints(batch([{"value": value} for _, value in rows]), positions, KEY, timestamps=True)
     return Prints(positions, positions + 100, words)
 
 
@@ -130,6 +130,19 @@ def changed(rows: list[Row], change: str, at: int) -> list[Row]:
     return list(enumerate(values, 1))
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("abba", "baab"), ("abbabaab", "baababba"), ("a--a", "-aa-")],
+)
+def test_equal_records_in_other_places_are_a_difference(left: str, right: str) -> None:
+    ours, theirs = (
+        [(position, value.encode()) for position, value in enumerate(side, 8) if value != "-"] for side in (left, right)
+    )
+    found = by_digests(ours, theirs, Explained(0, 0), 3)
+    assert found == plainly(ours, theirs, Explained(0, 0))
+    assert {each.kind for each in found} != {Kind.SAME}
+
+
 def numbers(left: Iterable[Prints], right: Iterable[Prints], explained: Explained) -> list[int]:
     ours, theirs = (by_partition(digests(0, side)).get(0, {}) for side in (left, right))
     return compared(0, 0, ours, theirs, explained).unclear
@@ -160,10 +173,12 @@ def test_only_ranges_that_differ_are_looked_at() -> None:
 )
 def test_whatever_a_record_has_is_in_its_print(other: dict[str, Any]) -> None:
     one = {"key": b"k", "value": b"v", "headers": [{"key": "a", "value": b"1"}, {"key": "b", "value": b"2"}]}
-    found = prints(batch([one, {**one, **other}, {**one, "offset": 7}]), KEY, timestamps=True).tolist()
+    rows = batch([one, {**one, **other}, {**one, "offset": 7}, one])
+    found = prints(rows, np.array([5, 5, 5, 6]), KEY, timestamps=True).tolist()
     assert found[0] == found[2]
     assert found[0] != found[1]
-    untimed = prints(batch([one, {**one, **other}]), KEY, timestamps=False).tolist()
+    assert found[0] != found[3]
+    untimed = prints(batch([one, {**one, **other}]), np.array([5, 5]), KEY, timestamps=False).tolist()
     assert (untimed[0] == untimed[1]) == ("timestamp" in other)
 
 
