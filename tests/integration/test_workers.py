@@ -112,7 +112,7 @@ def test_workers_start_together_again_when_they_fail_and_end_together(tmp_path: 
             until(lambda dead=before, each=node_id: machine.pid_of(each) not in (dead, None))  # type: ignore[misc]
             until(lambda each=node_id: is_taken(machine.port + each - 1))  # type: ignore[misc]
             assert machine.log.read_text().count(f"worker ended [workers] node={node_id} code=-9") == 1
-        assert len(admin.list_topics(timeout=30).brokers) == 5
+        until(lambda: len(admin.list_topics(timeout=30).brokers) == 5)
         assert machine.end() == 0
         assert not machine.runs()
         remembered = json.loads((tmp_path / "data" / "workers.json").read_text())
