@@ -152,7 +152,11 @@ def test_an_election_that_waits_is_told_everywhere_and_ended_by_its_command(caps
             assert (await asked.kraft("elections", "unclean", "nowhere-0", "--dry-run"))[0] == 3
             assert (await asked.kraft("elections", "unclean", "t-0"))[0] == 2, "nobody can be asked, and no --yes"
             assert (await asked.kraft("elections", "unclean", "t-0", "--yes"))[0] == 0
-            assert asked.partition(other, "t").leader == second
+
+            async def is_led() -> bool:
+                return all(asked.partition(node, "t").leader == second for node in (second, other))
+
+            await until(is_led, "a node has not heard of the election")
             code, text = await asked.kraft("elections", "unclean", "t-0", "--dry-run")
             assert (code, f"nothing to do: {second} leads" in text) == (0, True)
 
