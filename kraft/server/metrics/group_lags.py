@@ -1,7 +1,8 @@
 """Lags of the consumer groups that a node coordinates, for its metrics.
 
-The ends of partitions that the node hosts are read from their logs. Those of all others are asked of their leaders
-(ListOffsets), in one request for each leader, all of them at once.
+The ends of partitions that the node leads, or is in sync with, are read from their logs. Those of all others are asked
+of their leaders (ListOffsets), in one request for each leader, all of them at once: a replica that has yet to catch up
+ends where groups have been long ago, and none would seem to be behind.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class GroupLags:
         """Note the end if it is known here, else whom to ask, or that there is no such partition any more."""
         assert self._node.broker is not None
         partition = self._node.broker.replicas.find(place.topic, place.partition)
-        if partition is not None:
+        if partition is not None and (partition.is_leader or partition.node_id in partition.isr):
             known.ends[place] = partition.log.high_watermark
             return
         if place in known.gone:

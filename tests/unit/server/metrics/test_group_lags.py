@@ -34,6 +34,7 @@ COMMITTED = 100
 ENDS = {0: 110, 1: 120, 2: 130}
 HOSTED = 0
 LEADERS = {0: 1, 1: 2, 2: 3}
+NODE = 9
 
 
 class Clock:
@@ -79,8 +80,13 @@ class Remote:
         )
 
 
-def node(commits: dict[str, dict[TopicPartition, Any]], ends: Callable[[str, int], int | None], topics: Any) -> Any:
-    """One that coordinates the groups of `commits`, and hosts the partitions that have an end."""
+def node(
+    commits: dict[str, dict[TopicPartition, Any]],
+    ends: Callable[[str, int], int | None],
+    topics: Any,
+    isr: tuple[int, ...] = (NODE,),
+) -> Any:
+    """One that coordinates the groups of `commits`, and follows the partitions that have an end."""
 
     async def committed_offsets() -> Any:
         await trio.lowlevel.checkpoint()
@@ -88,7 +94,9 @@ def node(commits: dict[str, dict[TopicPartition, Any]], ends: Callable[[str, int
 
     def find(name: str, index: int) -> Any:
         end = ends(name, index)
-        return None if end is None else SimpleNamespace(log=SimpleNamespace(high_watermark=end))
+        if end is None:
+            return None
+        return SimpleNamespace(log=SimpleNamespace(high_watermark=end), is_leader=False, node_id=NODE, isr=isr)
 
     return SimpleNamespace(
         broker=SimpleNamespace(
@@ -124,6 +132,19 @@ def test_the_sum_counts_partitions_that_the_node_does_not_host() -> None:
     assert series["kafka_consumergroup_lag"] == {("g", "t", "0"): 10, ("g", "t", "1"): 20, ("g", "t", "2"): 30}
     assert series["kafka_consumergroup_lag_sum"] == {("g", "t"): 60}
     assert series["kafka_consumergroup_lag_max"] == {("g", "t"): 30}
+
+
+def test_a_replica_that_is_not_in_sync_does_not_tell_the_end() -> None:
+    """As one that a reassignment has just added: its leader is asked, and where there is none no lag is told."""
+    commits = {"g": {TopicPartition("t", index): SimpleNamespace(offset=COMMITTED) for index in ENDS}}
+    leaders = {**LEADERS, 2: -1}
+    topic = SimpleNamespace(partitions={index: SimpleNamespace(leader=leader) for index, leader in leaders.items()})
+    topics = SimpleNamespace(by_name=lambda name: topic)
+    port: Any = Remote()
+    behind = node(commits, lambda name, index: 3, topics, isr=(1, 2))
+    series, _ = series_of(GroupLags(behind, port))
+    assert series["kafka_consumergroup_lag"] == {("g", "t", "0"): 10, ("g", "t", "1"): 20}
+    assert series["kafka_consumergroup_lag_sum"] == {}
 
 
 def test_a_sum_is_left_out_while_a_leader_does_not_answer() -> None:
