@@ -70,6 +70,20 @@ def test_a_topic_and_its_archive_are_compared_from_the_log_start_on(frames: Fram
     }
 
 
+def test_a_record_that_an_archive_has_twice_is_a_difference(frames: Frames) -> None:
+    left, right = frames.side(plain([3, 4])), frames.side(plain([0, 3, 4, 4, 1, 1]))
+    starts = frames.small([(0, 0)], "partition int, left_start long")
+    assert met(by_offset(left, right, starts, compacted=False)) == {
+        (0, 0, Kind.SAME): (2, 3, 3),
+        (0, 0, Kind.RIGHT_ONLY): (4, None, 0),
+    }
+    assert met(by_offset(left, right, starts, compacted=True)) == {
+        (0, 0, Kind.SAME): (2, 3, 3),
+        (0, 0, Kind.COMPACTED): (2, None, 0),
+        (0, 0, Kind.RIGHT_ONLY): (2, None, 1),
+    }
+
+
 def test_what_compaction_may_remove_is_left_out_and_nothing_else(frames: Frames) -> None:
     left = frames.side([(0, 3, "a", False), (0, 7, "b", False)])
     archived: list[Record] = [

@@ -31,16 +31,17 @@ def prints(rows: DataFrame, *, timestamps: bool) -> DataFrame:
 
 def by_offset(left: DataFrame, right: DataFrame, starts: DataFrame, *, compacted: bool) -> list[Tally]:
     """`starts` is (partition, left_start): the topic's log start offsets. `compacted`: what has a later record of
-    its key, no value or no key may be gone."""
+    its key, no value or no key may be gone. A record that the archive has twice is the topic's once."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    a, b = left.alias("a"), right.alias("b")
-    both = a.join(
-        b, (f.col("a.partition") == f.col("b.partition")) & (f.col("a.offset") == f.col("b.offset")), "full_outer"
-    ).select(
+    copy = f.row_number().over(Window.partitionBy("partition", "offset").orderBy("print")).alias("copy")
+    a, b = (side.select("*", copy).alias(name) for side, name in ((left, "a"), (right, "b")))
+    same = [f.col(f"a.{name}") == f.col(f"b.{name}") for name in ("partition", "offset", "copy")]
+    both = a.join(b, same, "full_outer").select(
         f.coalesce("a.partition", "b.partition").alias("partition"),
         f.coalesce("a.offset", "b.offset").alias("place"),
+        f.coalesce("a.copy", "b.copy").alias("copy"),
         f.col("a.offset").alias("left_offset"),
         f.col("b.offset").alias("right_offset"),
         f.col("a.print").alias("left_print"),
@@ -53,6 +54,7 @@ def by_offset(left: DataFrame, right: DataFrame, starts: DataFrame, *, compacted
     if compacted:
         known = known.withColumn("last", f.max("place").over(Window.partitionBy("partition", "key")))
         removable = f.col("key").isNull() | f.col("dead") | (f.col("place") < f.col("last"))
+        removable = removable & (f.col("copy") == 1)  # No cleaning explains a second one.
         kind = kind.when(f.col("left_print").isNull() & removable, f.lit(Kind.COMPACTED.value))
     return tallied(known, one_to_one(kind), f.lit(0))
 

@@ -211,27 +211,40 @@ def pairs(
     ours, theirs = by_position(left), by_position(right)
     found: dict[Kind, Tally] = {}
     for position in sorted({**ours, **theirs}):
-        for a in ours.get(position, NOBODY):
-            for b in theirs.get(position, NOBODY):
-                kind = kind_of(position, a, b, explained)
-                one = Tally(partition, shift, kind, 1, int(a is not None), int(b is not None), position, *offsets(a, b))
-                found[kind] = added(found[kind], one) if kind in found else one
+        for a, b in beside(ours.get(position, ()), theirs.get(position, ())):
+            kind = kind_of(position, a, b, explained)
+            one = Tally(partition, shift, kind, 1, int(a is not None), int(b is not None), position, *offsets(a, b))
+            found[kind] = added(found[kind], one) if kind in found else one
     return list(found.values())
 
 
 Seen = tuple[int, bytes]
 """Offset and print."""
-NOBODY: Sequence[Seen | None] = (None,)
 
 
-def by_position(parts: Iterable[Prints]) -> dict[int, Sequence[Seen | None]]:
-    found: dict[int, list[Seen | None]] = {}
+def beside(ours: Sequence[Seen], theirs: Sequence[Seen]) -> Iterator[tuple[Seen | None, Seen | None]]:
+    """The records of one position in pairs, equal ones first. Each is in one pair: of a record that one side has twice,
+    the other has to have two."""
+    alone: list[Seen] = []
+    free = list(theirs)
+    for a in ours:
+        b = next((each for each in free if each[1] == a[1]), None)
+        if b is None:
+            alone.append(a)
+        else:
+            free.remove(b)
+            yield a, b
+    yield from itertools.zip_longest(alone, free)
+
+
+def by_position(parts: Iterable[Prints]) -> dict[int, list[Seen]]:
+    found: dict[int, list[Seen]] = {}
     for part in parts:
         data = part.words.tobytes()
         for index, (position, offset) in enumerate(zip(part.positions.tolist(), part.offsets.tolist(), strict=True)):
             seen = offset, data[PRINT_BYTES * index : PRINT_BYTES * (index + 1)]
             found.setdefault(position, []).append(seen)
-    return dict(found)
+    return found
 
 
 def kind_of(position: int, a: Seen | None, b: Seen | None, explained: Explained) -> Kind:

@@ -67,21 +67,24 @@ def by_digests(left: Sequence[Row], right: Sequence[Row], explained: Explained, 
 
 
 def plainly(left: Sequence[Row], right: Sequence[Row], explained: Explained) -> list[Tally]:
-    """Each record with all that have its position, as a full outer join does it."""
-    found = []
+    """Each record of the left, of which there is one at a position, with one of the right, the equal one if there is
+    any."""
+    found, ours = [], dict(left)
     for position in sorted({row[0] for row in (*left, *right)}):
-        ours: list[bytes | None] = [value for at, value in left if at == position]
-        theirs: list[bytes | None] = [value for at, value in right if at == position]
-        for a in ours or [None]:
-            for b in theirs or [None]:
-                if a is None:
-                    kind = Kind.GONE_LEFT if position < explained.left_below else Kind.RIGHT_ONLY
-                elif b is None:
-                    kind = Kind.GONE_RIGHT if position < explained.right_below else Kind.LEFT_ONLY
-                else:
-                    kind = Kind.SAME if a == b else Kind.UNEQUAL
-                offsets = [None if each is None else position + 100 for each in (a, b)]
-                found.append(Tally(0, 0, kind, 1, int(a is not None), int(b is not None), position, *offsets))
+        a = ours.get(position)
+        theirs: list[bytes | None] = sorted(
+            (value for at, value in right if at == position), key=lambda value: value != a
+        )
+        for b in theirs or [None]:
+            if a is None:
+                kind = Kind.GONE_LEFT if position < explained.left_below else Kind.RIGHT_ONLY
+            elif b is None:
+                kind = Kind.GONE_RIGHT if position < explained.right_below else Kind.LEFT_ONLY
+            else:
+                kind = Kind.SAME if a == b else Kind.UNEQUAL
+            offsets = [None if each is None else position + 100 for each in (a, b)]
+            found.append(Tally(0, 0, kind, 1, int(a is not None), int(b is not None), position, *offsets))
+            a = None
     return sorted(together(found))
 
 
@@ -146,6 +149,14 @@ def test_equal_records_in_other_places_are_a_difference(left: str, right: str) -
 def numbers(left: Iterable[Prints], right: Iterable[Prints], explained: Explained) -> list[int]:
     ours, theirs = (by_partition(digests(0, side)).get(0, {}) for side in (left, right))
     return compared(0, 0, ours, theirs, explained).unclear
+
+
+def test_a_record_that_a_copy_has_twice_is_a_difference() -> None:
+    rows = [(position, b"%d" % position) for position in range(6)]
+    met = {each.kind: (each.cases, each.place) for each in by_digests(rows, [*rows, rows[2]], Explained(0, 0), 3)}
+    assert met == {Kind.SAME: (6, 0), Kind.RIGHT_ONLY: (1, 2)}
+    altered = by_digests(rows, [*rows, (2, b"altered")], Explained(0, 0), 3)
+    assert {each.kind: each.cases for each in altered} == {Kind.SAME: 6, Kind.RIGHT_ONLY: 1}
 
 
 def test_only_ranges_that_differ_are_looked_at() -> None:
