@@ -131,16 +131,22 @@ def test_a_consumer_reads_what_has_left_the_disk_also_after_a_kill(tmp_path: Pat
         assert node.stop() == 0
 
 
+def described(bootstrap: str, topic: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """What the command tells of the tier of partition 0."""
+    capsys.readouterr()
+    assert main(["topics", "describe", topic, "-b", bootstrap, "-o", "json"]) == 0
+    (shown,) = json.loads(capsys.readouterr().out)["topics"]
+    tier: dict[str, Any] = shown["partitions"][0]["tier"]
+    return tier
+
+
 def told_of(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """What the node and the command tell of partition 0 of topic t, which is the same."""
     (facts,) = httpx.get(f"{node.admin_url}/v1/topic-facts?topic=t", timeout=SECONDS_MAX).json()["data"]
     (tier,) = facts["tiers"]
-    capsys.readouterr()
-    assert main(["topics", "describe", "t", "-b", node.bootstrap, "-o", "json"]) == 0
-    (described,) = json.loads(capsys.readouterr().out)["topics"]
-    (partition,) = described["partitions"]
-    assert partition["tier"].pop("partition") == tier.pop("partition_id") == 0
-    return tier | partition["tier"]
+    shown = described(node.bootstrap, "t", capsys)
+    assert shown.pop("partition") == tier.pop("partition_id") == 0
+    return tier | shown
 
 
 def test_what_lies_where_and_why_nothing_is_copied_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,6 +211,7 @@ def test_the_store_is_verified_against_what_the_cluster_knows(
         create(node.bootstrap, "t")
         write_confluent(node.bootstrap, "t", records_of(RECORDS // 4), "none")
         until(lambda: 0 < log_bytes(tmp_path / "node" / "data" / "t-0") <= LOCAL + SEGMENT)
+        until(lambda: described(node.bootstrap, "t", capsys)["copy_lag_segments"] == 0)
 
         def verified(*more: str) -> tuple[int, dict[str, Any]]:
             capsys.readouterr()
