@@ -34,7 +34,7 @@ def test_the_leader_dies_and_comes_back(cluster: ThreeNodes) -> None:
         victim = cluster.leader(topic)
         cluster.nodes[victim].kill()
         writer.more(200)
-        assert cluster.leader(topic) != victim
+        until(lambda: cluster.leader(topic) != victim, "a node has not heard who leads now")
         cluster.nodes[victim].start()
         cluster.until_in_sync(topic)
         writer.more(100)
