@@ -117,7 +117,7 @@ def test_moves_are_listed_and_cancelled_and_refusals_are_told(cluster: DynamicQu
     assert "BrokerIdNotRegisteredException" in missing.stdout + missing.stderr
     (cancelled,) = printed(("reassign", *asked, "--reassignment-json-file", str(plan), "--cancel"))
     assert f"Successfully cancelled partition reassignment for: {topic}-0" in cancelled
-    assert sorted(cluster.partitions(topic)[0].replicas) == sorted(before)
+    until(lambda: sorted(cluster.partitions(topic)[0].replicas) == sorted(before), "the replicas are not as before")
 
 
 def test_an_unclean_election_is_held_when_asked_for_and_preferred_leaders_return(cluster: DynamicQuorum) -> None:
