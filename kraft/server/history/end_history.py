@@ -6,7 +6,7 @@ Each look at the ends is a sample. Between two samples records are taken to have
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -29,12 +29,20 @@ class EndHistory:
     def __init__(self) -> None:
         self._samples: dict[TopicPartition, tuple[list[float], list[int]]] = {}
 
-    def take(self, ends: Mapping[TopicPartition, int], now: float) -> Generator[None, None, None]:
-        """Add what was just seen; partitions that are not among `ends` are forgotten. Yields after every thousand. One
-        at a time: `now` never falls."""
+    def take(
+        self, ends: Mapping[TopicPartition, int], now: float, untold: Iterable[TopicPartition] = ()
+    ) -> Generator[None, None, None]:
+        """Add what was just seen. Partitions whose ends nobody told now, `untold`, keep what they have: a group would
+        seem to be behind since a moment only, once their leader answers again. All others are forgotten. Yields after
+        every thousand. One at a time: `now` never falls."""
         kept: dict[TopicPartition, tuple[list[float], list[int]]] = {}
         for count, (place, end) in enumerate(islice(ends.items(), PARTITIONS_MAX), 1):
             kept[place] = self._with(place, end, now)
+            if count % TURN_ITEMS == 0:
+                yield
+        for count, place in enumerate(untold, 1):
+            if place not in kept and place in self._samples and len(kept) < PARTITIONS_MAX:
+                kept[place] = self._samples[place]
             if count % TURN_ITEMS == 0:
                 yield
         self._samples = kept

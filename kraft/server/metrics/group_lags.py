@@ -104,7 +104,8 @@ class GroupLags:
                 for leader, asked in by_leader.items():
                     nursery.start_soon(self._ask, leader, dict.fromkeys(asked), known.ends)
         known.now = self._node.world.clock.now()
-        await in_turns(self._history.take(known.ends, known.now))
+        untold = (place for places in commits.values() for place in places if place not in known.gone)
+        await in_turns(self._history.take(known.ends, known.now, untold))
         return commits, known
 
     def _place_end(self, place: TopicPartition, known: GroupEnds, by_leader: dict[int, list[TopicPartition]]) -> None:

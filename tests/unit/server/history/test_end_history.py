@@ -57,11 +57,21 @@ def test_what_nobody_commits_any_more_is_forgotten() -> None:
     assert made.seconds_behind(PLACE, 1, 10) is None
 
 
+def test_what_a_silent_leader_does_not_tell_is_not_forgotten() -> None:
+    made = history((0, 100), (10, 200))
+    at_once(made.take({}, 20, [PLACE, PLACE, TopicPartition("t", 1)]))
+    at_once(made.take({PLACE: 300}, 30))
+    assert made.seconds_behind(PLACE, 100, 30) == 30
+    assert made.seconds_behind(TopicPartition("t", 1), 0, 30) is None
+
+
 def test_no_more_partitions_are_kept_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(end_history, "PARTITIONS_MAX", 2)
     made = EndHistory()
     at_once(made.take({TopicPartition("t", index): 5 for index in range(3)}, 0))
     assert [made.seconds_behind(TopicPartition("t", index), 5, 0) for index in range(3)] == [0, 0, None]
+    at_once(made.take({TopicPartition("t", index): 5 for index in (1, 3)}, 0, [TopicPartition("t", 0)]))
+    assert [made.seconds_behind(TopicPartition("t", index), 5, 0) for index in (0, 1, 3)] == [None, 0, 0]
 
 
 def test_samples_are_taken_in_turns_and_seen_when_they_are_whole() -> None:

@@ -155,6 +155,28 @@ def test_a_sum_is_left_out_while_a_leader_does_not_answer() -> None:
         assert len(series["kafka_consumergroup_current_offset"]) == 3
 
 
+def test_a_leader_that_does_not_answer_once_makes_no_group_less_late() -> None:
+    """Of a group that stands still: the lag in seconds goes on from where it was."""
+    remote = Remote()
+    commits = {"g": {TopicPartition("t", 1): SimpleNamespace(offset=COMMITTED)}}
+    topics = SimpleNamespace(by_name=lambda name: SimpleNamespace(partitions={1: SimpleNamespace(leader=LEADERS[1])}))
+    port: Any = remote
+    lags = GroupLags(node(commits, lambda name, index: None, topics), port)
+    seen = []
+
+    async def scrape_often() -> None:
+        for failures in ({}, {2: ConnectionError("gone")}, {}):
+            remote.failures = failures
+            families, _ = await lags.families()
+            (late,) = (family for family in families if family.name == "kafka_consumergroup_lag_seconds")
+            assert late.read is not None
+            seen.append([seconds for _, seconds in late.read()])
+            await trio.sleep(30)
+
+    trio.run(scrape_often, clock=MockClock(autojump_threshold=0))
+    assert seen == [[0], [], [60]]
+
+
 def test_commits_on_partitions_that_are_gone_keep_no_sum_back() -> None:
     series = scrape(Remote(), partitions=(0, 1))
     assert series["kafka_consumergroup_lag_sum"] == {("g", "t"): 30}
