@@ -99,6 +99,7 @@ async def _add_statuses(result: DescribeConfigsResult, keys: frozenset[str], roo
     if not keys or kind not in (ResourceType.BROKER, ResourceType.TOPIC, ResourceType.GROUP):
         return 0
     topic, group = name if kind == ResourceType.TOPIC else None, name if kind == ResourceType.GROUP else None
+    result.configs = list(result.configs)  # The resources without values of their own share one list.
     try:
         if len(keys) > room:
             raise ApiError(ErrorCode.POLICY_VIOLATION, f"one request is told at most {STATUSES_MAX} status keys")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -106,6 +107,23 @@ def test_ids_of_groups_are_told_to_super_users_alone(monkeypatch: pytest.MonkeyP
             result = await described(made, TOPIC_KIND, "t", TOPIC_GROUPS, TOPIC_FACTS)
             assert [key for key, _ in told.asked] == [TOPIC_FACTS, *([TOPIC_GROUPS] if is_super else [])]
             assert len(result.configs) == 1 + is_super
+
+    simulate(play)
+
+
+def test_each_of_several_topics_is_told_its_own_status() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.server.services.status = Told()  # type: ignore[assignment]
+            made.topic("t")
+            made.topic("u")
+            resources = [
+                DescribeConfigsResource(resource_type=TOPIC_KIND, resource_name=name, configuration_keys=[TOPIC_FACTS])
+                for name in ("t", "u")
+            ]
+            results = (await made.ask(DescribeConfigsRequest(resources=resources), 4)).results
+            told = [[(each.name, json.loads(each.value)["topic"]) for each in result.configs] for result in results]
+            assert told == [[(f"{TOPIC_FACTS}.0", "t")], [(f"{TOPIC_FACTS}.0", "u")]]
 
     simulate(play)
 
