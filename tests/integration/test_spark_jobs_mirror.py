@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -104,6 +106,41 @@ def topics_of(cluster: Cluster, topic: str) -> list[str]:
         for each in AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=10).topics
         if each == topic
     ]
+
+
+def delete(cluster: Cluster, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})  # Kept until the answer is there.
+    admin.delete_topics([topic])[topic].result(30)
+
+
+@pytest.mark.timeout(300)
+def test_a_topic_that_was_deleted_is_told_and_left_out_where_losses_may_be_skipped(
+    cluster: Cluster, elsewhere: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
+    for topic in ("stays", "goes"):
+        cluster.create(topic, 1)
+        produce(cluster, topic, 0, range(1, 20))
+    mirror = ["mirror", "stays", "goes", "--to", elsewhere.bootstrap, "--checkpoint", str(tmp_path / "state")]
+    gone = f"warning: topic goes is not at {cluster.bootstrap} any more and is left out; its copy stays as it is\n"
+    with running(cluster, *mirror, "--continuous", "1", "--skip-lost", is_read=True) as process:
+        until(lambda: len(topics_of(elsewhere, "goes")) == 1 and len(as_sent(elsewhere, "goes")) == 19, process)
+        delete(cluster, "goes")
+        produce(cluster, "stays", 0, range(20, 30))
+        until(lambda: len(as_sent(elsewhere, "stays")) == 29, process)
+        os.kill(process.pid, signal.SIGTERM)
+        told = process.communicate(timeout=60)[1]
+    assert (process.returncode, told.count(gone)) == (0, 1), told
+
+    refused = kraft(*mirror)
+    assert (refused.code, "topic goes does not exist" in refused.err) == (3, True), refused
+    produce(cluster, "stays", 0, range(30, 35))
+    found = kraft(*mirror, "--skip-lost", "-o", "json")
+    assert (found.code, found.document["topics"], found.document["records"]) == (0, 1, 5), found.err
+    assert found.err.count(gone) == 1, found.err
+    assert len(as_sent(elsewhere, "goes")) == 19
+    delete(cluster, "stays")
+    nothing = kraft(*mirror, "--skip-lost")
+    assert (nothing.code, "topics stays, goes do not exist" in nothing.err) == (3, True), nothing
 
 
 def test_what_cannot_be_mirrored_is_told_by_name(cluster: Cluster, elsewhere: Cluster, kraft: Kraft) -> None:

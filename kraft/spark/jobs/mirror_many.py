@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 COPIES = "kraft-mirror.json"
+SOURCE_ID = "id of source topic "
+"""Before a topic's name, where its id is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +50,7 @@ class MirrorMany:
 
 def mirror_many(session: SparkSession, wanted: MirrorMany, say: Say) -> dict[str, Any]:
     """Raises JobNotFound, JobFailed."""
-    found = wanted.selection.require(wanted.source)
-    if not found and wanted.every_seconds is None:
+    if wanted.every_seconds is None and not wanted.selection.topics and not wanted.selection.now(wanted.source):
         raise JobNotFound(f"no topic at {wanted.source.bootstrap} matches {wanted.selection.pattern}")
     source, target = cluster_of(wanted.source), cluster_of(wanted.target)
     if source == target:
@@ -64,9 +65,11 @@ def mirror_many(session: SparkSession, wanted: MirrorMany, say: Say) -> dict[str
         wish = wish_of(wanted, source, target)
         if known is not None:
             check_same(known, wish, memory.checkpoint)
-        else:
+        copies = Copies(wanted, Memory(session, memory.checkpoint, COPIES), say)
+        wanted.selection.require(wanted.source, may_lack=copies.copied if wanted.reading.skip_lost else frozenset())
+        if known is None:
             memory.remember(wish)
-        return mirror_alone(session, wanted, memory, say)
+        return mirror_alone(session, wanted, memory, copies, say)
 
 
 def cluster_of(at: Access) -> str:
@@ -84,8 +87,7 @@ def wish_of(wanted: MirrorMany, source: str, target: str) -> Document:
     }
 
 
-def mirror_alone(session: SparkSession, wanted: MirrorMany, memory: Memory, say: Say) -> dict[str, Any]:
-    copies = Copies(wanted, Memory(session, memory.checkpoint, COPIES), say)
+def mirror_alone(session: SparkSession, wanted: MirrorMany, memory: Memory, copies: Copies, say: Say) -> dict[str, Any]:
     copies.make()
     options = wanted.reading.stream_options(wanted.source, "", wanted.records_per_batch)
     del options["subscribe"]
@@ -124,7 +126,13 @@ class Copies:
             for partition, points in of_topic.items()
         }
         self.partitions: dict[str, int] = {}  # Of topics that this run has made sure of.
+        self.missed: frozenset[str] = frozenset()  # Topics that were said to be gone from the source.
         self.admin = admin_of(wanted.target)
+
+    @property
+    def copied(self) -> frozenset[str]:
+        """The topics of the source that this run or one before has made at the target."""
+        return frozenset(each.removeprefix(SOURCE_ID) for each in self.ids if each.startswith(SOURCE_ID))
 
     def points_of_all(self) -> Mapping[TopicPartition, Points]:
         every = [TopicPartition(topic, each) for topic, count in list(self.partitions.items()) for each in range(count)]
@@ -132,13 +140,22 @@ class Copies:
 
     def make(self) -> None:
         """See that all topics and partitions of the source are at the target. Raises JobFailed."""
-        before = dict(self.ids)
-        for topic, source in self.wanted.selection.now(self.wanted.source).items():
+        before, there = dict(self.ids), self.wanted.selection.now(self.wanted.source)
+        self.tell_missing(self.copied - there.keys())
+        for topic, source in there.items():
             self.check_same(identity_of(topic, source, "source "), topic)
             if self.partitions.get(topic, 0) < (source.partitions or 0):
                 self.make_topic(topic, source)
         if self.ids != before:
             self.keep()
+
+    def tell_missing(self, missing: frozenset[str]) -> None:
+        """Once of each. Where the job is not to go on without what is lost, the source of its query ends it."""
+        if self.wanted.reading.skip_lost:
+            for topic in sorted(missing - self.missed):
+                what = f"topic {topic} is not at {self.wanted.source.bootstrap} any more and is left out"
+                self.say(Notice(f"{what}; its copy stays as it is", is_warning=True))
+            self.missed = missing
 
     def make_topic(self, topic: str, source: SeenTopic) -> None:
         target = look_up(self.wanted.target, topic)

@@ -46,10 +46,11 @@ class Selection(NamedTuple):
             if not each.error_code and (chosen.search(each.name) if chosen is not None else each.name in self.topics)
         }
 
-    def require(self, at: Access) -> dict[str, SeenTopic]:
-        """What there is, and all that is named. Raises JobNotFound, JobFailed."""
+    def require(self, at: Access, may_lack: frozenset[str] = frozenset()) -> dict[str, SeenTopic]:
+        """What there is, with all that is named. Topics of `may_lack` need not be there if any other is. Raises
+        JobNotFound, JobFailed."""
         found = self.now(at)
-        missing = [each for each in self.topics if each not in found]
+        missing = [each for each in self.topics if each not in found and not (found and each in may_lack)]
         if len(missing) == 1:
             require_topic(at, missing[0])
         if missing:
