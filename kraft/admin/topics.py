@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kraft.admin.errors import UNKNOWN_TOPIC, check
 from kraft.admin.metadata import Topic
+from kraft.admin.offsets import LATEST, offsets_at
 from kraft.admin.port import AskPort
 from kraft.common.ids import TopicPartition
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -28,6 +29,8 @@ from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, D
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 
 TIMEOUT_MS = 30_000
+TO_END = -1
+"""Instead of the offset of the first record that stays: none does."""
 CLUSTER_DEFAULT = -1
 """Number of partitions or replication factor: the cluster's own default."""
 
@@ -139,19 +142,24 @@ def _for_version(request: DeleteTopicsRequest, version: int) -> DeleteTopicsRequ
 
 
 async def delete_records(port: AskPort, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Cut off what lies before an offset (-1: all that is there); the new first offset of each partition."""
+    """Cut off what lies before an offset (-1: all that is there); the new first offset of each partition.
+
+    What is all of a partition is asked once: another attempt would take what has come since with it.
+    """
+    to_end = [partition for partition, offset in before.items() if offset == TO_END]
+    wanted = {**before, **(await offsets_at(port, to_end, LATEST) if to_end else {})}
 
     async def attempt() -> dict[TopicPartition, int]:
         found: dict[TopicPartition, int] = {}
-        for leader, partitions in (await port.by_leader(before)).items():
-            request = _deletion({each: before[each] for each in partitions})
+        for leader, partitions in (await port.by_leader(wanted)).items():
+            request = _deletion({each: wanted[each] for each in partitions})
             response = await port.ask(request, DeleteRecordsResponse, node_id=leader)
             for topic in response.topics:
                 for each in topic.partitions:
                     partition = TopicPartition(topic.name, each.partition_index)
                     check(each.error_code, str(partition))
                     found[partition] = each.low_watermark
-        return {partition: found[partition] for partition in before}
+        return {partition: found[partition] for partition in wanted}
 
     return await port.retrying(attempt, final=UNKNOWN_TOPIC)
 

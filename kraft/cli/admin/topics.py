@@ -404,7 +404,9 @@ def delete_records(
         chosen = (
             topic.topic_partitions() if partition is None else [TopicPartition(name, topic.partition(partition).index)]
         )
-        return await topics.delete_records(cluster, dict.fromkeys(chosen, -1 if before == "end" else int(before)))
+        return await topics.delete_records(
+            cluster, dict.fromkeys(chosen, topics.TO_END if before == "end" else int(before))
+        )
 
     begins = ask(bootstrap, timeout, question)
     document = {
