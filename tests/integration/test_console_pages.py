@@ -80,6 +80,54 @@ def test_the_newest_records_are_shown_however_large(node: RunningNode, tab: Brow
     assert records(tab) == [f"0:{offset}" for offset in range(200, 100, -1)]
 
 
+def test_records_are_shown_once_however_often_one_asks_for_more(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "read-on", 1)
+    produce(node, "read-on", [b"%d" % number for number in range(250)])
+    show(tab, node, "messages?topic=read-on&from=earliest")
+    button = "[...document.querySelectorAll('button')].find(b => b.innerText === 'Read on')"
+    twice = f"(b => {{ b.click(); b.click(); }})({button})"
+    rows = "document.querySelectorAll('td[data-label=record]').length"
+    tab.run(twice)
+    tab.until(f"{rows} >= 200")
+    tab.run(twice)
+    tab.until(f"{rows} >= 250")
+    assert records(tab) == [f"0:{offset}" for offset in range(249, -1, -1)]
+
+
+def test_an_answer_that_comes_late_does_not_replace_the_list_that_was_asked_for_since(
+    node: RunningNode, tab: Browser
+) -> None:
+    for name in ("late-one", "late-two"):
+        make_topic(node, name, 1)
+    show(tab, node, "topics")
+    tab.run(
+        "{ const real = window.fetch; window.fetch = async (path, how) => { "
+        "if (/topics\\?/.test(path) && !/[?&]q=/.test(path)) await new Promise(go => { window.release = go; }); "
+        "return real(path, how); }; }"
+    )
+    tab.until("window.release")
+    tab.run("(f => { f.value = 'late-two'; f.oninput(); })(document.querySelector('input[name=filter]'))")
+    tab.until("document.querySelectorAll('tbody tr').length === 1")
+    tab.run(
+        "{ window.most = 1; new MutationObserver(() => { window.most = Math.max(window.most, "
+        "document.querySelectorAll('tbody tr').length); }).observe(document.body, { childList: true, subtree: true }); "
+        "window.release(); }"
+    )
+    until_asked_again(tab, "/topics?")
+    assert tab.run("window.most") == 1
+
+
+def test_a_filter_that_was_typed_does_not_follow_to_the_next_page(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "left-early", 1)
+    show(tab, node, "topics?q=left-early")
+    address = tab.run(
+        "(async () => { const at = each => document.querySelector(each); at('input[name=filter]').oninput(); "
+        "at('td a').click(); await new Promise(go => setTimeout(go, 500)); "
+        "return location.pathname + location.search; })()"
+    )
+    assert address == "/ui/topic?name=left-early"
+
+
 def test_every_partition_is_followed_and_an_offset_is_sought_in_each(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "many", PARTITIONS)
     show(tab, node, "messages?topic=many")

@@ -1,23 +1,22 @@
 // Consumer groups with their lag; one group with members, lag by partition, reset of offsets.
 import { charts } from "/assets/charts.js";
-import { address, ask, button, confirmByName, difference, el, field, link, note, number, pages, patch, pill, request, section, select, table, unanswered, v3, words } from "/assets/lib.js";
+import { address, ask, button, confirmByName, difference, el, field, link, note, number, onTyped, pages, patch, pill, request, section, select, table, unanswered, v3, words } from "/assets/lib.js";
 
 const PAGE_SIZE = 50;
 const statePill = state => pill(words(state), state === "STABLE" ? "good" : state === "EMPTY" ? "" : "warn");
 
 export async function groups(place, parameters) {
   const filter = field("Filter", { type: "search", value: parameters.q || "", name: "filter" }), state = select("State", [["", "all"], ["STABLE", "stable"], ["EMPTY", "empty"], ["PREPARING_REBALANCE", "preparing rebalance"], ["COMPLETING_REBALANCE", "completing rebalance"]], parameters.state || ""), shown = el("section");
-  const list = pages(async token => {
+  const list = pages(shown, async token => {
     const query = new URLSearchParams({ page_size: PAGE_SIZE });
     for (const [key, value] of [["q", filter.input.value], ["state", state.input.value], ["topic", parameters.topic || ""], ["page_token", token]]) if (value) query.set(key, value);
     const answer = await request(v3("consumer-groups") + "/-/lag-summary?" + query);
-    patch(shown, unanswered(answer), table([["group", "mono"], ["state"], ["type"], ["members", "num"], ["topics", "num"], ["lag", "num"], ["furthest behind", "mono"]], answer.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), statePill(each.state), words(each.type), number(each.members_count), number(each.topics_count), number(each.total_lag),
-      each.max_lag ? link("topic", { name: each.max_lag_topic_name }, each.max_lag_topic_name + "-" + each.max_lag_partition_id) : ""]), "No consumer group matches, or none has connected yet."));
-    return { next: answer.metadata.next, text: number(answer.data.length) + " groups on this page" };
+    const parts = [unanswered(answer), table([["group", "mono"], ["state"], ["type"], ["members", "num"], ["topics", "num"], ["lag", "num"], ["furthest behind", "mono"]], answer.data.map(each => [link("group", { id: each.consumer_group_id }, each.consumer_group_id), statePill(each.state), words(each.type), number(each.members_count), number(each.topics_count), number(each.total_lag),
+      each.max_lag ? link("topic", { name: each.max_lag_topic_name }, each.max_lag_topic_name + "-" + each.max_lag_partition_id) : ""]), "No consumer group matches, or none has connected yet.")];
+    return { parts, next: answer.metadata.next, text: number(answer.data.length) + " groups on this page" };
   });
   const again = () => { history.replaceState(null, "", address("groups", { q: filter.input.value, state: state.input.value, topic: parameters.topic })); return list.reset(); };
-  let waiting;
-  filter.input.oninput = () => { clearTimeout(waiting); waiting = setTimeout(again, 200); };
+  onTyped(filter.input, again);
   state.input.onchange = again;
   place.append(el("h1", { className: "page" }, "Consumer groups", parameters.topic ? el("span", { className: "crumb" }, " of " + parameters.topic) : null), el("div", { className: "bar-row" }, filter.row, state.row), shown, list.row);
   return list.go;

@@ -2,6 +2,7 @@
 import { patch } from "/assets/patch.js";
 
 export { patch };
+const TYPING_MS = 200;
 export const el = (tag, props = {}, ...children) => {
   const { aria, data, ...plain } = props, made = Object.assign(document.createElement(tag), plain);
   Object.assign(made.dataset, data);
@@ -123,14 +124,23 @@ export function configTable(entries, alter, reload) {
   filter.input.oninput = draw; own.input.onchange = draw; draw();
   return el("div", {}, el("div", { className: "bar-row" }, filter.row, own.row), el("section", {}, shown));
 }
-// Pages of a list on the server. The tokens of the pages before are kept, so that one can go back.
-export function pages(load) {
-  const before = []; let token = "", following = "";
-  const earlier = button("← Back", () => { token = before.pop() ?? ""; go(); }), later = button("Next →", () => { before.push(token); token = following; go(); }), said = el("span");
+// Pages of a list on the server, drawn in `place`. The tokens of the pages before are kept, so that one can go back.
+// An answer that comes behind a later question is of another page, or another filter: it is not drawn.
+export function pages(place, load) {
+  const before = []; let token = "", following = "", asked = 0;
+  const turn = to => { token = to; following = ""; return go(); };
+  const earlier = button("← Back", () => turn(before.pop() ?? "")), later = button("Next →", () => { if (following) { before.push(token); turn(following); } }), said = el("span");
   async function go() {
-    const { next, text } = await load(token);
+    const mine = ++asked, { next, text, parts } = await load(token);
+    if (mine !== asked) return;
+    patch(place, ...parts);
     following = next ? new URL(next).searchParams.get("page_token") : "";
     earlier.disabled = !before.length; later.disabled = !following; said.textContent = text;
   }
-  return { go, reset: () => { before.length = 0; token = ""; return go(); }, row: el("div", { className: "pager" }, earlier, later, said) };
+  return { go, reset: () => { before.length = 0; return turn(""); }, row: el("div", { className: "pager" }, earlier, later, said) };
+}
+// Calls `deed` when nobody has typed for a moment, if the input is still on the page then.
+export function onTyped(input, deed) {
+  let waiting;
+  input.oninput = () => { clearTimeout(waiting); waiting = setTimeout(() => { if (input.isConnected) deed(); }, TYPING_MS); };
 }

@@ -57,7 +57,7 @@ export async function messages(place, parameters, { current, guarded }) {
     } catch (failure) { if (asked === reads) { patch(problem, note(failure.message, "bad")); lacking.replaceChildren(); shown.replaceChildren(); } }
   };
   // Each partition goes on where it was left. A round asks for so many, and the next round begins behind those that gave records.
-  const onward = async () => {
+  const round = async () => {
     const ids = Object.keys(positions || {}), asked = reads;
     if (!ids.length) return;
     const chosen = [...ids.slice(turn), ...ids.slice(0, turn)].slice(0, FOLLOWED_AT_ONCE);
@@ -67,6 +67,9 @@ export async function messages(place, parameters, { current, guarded }) {
     turn = (turn + last + 1) % ids.length;
     take(answer);
   };
+  // One round at a time: a second one would read the same records once more.
+  let underWay = null;
+  const onward = () => underWay ??= round().finally(() => { underWay = null; });
   const follow = button("Follow", () => { live = !live; follow.textContent = live ? "Pause" : "Follow"; follow.setAttribute("aria-pressed", String(live)); });
   (async () => { while (current()) { if (live && !document.hidden) await guarded(onward); await new Promise(resolve => setTimeout(resolve, TAIL_MS)); } })();
   for (const each of [partition, from, at, time, isolation]) each.input.onchange = read;

@@ -22,7 +22,7 @@ export async function overview(place) {
     patch(head, ...verdict(health));
     patch(shown, el("h3", { className: "over" }, "Nodes ", el("small", {}, quorumLine(health))), nodes(health, brokers.data), trouble(health),
       section("What happened", happened(events)), el("footer", {}, "kraft " + cluster.node.version + " · refreshed " + new Date().toLocaleTimeString()));
-    document.title = (health.is_healthy ? "" : "⚠ ") + "kraft · node " + cluster.node.node_id;
+    if (place.isConnected) document.title = (health.is_healthy ? "" : "⚠ ") + "kraft · node " + cluster.node.node_id;
   };
   return refresh;
 }

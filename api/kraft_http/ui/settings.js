@@ -1,5 +1,5 @@
 // Cluster-wide configuration, transactions, quotas.
-import { address, ask, button, configTable, el, field, number, once, pages, patch, pill, request, section, select, table, unanswered, v3, when } from "/assets/lib.js";
+import { address, ask, button, configTable, el, field, number, once, onTyped, pages, patch, pill, request, section, select, table, unanswered, v3, when } from "/assets/lib.js";
 
 export async function config(place) {
   const shown = el("div");
@@ -13,13 +13,12 @@ export async function config(place) {
 }
 export async function transactions(place, parameters) {
   const filter = field("Filter", { type: "search", value: parameters.q || "", name: "filter" }), shown = el("section");
-  const list = pages(async token => {
+  const list = pages(shown, async token => {
     const answer = await request("/v1/transactions?" + new URLSearchParams({ page_size: 50, ...(filter.input.value ? { q: filter.input.value } : {}), ...(token ? { page_token: token } : {}) }));
-    patch(shown, unanswered(answer), table([["transactional id", "mono"], ["state"], ["producer", "num"], ["epoch", "num"], ["began"], ["coordinator", "num"], ["partitions", "wide mono"]], answer.data.map(each => [each.transactional_id, pill(each.state, each.state === "Ongoing" ? "warn" : ""), String(each.producer_id), String(each.producer_epoch), each.start_time_ms < 0 ? "–" : when(each.start_time_ms), String(each.coordinator_id), each.topics.map(topic => topic.topic_name + "-" + topic.partitions.join(",")).join(" ")]), "No transactional producer is known."));
-    return { next: answer.metadata.next, text: number(answer.data.length) + " on this page" };
+    const parts = [unanswered(answer), table([["transactional id", "mono"], ["state"], ["producer", "num"], ["epoch", "num"], ["began"], ["coordinator", "num"], ["partitions", "wide mono"]], answer.data.map(each => [each.transactional_id, pill(each.state, each.state === "Ongoing" ? "warn" : ""), String(each.producer_id), String(each.producer_epoch), each.start_time_ms < 0 ? "–" : when(each.start_time_ms), String(each.coordinator_id), each.topics.map(topic => topic.topic_name + "-" + topic.partitions.join(",")).join(" ")]), "No transactional producer is known.")];
+    return { parts, next: answer.metadata.next, text: number(answer.data.length) + " on this page" };
   });
-  let waiting;
-  filter.input.oninput = () => { clearTimeout(waiting); waiting = setTimeout(() => { history.replaceState(null, "", address("transactions", { q: filter.input.value })); list.reset(); }, 200); };
+  onTyped(filter.input, () => { history.replaceState(null, "", address("transactions", { q: filter.input.value })); return list.reset(); });
   place.append(el("h1", { className: "page" }, "Transactions"), el("div", { className: "bar-row" }, filter.row), shown, list.row);
   return list.go;
 }

@@ -1,6 +1,6 @@
 // The list of topics, and one topic: partitions, configuration, consumers.
 import { bytesPerSecond, charts, perSecond } from "/assets/charts.js";
-import { address, ask, button, configTable, confirmByName, difference, el, field, link, number, once, pages, patch, pill, replicas, request, section, select, size, table, unanswered, v3 } from "/assets/lib.js";
+import { address, ask, button, configTable, confirmByName, difference, el, field, link, number, once, onTyped, pages, patch, pill, replicas, request, section, select, size, table, unanswered, v3 } from "/assets/lib.js";
 
 const PAGE_SIZE = 50;
 
@@ -8,7 +8,7 @@ export async function topics(place, parameters) {
   const filter = field("Filter", { type: "search", value: parameters.q || "", name: "filter" });
   const sort = select("Sort", [["name", "name"], ["-name", "name, descending"], ["-partitions_count", "most partitions"], ["partitions_count", "fewest partitions"], ["-replication_factor", "most replicas"], ["-records", "most records"], ["records", "fewest records"], ["-leader_bytes", "largest"], ["leader_bytes", "smallest"], ["-bytes_in", "most bytes in"], ["-bytes_out", "most bytes out"], ["-records_in", "most records in"], ["-lag", "largest lag"]], parameters.sort || "name");
   const inside = select("Internal", [["true", "shown"], ["false", "hidden"]], parameters.internal || "true"), held = select("Show", [["", "all"], ["true", "empty ones"]], parameters.empty || ""), shown = el("section");
-  const list = pages(async token => {
+  const list = pages(shown, async token => {
     const query = new URLSearchParams({ page_size: PAGE_SIZE, sort: sort.input.value, include_internal: inside.input.value });
     if (filter.input.value) query.set("q", filter.input.value);
     if (held.input.value) query.set("empty_only", "true");
@@ -17,13 +17,12 @@ export async function topics(place, parameters) {
     // Whoever may not describe the cluster sees the list without them.
     const told = names.length ? await request("/v1/topic-facts?" + new URLSearchParams(names.map(name => ["topic", name]))).catch(() => ({ data: [], unanswered_brokers: [] })) : { data: [], unanswered_brokers: [] };
     const facts = new Map(told.data.map(each => [each.topic_name, each])), of = (each, what, write) => facts.has(each.topic_name) ? write(facts.get(each.topic_name)[what]) : "–";
-    patch(shown, unanswered(told), table([["name", "mono"], ["partitions", "num"], ["replicas", "num"], ["records", "num"], ["in", "num"], ["bytes in", "num"], ["size of one copy", "num"], ["groups", "num"], ["lag", "num"], [""]], answer.data.map(each => [link("topic", { name: each.topic_name }, each.topic_name), number(each.partitions_count), number(each.replication_factor), of(each, "records", number), of(each, "records_in", perSecond), of(each, "bytes_in", bytesPerSecond), of(each, "leader_bytes", size), of(each, "groups_count", number), of(each, "lag", number),
-      el("span", {}, each.is_internal ? pill("internal") : "", " ", link("messages", { topic: each.topic_name }, "messages"))]), held.input.value ? "No topic is empty." : filter.input.value ? "No topic is called that." : "There are no topics yet."));
-    return { next: answer.metadata.next, text: number(Number(headers.get("x-total-count"))) + " topics" };
+    const parts = [unanswered(told), table([["name", "mono"], ["partitions", "num"], ["replicas", "num"], ["records", "num"], ["in", "num"], ["bytes in", "num"], ["size of one copy", "num"], ["groups", "num"], ["lag", "num"], [""]], answer.data.map(each => [link("topic", { name: each.topic_name }, each.topic_name), number(each.partitions_count), number(each.replication_factor), of(each, "records", number), of(each, "records_in", perSecond), of(each, "bytes_in", bytesPerSecond), of(each, "leader_bytes", size), of(each, "groups_count", number), of(each, "lag", number),
+      el("span", {}, each.is_internal ? pill("internal") : "", " ", link("messages", { topic: each.topic_name }, "messages"))]), held.input.value ? "No topic is empty." : filter.input.value ? "No topic is called that." : "There are no topics yet.")];
+    return { parts, next: answer.metadata.next, text: number(Number(headers.get("x-total-count"))) + " topics" };
   });
   const again = () => { history.replaceState(null, "", address("topics", { q: filter.input.value, sort: sort.input.value === "name" ? "" : sort.input.value, internal: inside.input.value === "true" ? "" : "false", empty: held.input.value })); return list.reset(); };
-  let waiting;
-  filter.input.oninput = () => { clearTimeout(waiting); waiting = setTimeout(again, 200); };
+  onTyped(filter.input, again);
   sort.input.onchange = again; inside.input.onchange = again; held.input.onchange = again;
   place.append(el("h1", { className: "page" }, "Topics"), el("div", { className: "bar-row" }, filter.row, sort.row, inside.row, held.row, button("Create a topic", () => create(list.go), "main")), shown, list.row);
   return list.go;
