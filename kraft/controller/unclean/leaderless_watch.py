@@ -34,6 +34,8 @@ PARTITIONS_PER_STEP: Final = 500
 
 WAITS_TOLD_MAX: Final = 20
 """Waiting partitions that are told of in one look; the others are told of in later ones."""
+TELLING_SECONDS: Final = 1.0
+"""How long after a look that left some untold the next ones are told of, though nothing has changed."""
 
 Tell = Callable[[Recovered], None]
 TellWaiting = Callable[[Waiting], None]
@@ -136,9 +138,11 @@ class LeaderlessWatch:
                 chosen = await self._write(partial(self._decide, keys=keys))
                 for recovered in chosen:
                     self._tell(recovered)
-        for waiting in islice(self._recoveries.waits_to_tell(self._view(), self._clock.now()), WAITS_TOLD_MAX):
+        waits = list(islice(self._recoveries.waits_to_tell(self._view(), self._clock.now()), WAITS_TOLD_MAX))
+        for waiting in waits:
             self._tell_waiting(waiting)
-        self._next_look = min(self._recoveries.take_due(), self._next_probe if deaths else math.inf)
+        next_telling = self._clock.now() + TELLING_SECONDS if len(waits) == WAITS_TOLD_MAX else math.inf
+        self._next_look = min(self._recoveries.take_due(), self._next_probe if deaths else math.inf, next_telling)
 
     def _brokers_to_probe(self, deaths: Mapping[int, int]) -> list[BrokerRegistration]:
         """The fenced brokers to look for in this round. All of them are looked for in the same rounds, since a decision
