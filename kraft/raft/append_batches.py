@@ -36,18 +36,23 @@ def encode_batch(batch: Batch, now_ms: int) -> bytes:
 
 
 def split(values: Sequence[bytes], bytes_max: int, atomic: bool) -> list[list[bytes]]:
-    """`values` in batches of at most `bytes_max`; in one if `atomic`. Raises ApiError when that is too much."""
+    """`values` in batches of at most `bytes_max`; in one if `atomic`. Raises ApiError when that is too much, or one of
+    them is."""
     chunks: list[list[bytes]] = [[]]
     size = 0
     for value in values:
-        if chunks[-1] and size + len(value) > bytes_max:
+        if len(value) > bytes_max:
+            raise _too_large(f"a metadata record of {len(value)} bytes is larger than a batch ({bytes_max})")
+        if size + len(value) > bytes_max:
             if atomic:
-                raise ApiError(
-                    ErrorCode.RECORD_LIST_TOO_LARGE, f"more than {bytes_max} bytes of metadata records in one batch"
-                )
+                raise _too_large(f"more than {bytes_max} bytes of metadata records in one batch")
             chunks.append([])
             size = 0
         chunks[-1].append(value)
         size += len(value)
     assert chunks[0], "nothing to append"
     return chunks
+
+
+def _too_large(what: str) -> ApiError:
+    return ApiError(ErrorCode.RECORD_LIST_TOO_LARGE, what)
