@@ -80,7 +80,7 @@ def test_large_appends_are_split_or_refused(tmp_path: Path) -> None:
                 member.driver.append(1, ["x" * 60, "y" * 60])
             assert refused.value.code == ErrorCode.RECORD_LIST_TOO_LARGE
             for atomic in (True, False):
-                with pytest.raises(ApiError, match="a metadata record of 1[0-9][0-9] bytes") as refused:
+                with pytest.raises(ApiError, match=r"a metadata record of 1[0-9][0-9] bytes") as refused:
                     member.driver.append(1, ["x", "y" * 101], atomic=atomic)
                 assert refused.value.code == ErrorCode.RECORD_LIST_TOO_LARGE
             member.driver.append(1, ["x" * 60, "y" * 60], atomic=False)
