@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from kraft.spark.jobs.compact import in_order
 from kraft.spark.jobs.pending_renames import JOURNAL
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
@@ -97,3 +99,11 @@ def test_small_files_become_large_ones_and_hold_the_same(
     assert kraft("compact", str(place)).code == 0
     assert kraft("verify", "few", "--with-archive", str(place / "topic=few")).code == 0
     assert kraft("compact", str(tmp_path)).code == 3
+
+
+@pytest.mark.parametrize("columns", [["day", "partition"], ["day", "hour", "partition"]])
+def test_what_is_compacted_is_sorted_once_for_its_files_and_their_rows(spark: SparkSession, columns: list[str]) -> None:
+    """Spark would sort it again by what names the files, and lose the order of rows where it spills."""
+    rows = spark.range(20).selectExpr("id AS offset", "id % 2 AS partition", "id % 3 AS day", "id % 5 AS hour")
+    ordering = in_order(rows, columns)._jdf.queryExecution().sparkPlan().outputOrdering().toString()
+    assert re.findall(r"(\w+)#\d+L? ASC", ordering) == [*columns, "offset"]

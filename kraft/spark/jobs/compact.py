@@ -26,7 +26,7 @@ from kraft.spark.jobs.pending_renames import MERGED, carry_out, note, sync
 from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 FILE_RECORDS_MAX = 5_000_000
 
@@ -119,7 +119,7 @@ def merge(session: SparkSession, place: Path, group: Sequence[Path]) -> None:
     filled = [each for each in group if any(each.rglob("*.parquet"))]
     if filled:
         rows = session.read.option("basePath", str(place)).parquet(*[literal(each) for each in filled]).drop("batch")
-        tasks = rows.repartition(*columns).sortWithinPartitions("partition", "offset")
+        tasks = in_order(rows, columns)
         tasks.write.option("maxRecordsPerFile", FILE_RECORDS_MAX).partitionBy(*columns).parquet(str(merged))
     else:
         merged.mkdir()
@@ -131,6 +131,12 @@ def merge(session: SparkSession, place: Path, group: Sequence[Path]) -> None:
         sync(path)
     note(place, merged, group)
     carry_out(place)
+
+
+def in_order(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """The rows of each file of a write by `columns` in the order of their offsets. They are sorted by these columns
+    first: Spark sorts by them anew whatever is sorted otherwise, and keeps no order where it spills."""
+    return rows.repartition(*columns).sortWithinPartitions(*columns, "offset")
 
 
 def count_records(directory: Path) -> int:
