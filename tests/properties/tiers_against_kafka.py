@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -80,6 +81,8 @@ class TieredLife:
         self.times: list[int] = []
         """By offset. A marker's is taken for the time at which the life began: later than every record."""
         self.end = 0
+        self.newest_epochs = {side.name: -1 for side in sides}
+        """Of the topic's leaders that have been seen, by the sides' names."""
         self.trace: list[str] = []
         self.compared = 0
 
@@ -94,11 +97,18 @@ class TieredLife:
         self.see_epoch()
 
     def see_epoch(self) -> None:
-        """A leader epoch has begun on both sides: from now on it is called by its number."""
+        """A leader epoch begins on both sides: from now on it is called by its number."""
         for side in self.sides:
-            answer = side.ask("Metadata", 12, {"topics": [{"name": self.topic}]})
-            (partition,) = answer["topics"][0]["partitions"]
-            side.epochs.setdefault(len(side.epochs), partition["leader_epoch"])
+            self._until(f"{side.name} tells who leads now", partial(self._sees_epoch, side))
+
+    def _sees_epoch(self, side: TieredSide) -> bool:
+        """Kafka tells of a topic, and of its leader, some time after it has answered what made it."""
+        (topic,) = side.ask("Metadata", 12, {"topics": [{"name": self.topic}]})["topics"]
+        led = [each["leader_epoch"] for each in topic["partitions"] if each["leader_id"] >= 0]
+        if not led or led[0] <= self.newest_epochs[side.name]:
+            return False
+        self.newest_epochs[side.name] = side.epochs[len(side.epochs)] = led[0]
+        return True
 
     def grow(self, batches: int) -> None:
         """So many more batches, some of them in transactions of one to three, which end one way or the other."""
