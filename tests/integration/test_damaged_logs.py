@@ -18,7 +18,7 @@ from kraft.testing.node_process import NodeProcess
 from kraft.testing.process_cluster import ProcessCluster
 
 RECORDS = 300
-SECONDS_MAX = 25
+SECONDS_MAX = 60
 
 
 def produce(bootstrap: str, count: int = RECORDS) -> None:
@@ -70,12 +70,18 @@ def kraft(*arguments: str) -> str:
 
 
 def waiting_replica(bootstrap: str) -> dict[str, str]:
-    """What `kraft cluster health` says of the one replica that waits."""
+    """What `kraft cluster health` says of the one replica that waits, once it does."""
     command = [sys.executable, "-m", "kraft.cli.admin.app", "cluster", "health", "-b", bootstrap, "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
-    (found,) = [each for each in json.loads(done.stdout)["reasons"] if each["code"] == "waiting_replica"]
-    return dict(found)
+    deadline = time.monotonic() + SECONDS_MAX
+    while True:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1), done.stderr
+        found = [each for each in json.loads(done.stdout)["reasons"] if each["code"] == "waiting_replica"]
+        if found:
+            (reason,) = found
+            assert done.returncode == 1
+            return dict(reason)
+        assert time.monotonic() < deadline, done.stdout
 
 
 def create(bootstrap: str, replicas: int) -> None:
