@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft._tools.generate_dashboards import DASHBOARDS, expressions, main
+from kraft.testing.ports import HOST, free_ports
 from tests.capabilities import require_capability
 from tests.integration.test_ephemeral_cluster import close_input, start
 
@@ -268,8 +268,8 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 "scrape_interval: 15s", "scrape_interval: 1s\n  evaluation_interval: 1s"
             )
         )
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            address = f"127.0.0.1:{free.getsockname()[1]}"
+        (port,) = free_ports(1)
+        address = f"{HOST}:{port}"
         said = stack.enter_context((folder / "said").open("w"))
         server = subprocess.Popen(
             [
