@@ -30,7 +30,8 @@ class Watched:
         settings = {"bootstrap.servers": document["bootstrap"]}
         admin = AdminClient(settings)
         admin.create_topics([NewTopic("watched", 3, 3)])["watched"].result(30)
-        self.until(lambda: len(self.history(0)["times_ms"]) > 0)  # From now on records are counted.
+        for each in self.nodes:  # From its first look on, a node counts records.
+            self.until(partial(self.has_looked, each["node_id"]))
         producer = Producer(settings)
         for number in range(RECORDS):
             producer.produce("watched", b"x" * 100, partition=number % 3)
@@ -47,6 +48,9 @@ class Watched:
         assert all(len(values) == len(document["times_ms"]) for values in document["series"].values())
         assert sorted(document["units"]) == sorted(document["series"])
         return document
+
+    def has_looked(self, broker: int) -> bool:
+        return len(self.history(0, broker=broker)["times_ms"]) > 0
 
     def last(self, node: int, name: str, **query: object) -> float:
         values = self.history(node, **query)["series"].get(name, [])
