@@ -25,6 +25,7 @@ from tests.integration.plain_clients import Record, read_confluent, write_conflu
 
 SECONDS_MAX = 30
 TRY_SECONDS = 2
+"""How long a producer tries to write what is refused."""
 PARTITIONS = 6
 DISK_BYTES = 16 << 20
 LIBRARY = """
@@ -125,24 +126,29 @@ def create(admin: AdminClient, topic: str, partitions: int = 1, **config: str) -
     return 0
 
 
-def produce_once(node: NodeProcess, topic: str, value: bytes) -> int:
-    """One record by a producer of its own that does not try for long; 0, or the code of the failure."""
-    return produce(node, topic, value, [0])[0]
+def produce_once(node: NodeProcess, topic: str, value: bytes, seconds: float = TRY_SECONDS) -> int:
+    """One record by a producer of its own; 0, or the code of the failure."""
+    return produce(node, topic, value, [0], seconds)[0]
 
 
-def refusing(node: NodeProcess, topic: str, value: bytes) -> set[int]:
+def refusing(
+    node: NodeProcess,
+    topic: str,
+    value: bytes,
+    partitions: Iterable[int] = range(PARTITIONS),
+    seconds: float = TRY_SECONDS,
+) -> set[int]:
     """Which of the partitions do not take the value."""
-    codes = produce(node, topic, value, range(PARTITIONS))
-    return {partition for partition, code in codes.items() if code != 0}
+    return {partition for partition, code in produce(node, topic, value, partitions, seconds).items() if code != 0}
 
 
-def produce(node: NodeProcess, topic: str, value: bytes, partitions: Iterable[int]) -> dict[int, int]:
-    """One record to each partition. All are asked at once: a producer tries for two seconds before it is refused."""
+def produce(node: NodeProcess, topic: str, value: bytes, partitions: Iterable[int], seconds: float) -> dict[int, int]:
+    """One record to each partition. All are asked at once: a producer tries for so long before it is refused."""
     outcomes: dict[int, int] = {}
     settings = {
         "bootstrap.servers": node.bootstrap,
         "log_level": 0,
-        "message.timeout.ms": TRY_SECONDS * 1000,
+        "message.timeout.ms": int(seconds * 1000),
         "retries": 0,
         "acks": "all",
         "linger.ms": 0,
@@ -154,7 +160,7 @@ def produce(node: NodeProcess, topic: str, value: bytes, partitions: Iterable[in
 
     for partition in partitions:
         producer.produce(topic, value, partition=partition, on_delivery=told)
-    producer.flush(TRY_SECONDS + 10)
+    producer.flush(seconds + 10)
     return outcomes
 
 
@@ -196,7 +202,7 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers_without_a_restart(
             (committed,) = consumer.committed([TopicPartition("t", 0)], timeout=SECONDS_MAX)
             assert committed.offset == 100 + round_number
             small_disk.empty()
-            eventually(lambda: produce_once(node, "t", b"there is room again"), 0)
+            eventually(lambda: produce_once(node, "t", b"there is room again", SECONDS_MAX), 0)
             eventually(lambda: create(admin, f"room-{round_number}"), 0)  # noqa: B023
             consumer.commit(offsets=[TopicPartition("t", 0, 101 + round_number)], asynchronous=False)
         seen = read_confluent(node.bootstrap, "t", 502)
@@ -220,7 +226,7 @@ def test_a_failing_sync_takes_its_directory_offline_and_the_other_goes_on(
     with NodeProcess(tmp_path, environment=failing_sync, disks=("data", "other")) as node:
         admin = admin_of(node)
         assert create(admin, "t", partitions=PARTITIONS, flush_messages="1") == 0
-        assert refusing(node, "t", b"before") == set()
+        assert refusing(node, "t", b"before", seconds=SECONDS_MAX) == set()
         broken = {int(path.name.rpartition("-")[2]) for path in other.glob("t-*")}
         assert 0 < len(broken) < PARTITIONS
         wanted.write_text(f"{other}/t-")
@@ -228,7 +234,8 @@ def test_a_failing_sync_takes_its_directory_offline_and_the_other_goes_on(
         assert refused & broken, "a sync that failed is no acknowledgement"
         eventually(lambda: refusing(node, "t", b"after"), broken)
         wanted.unlink()  # It is never trusted again, whatever it says now.
-        assert refusing(node, "t", b"again") == broken
+        assert refusing(node, "t", b"again", broken) == broken
+        assert refusing(node, "t", b"again", {*range(PARTITIONS)} - broken, SECONDS_MAX) == set()
         assert admin.list_topics(timeout=SECONDS_MAX).topics["t"].partitions
         node.stop()
         node.start()
@@ -240,7 +247,7 @@ def test_a_node_whose_only_directory_fails_ends_with_its_reason(tmp_path: Path, 
     wanted.unlink(missing_ok=True)
     with NodeProcess(tmp_path, environment=failing_sync) as node:
         assert create(admin_of(node), "t", flush_messages="1") == 0
-        assert produce_once(node, "t", b"before") == 0
+        assert produce_once(node, "t", b"before", SECONDS_MAX) == 0
         wanted.write_text("/t-0/")
         assert produce_once(node, "t", b"after") != 0
         assert node.wait() == 1
