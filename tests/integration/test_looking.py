@@ -7,6 +7,7 @@ import socket
 import tarfile
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,14 @@ def findings(bootstrap: str, capsys: pytest.CaptureFixture[str], *, code: int) -
     document = json.loads(capsys.readouterr().out)
     assert document["is_well"] == (code == 0)
     return [(each["check"], each["result"], each["summary"]) for each in document["findings"]]
+
+
+@contextmanager
+def taken_and_deaf() -> Iterator[int]:
+    """A port on which nobody listens, or can begin to."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def test_top_shows_what_moves(cluster: ClusterThread, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,11 +101,10 @@ def test_settings_that_will_hurt_are_noted(cluster: ClusterThread, capsys: pytes
 
 
 def test_an_address_that_clients_do_not_reach_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        nowhere = listener.getsockname()[1]
-    told = f"advertised.listeners=PLAINTEXT://127.0.0.1:{nowhere}"
-    with running_node(tmp_path, "--set", told) as node:
-        found = findings(node.kafka, capsys, code=1)
+    with taken_and_deaf() as nowhere:
+        told = f"advertised.listeners=PLAINTEXT://127.0.0.1:{nowhere}"
+        with running_node(tmp_path, "--set", told) as node:
+            found = findings(node.kafka, capsys, code=1)
     assert found[0][:2] == ("bootstrap address", "ok")
     assert found[1][:2] == ("address of broker 1", "fault")
     assert str(nowhere) in found[1][2]
@@ -113,9 +121,8 @@ def test_an_address_of_another_cluster_is_found(
 
 
 def test_nobody_and_who_encrypts_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        nowhere = listener.getsockname()[1]
-    assert main(["doctor", "-b", f"127.0.0.1:{nowhere}"]) == 1
+    with taken_and_deaf() as nowhere:
+        assert main(["doctor", "-b", f"127.0.0.1:{nowhere}"]) == 1
     assert "no node listens there" in capsys.readouterr().out
     with ClusterThread(1, security="tls") as secured:
         assert main(["doctor", "-b", secured.bootstrap, "--timeout", "2"]) == 1
