@@ -149,7 +149,7 @@ def test_a_consumer_is_refused_its_group_until_an_entry_allows_it(guarded: Guard
 
     allow = ("acls", "add", "--allow-principal", "User:bob", "--operation", "Read")
     assert guarded.kraft(*allow, "--topic", "prefixed-", "--resource-pattern-type", "prefixed") == 0
-    assert outcome() == KafkaError.GROUP_AUTHORIZATION_FAILED
+    until(lambda: outcome() == KafkaError.GROUP_AUTHORIZATION_FAILED)
     assert guarded.kraft(*allow, "--group", "readers") == 0
     until(lambda: outcome() == 0)
 
