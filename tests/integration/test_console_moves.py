@@ -116,6 +116,7 @@ def test_a_partition_is_moved_and_its_move_cancelled(three: AdminCluster, tab: B
     for name, value in (("topic", TOPIC), ("partition", "0"), ("brokers", f"{before[0][0]} {target}"), ("rate", "1")):
         enter(tab, name, value)
     send(tab)
+    three.call(1, "PUT", "/v1/reassignments/throttle", {"bytes_per_second": 1000})  # It does not end by itself.
     press(tab, "Cancel")
     send(tab)
     shows(tab, "No partition is being moved.")
