@@ -17,6 +17,8 @@ from typing import Any, Final
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from jepsen.three_nodes import until
+
 WAIT_SECONDS_MAX: Final = 60
 COMMAND: Final = (sys.executable, "-m", "kraft.cli.admin.app", "cluster", "start", "--ephemeral")
 
@@ -44,9 +46,10 @@ def test_one_line_of_json_says_where_it_serves_and_nothing_is_left_at_the_end(
             assert list(document) == ["bootstrap", "cluster_id", "directory", "nodes"]
             assert [list(node) for node in document["nodes"]] == [["node_id", "kafka", "admin_url", "pid"]] * 2
             assert document["bootstrap"] == ",".join(node["kafka"] for node in document["nodes"])
-            told = AdminClient({"bootstrap.servers": document["bootstrap"]}).list_topics(timeout=30)
-            assert told.cluster_id == document["cluster_id"]
-            assert sorted(told.brokers) == [node["node_id"] for node in document["nodes"]]
+            admin, known = AdminClient({"bootstrap.servers": document["bootstrap"]}), [1, 2]
+            assert admin.list_topics(timeout=30).cluster_id == document["cluster_id"]
+            assert [node["node_id"] for node in document["nodes"]] == known
+            until(lambda: sorted(admin.list_topics(timeout=30).brokers) == known, "a node has not heard of the other")
             with urllib.request.urlopen(f"{document['nodes'][0]['admin_url']}/v1/cluster/health", timeout=30) as answer:
                 assert answer.status == 200
             end(process)
