@@ -94,11 +94,15 @@ class ThreeNodes(ProcessCluster):
         return topic
 
     def partitions(self, topic: str) -> dict[int, Any]:
-        """As a client sees them, by index: leader, replicas, isrs."""
-        try:
-            return dict(AdminClient(self.servers()).list_topics(topic, timeout=10).topics[topic].partitions)
-        except (KafkaException, Hung):
-            return {}
+        """As the first client sees them that is answered, by index: leader, replicas, isrs."""
+
+        def told() -> Any:
+            try:
+                return AdminClient(self.servers()).list_topics(topic, timeout=10).topics[topic]
+            except (KafkaException, Hung):
+                return None
+
+        return dict(until(told, f"no client is told of {topic}").partitions)
 
     def leader(self, topic: str, partition: int = 0) -> int:
         def known() -> int | None:
