@@ -17,7 +17,7 @@ from kraft.coordinator.group import group_records
 from kraft.coordinator.group.activity import GroupChange, Happened
 from kraft.coordinator.group.classic.classic_group import ClassicGroup, ClassicMember
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, RevocationDeadline
+from kraft.coordinator.group.consumer.consumer_group import FIRST_EPOCH, ConsumerGroup, RevocationDeadline
 from kraft.coordinator.group.consumer.member import ConsumerMember
 from kraft.coordinator.group.consumer.records import ConsumerRecord, group_tombstone
 from kraft.coordinator.group.consumer.replay import replay as replay_consumer
@@ -203,10 +203,12 @@ class GroupDraft:
         group = replay_consumer(before, group_id, record)
         assert group is not None, f"no consumer group {group_id}"
         # One that is just made of a classic group in its first rebalance begins at epoch 0.
-        assert before is None or not before.assignment_epoch or group.group_epoch >= before.group_epoch, (
+        assert before is None or before.group_epoch == FIRST_EPOCH or group.group_epoch >= before.group_epoch, (
             f"the epoch of group {group_id} would fall from {before.group_epoch} to {group.group_epoch}"
         )
-        assert group.assignment_epoch <= group.group_epoch, f"group {group_id} has a target of a later epoch"
+        assert group.assignment_epoch <= max(FIRST_EPOCH, group.group_epoch), (
+            f"group {group_id} has a target of a later epoch"
+        )
         return self.keep_consumer(group)
 
     def write_replayed(self, group: ConsumerGroup, records: Sequence[LogRecord]) -> ConsumerGroup:

@@ -7,8 +7,8 @@ from typing import Any
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group.consumer.assigning import NEVER_ASSIGNED_MS, Snapshot, compute
-from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
+from kraft.coordinator.group.consumer.assigning import Snapshot, compute
+from kraft.coordinator.group.consumer.consumer_group import NEVER_ASSIGNED_MS, ConsumerGroup
 from kraft.coordinator.group.consumer.heartbeat import check_request, consumer_heartbeat
 from kraft.coordinator.group.consumer.target import counted_topics, metadata_hash
 from kraft.protocol.error_codes import ErrorCode

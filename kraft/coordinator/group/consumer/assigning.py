@@ -17,7 +17,7 @@ from typing import Final
 from immutables import Map
 
 from kraft.coordinator.group.consumer import records
-from kraft.coordinator.group.consumer.consumer_group import FIRST_EPOCH, ConsumerGroup, less
+from kraft.coordinator.group.consumer.consumer_group import FIRST_EPOCH, NEVER_ASSIGNED_MS, ConsumerGroup, less
 from kraft.coordinator.group.consumer.member import Partitions
 from kraft.coordinator.group.consumer.target import ASSIGNORS, TopicCounts, compute_target, counted_topics
 from kraft.coordinator.group.draft import GroupDraft
@@ -26,7 +26,6 @@ from kraft.world.turns import at_once
 
 INLINE_COST_MAX: Final = 5_000
 """Members times partitions of a group whose target is computed in the heartbeat. It takes a few milliseconds."""
-NEVER_ASSIGNED_MS: Final = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,10 @@ V = TypeVar("V")
 
 
 FIRST_EPOCH: Final = 1
-"""The epoch of a group that nobody subscribed anything in yet; it has no record."""
+"""The epoch of a group that nobody subscribed anything in yet, and of the target of one that has none, which gives
+nobody anything; neither has a record."""
+NEVER_ASSIGNED_MS: Final = 0
+"""When such a target was computed."""
 
 
 class ConsumerGroupState(StrEnum):
@@ -63,8 +66,8 @@ class ConsumerGroup:
     group_id: str
     group_epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
-    assignment_epoch: int = 0
-    assignment_timestamp_ms: int = 0
+    assignment_epoch: int = FIRST_EPOCH
+    assignment_timestamp_ms: int = NEVER_ASSIGNED_MS
     members: Map[str, ConsumerMember] = field(default_factory=Map)
     static_members: Map[str, str] = field(default_factory=Map)
     subscribers: Map[str, int] = field(default_factory=Map)

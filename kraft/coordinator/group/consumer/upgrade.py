@@ -12,8 +12,7 @@ from kraft.common.errors import ApiError, ProtocolError
 from kraft.coordinator.group.classic.classic_group import ClassicGroup, ClassicMember
 from kraft.coordinator.group.classic.rebalance import join_error
 from kraft.coordinator.group.consumer import records
-from kraft.coordinator.group.consumer.assigning import NEVER_ASSIGNED_MS
-from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
+from kraft.coordinator.group.consumer.consumer_group import NEVER_ASSIGNED_MS, ConsumerGroup
 from kraft.coordinator.group.consumer.member import ClassicMembership, ConsumerMember, Partitions
 from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.consumer_protocol import decode_assignment, decode_subscription, partitions_by_id

@@ -56,6 +56,14 @@ def test_a_member_gets_what_its_pattern_matches_whole(host: ConsumerHost) -> Non
     assert host.group.regexes["a[0-9]"].topics == {"a1", "a2"}
 
 
+def test_the_first_heartbeat_after_a_match_brings_its_topics(host: ConsumerHost) -> None:
+    """A client sends it at once, and the next one a whole interval later."""
+    member = pattern(host, "m", "a[0-9]").join()
+    host.do_jobs()
+    member.beat()
+    assert (names(host, member), member.epoch) == ({"a1", "a2"}, 2)
+
+
 def test_names_and_a_pattern_go_together(host: ConsumerHost) -> None:
     member = pattern(host, "m", "a1", "b1").join()
     assert names(host, member) == {"b1"}
