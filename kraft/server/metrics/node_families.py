@@ -11,6 +11,7 @@ from kraft.common.ids import METADATA_TOPIC
 from kraft.common.metrics import SECONDS_BOUNDS, Family, Histogram, LabelValues
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraft.protocol.messages.describe_quorum_response import PartitionData as QuorumPartition
 from kraft.world.turns import TURN_PARTITIONS
 
 if TYPE_CHECKING:
@@ -86,23 +87,30 @@ async def quorum_families(node: Node) -> list[Family]:
     )
     answer = await raft.describe_quorum(request)
     partition = answer.topics[0].partitions[0]  # type: ignore[attr-defined]  # The driver answers with the message of the same name.
-    end = raft.log_end_offset
-    lags, ages = [], []
-    now_ms = node.world.clock.wall_ms()
+    return quorum_lags(partition, raft.log_end_offset, node.world.clock.wall_ms())
+
+
+def quorum_lags(partition: QuorumPartition, log_end_offset: int, now_ms: int) -> list[Family]:
+    """How far behind each node is, by records and by time. One that was known by two directories for a while, as its
+    disk was replaced, counts by the one that is further."""
+    lags: dict[LabelValues, float] = {}
+    ages: dict[LabelValues, float] = {}
     for role, replicas in (("voter", partition.current_voters), ("observer", partition.observers)):
         for replica in replicas:
             labels = (str(replica.replica_id), role)
-            lags.append((labels, float(max(0, end - max(0, replica.log_end_offset)))))
+            behind = float(max(0, log_end_offset - max(0, replica.log_end_offset)))
+            lags[labels] = min(behind, lags.get(labels, behind))
             if replica.replica_id != partition.leader_id and replica.last_caught_up_timestamp >= 0:
-                ages.append((labels, max(0, now_ms - replica.last_caught_up_timestamp) / 1000))
+                age = max(0, now_ms - replica.last_caught_up_timestamp) / 1000
+                ages[labels] = min(age, ages.get(labels, age))
     lag = Family(
         "kraft_quorum_lag_records",
         "gauge",
         "Metadata records that a node has yet to copy, as the active controller sees it.",
         ("node", "role"),
     )
-    age = Family(
+    age_family = Family(
         "kraft_quorum_behind_seconds", "gauge", "Since a node last had all metadata records.", ("node", "role")
     )
-    lag.read, age.read = lags.__iter__, ages.__iter__
-    return [lag, age]
+    lag.read, age_family.read = list(lags.items()).__iter__, list(ages.items()).__iter__
+    return [lag, age_family]
