@@ -109,21 +109,24 @@ async def describe_configs(port: AskPort, resource: Resource, keys: Sequence[str
 async def describe_many(
     port: AskPort, resources: Sequence[Resource], keys: Sequence[str] | None = None
 ) -> list[tuple[Resource, list[Setting]]]:
-    """Several resources that one node can tell about, in one request: every setting, or those named. Those that have
-    gone meanwhile are left out, and those that the caller may not see."""
-    if not resources:
-        return []
+    """Several resources that one node can tell about: every setting, or those named. Those that have gone meanwhile are
+    left out, and those that the caller may not see. One request asks for RESOURCES_A_REQUEST of them at most: a node
+    refuses one of very many elements."""
+    found: list[tuple[Resource, list[Setting]]] = []
+    for first in range(0, len(resources), RESOURCES_A_REQUEST):
+        asked = resources[first : first + RESOURCES_A_REQUEST]
 
-    async def attempt() -> list[tuple[Resource, list[Setting]]]:
-        told = {
-            (result.resource_type, result.resource_name): result
-            for result in await _describe(port, resources, keys)
-            if result.error_code == ErrorCode.NONE
-        }
-        found = [(resource, told.get((resource.kind, resource.name))) for resource in resources]
-        return [(resource, _settings(result)) for resource, result in found if result is not None]
+        async def attempt(asked: Sequence[Resource] = asked) -> list[tuple[Resource, list[Setting]]]:
+            told = {
+                (result.resource_type, result.resource_name): result
+                for result in await _describe(port, asked, keys)
+                if result.error_code == ErrorCode.NONE
+            }
+            answers = [(resource, told.get((resource.kind, resource.name))) for resource in asked]
+            return [(resource, _settings(result)) for resource, result in answers if result is not None]
 
-    return await port.retrying(attempt)
+        found += await port.retrying(attempt)
+    return found
 
 
 async def _describe(

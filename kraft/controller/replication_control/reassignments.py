@@ -3,7 +3,7 @@ factor when asked to)."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
 from kraft.common.errors import ApiError
@@ -139,15 +139,18 @@ def _cancel(
 def list_partition_reassignments(
     image: MetadataImage, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """The moves under way, of all topics or of the partitions asked for."""
-    wanted: dict[str, list[int]] = {}
+    """The moves under way, of all topics or of the partitions asked for. A topic that is named twice is told twice, as
+    Kafka does."""
+    wanted: Iterable[tuple[str, Sequence[int]]]
     if request.topics is None:
+        moving: dict[str, list[int]] = {}
         for topic_id, index in image.topics.reassigning:
-            wanted.setdefault(image.topics.by_id[topic_id].name, []).append(index)
+            moving.setdefault(image.topics.by_id[topic_id].name, []).append(index)
+        wanted = moving.items()
     else:
-        wanted = {topic.name: topic.partition_indexes for topic in request.topics}
+        wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
     response = ListPartitionReassignmentsResponse(error_message=None)
-    for name, indexes in wanted.items():
+    for name, indexes in wanted:
         topic = image.topics.by_name(name)
         if topic is None:
             continue

@@ -6,13 +6,20 @@ from typing import Any
 
 import pytest
 
-from kraft.controller.replication_control.reassignments import alter_partition_reassignments
+from kraft.controller.replication_control.reassignments import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
+)
+from kraft.protocol.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
 )
 from tests.unit.controller.partition_requests import RECOVERING, move, ongoing, propose
 from tests.unit.controller.pure_cluster import PureCluster
@@ -43,6 +50,19 @@ def test_a_partition_moves_in_two_steps() -> None:
         (),
     )
     assert ongoing(cluster) == []
+
+
+def test_moves_of_a_topic_that_is_named_twice_are_told_for_each_entry() -> None:
+    """As Kafka tells them."""
+    cluster = PureCluster(1, 2, 3, 4)
+    cluster.topic("t", [1, 2], [1, 2])
+    move(cluster, [3, 4])
+    entries = [ListPartitionReassignmentsTopics(name="t", partition_indexes=indexes) for indexes in ([0], [1], [0, 7])]
+    answer = list_partition_reassignments(cluster.image, ListPartitionReassignmentsRequest(topics=entries))
+    assert [(topic.name, [each.partition_index for each in topic.partitions]) for topic in answer.topics] == [
+        ("t", [0]),
+        ("t", [0]),
+    ]
 
 
 def test_a_move_that_only_removes_ends_at_once_and_fences_the_removed_replica() -> None:
