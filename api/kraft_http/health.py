@@ -17,6 +17,7 @@ from kraft_http.waits import (
     election_reasons,
     replica_reasons,
     set_aside_reasons,
+    unknown_reasons,
     unmade_topic_reasons,
 )
 
@@ -134,6 +135,7 @@ def judge(
         *_broker_reasons(down),
         *_drain_reasons(facts.brokers),
         *_partition_reasons(leaderless, under_min_isr, under_replicated),
+        *unknown_reasons(nodes),
         *authorizer_reasons(nodes),
         *election_reasons(elections),
         *replica_reasons(nodes),

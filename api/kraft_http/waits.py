@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from kraft_http.int64 import Int64
 
@@ -106,6 +106,9 @@ class NodeStatus(BaseModel):
     """What a node tells of itself: its disks and what waits there. Lists are cut; the counts are whole."""
 
     node_id: int
+    is_known: bool = Field(
+        default=True, description="False: what it tells cannot be read by the node that answers; the rest is empty."
+    )
     offline_log_dirs: list[str] = []
     authorizer: str | None = Field(
         default=None, description="How it judges who may do what, `none` without an authorizer; null: it does not tell."
@@ -132,6 +135,26 @@ class WaitingElections(BaseModel):
 
     count: int = 0
     partitions: list[WaitingElection] = []
+
+
+def read_status(node_id: int, document: object) -> NodeStatus:
+    """What node `node_id` tells. A node of another release may tell it in a form that is not known here."""
+    try:
+        return NodeStatus.model_validate(document)
+    except ValidationError:
+        return NodeStatus(node_id=node_id, is_known=False)
+
+
+def unknown_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
+    """The reason about nodes whose troubles are not seen here."""
+    unknown = [node.node_id for node in nodes if not node.is_known]
+    if unknown:
+        yield Reason(
+            code="node_status_unknown",
+            summary=f"What {_nodes(unknown)} told cannot be read here: the disks and waits there are not known.",
+            remedy="Look at /metrics and the log there. It may be another release of kraft: this ends once all nodes "
+            "run the same one.",
+        )
 
 
 def authorizer_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:

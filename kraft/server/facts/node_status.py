@@ -171,22 +171,22 @@ class NodeStatus:
     async def _gather(self) -> ClusterHealth:
         await self._node.world.threads.run(_import_models)
         from kraft_http.health import judge
-        from kraft_http.waits import NodeStatus as ToldStatus
-        from kraft_http.waits import WaitingElections
+        from kraft_http.waits import WaitingElections, read_status
 
         facts = await gather_facts(self._node)
         told: dict[int, Any] = {self._node.config.node_id: self.own()}
         voters: list[VoterFacts] | None = None
-        elections: dict[str, Any] = {}
+        elections = WaitingElections()
 
         async def ask_quorum() -> None:
             nonlocal voters
             voters = await self._voters()
 
         async def ask_elections() -> None:
+            nonlocal elections
             try:
-                elections.update(await self.waiting_elections(None))
-            except KraftError:
+                elections = WaitingElections.model_validate(await self.waiting_elections(None))
+            except (KraftError, ValueError, TypeError):
                 return  # The verdict says that there is no controller, or that partitions have no leader.
 
         async with trio.open_nursery() as asking_nursery:
@@ -200,8 +200,8 @@ class NodeStatus:
             facts,
             voters or (),
             controller_answers=voters is not None,
-            nodes=[ToldStatus.model_validate(told[node_id]) for node_id in sorted(told)],
-            elections=WaitingElections.model_validate(elections),
+            nodes=[read_status(node_id, told[node_id]) for node_id in sorted(told)],
+            elections=elections,
         )
 
     async def _voters(self) -> list[VoterFacts] | None:
