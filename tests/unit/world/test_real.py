@@ -140,6 +140,19 @@ def test_what_can_be_no_address_is_an_os_error_and_not_a_crash(host: str, port: 
     trio.run(main)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_peer_has_one_address_whatever_family_the_listener_is_of(host: str) -> None:
+    """Access control entries, limits and quotas name IPv4 addresses as such."""
+
+    async def body() -> None:
+        network = RealWorld().network
+        with closing(await network.listen("", 0)) as listener, closing(await network.connect(host, listener.port)):
+            with closing(await listener.accept()) as accepted:
+                assert accepted.peer == host
+
+    trio.run(body)
+
+
 def test_a_file_of_another_world_is_refused() -> None:
     async def body() -> None:
         world = RealWorld()
