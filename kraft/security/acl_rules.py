@@ -85,7 +85,7 @@ class AclRules:
             entry
             for who in dict.fromkeys((principal, ANY_PRINCIPAL))
             for entry in self.by_principal.get((kind, who), ())
-            if entry.host in (WILDCARD, host) and entry.operation in (Operation.ALL, operation)
+            if entry.is_about(host) and entry.operation in (Operation.ALL, operation)
         ]
         denied = {
             (entry.pattern_type, entry.resource_name) for entry in entries if entry.permission_type == Permission.DENY

@@ -212,3 +212,13 @@ def test_kept_answers_are_bounded() -> None:
 def test_an_allow_that_a_deny_covers_is_none(denied: tuple[AccessControlEntry, ...], expected: bool) -> None:
     access = make(allow("ab", operation=Operation.WRITE), *denied).access_of(context())
     assert access.may_on_some(Operation.WRITE, TOPIC) is expected
+
+
+@pytest.mark.parametrize("written", ["2001:db8::7", "2001:db8:0:0:0:0:0:7", "2001:0DB8::0007"])
+def test_a_host_of_ipv6_may_be_written_in_any_way(written: str) -> None:
+    entry = allow("t", operation=Operation.WRITE, permission_type=Permission.DENY, host=written)
+    assert entry.is_about("2001:db8::7")
+    assert not any(entry.is_about(other) for other in ("2001:db8::8", "10.0.0.7", "::1%eth0", "no:address"))
+    rules = AclRules().changed((), (entry, allow("t", operation=Operation.WRITE)))
+    assert not rules.decide("User:alice", "2001:db8::7", Operation.WRITE, TOPIC, "t").is_allowed
+    assert rules.decide("User:alice", "2001:db8::8", Operation.WRITE, TOPIC, "t").is_allowed
