@@ -70,6 +70,29 @@ def remove_throttle(tab: Browser, three: AdminCluster) -> None:
     until(lambda: not three.throttled_keys(1), "keys of the throttle stay")
 
 
+def test_only_the_plan_that_is_shown_can_be_sent(three: AdminCluster, tab: Browser) -> None:
+    show(tab, three, "broker?id=3")
+    press(tab, "Decommission")
+    said = "document.querySelector('dialog').innerText"
+    is_ready = "!document.querySelector('dialog [type=submit]').disabled"
+    tab.run(
+        "{ const real = window.fetch; window.fetch = async (path, how) => { "
+        "if (/bytes_per_second=1048576$/.test(path)) await new Promise(go => { window.release = go; }); "
+        "if (/bytes_per_second=3145728$/.test(path)) throw new TypeError('cut off'); return real(path, how); }; }"
+    )
+    enter(tab, "rate", "1")
+    tab.until("window.release")
+    assert not tab.run(is_ready)
+    enter(tab, "rate", "2")
+    tab.until(f"{said}.includes('in 8 s or more') && {is_ready}")
+    tab.run("window.release()")
+    tab.run("new Promise(go => setTimeout(go, 500))")
+    assert tab.run(f"{said}.includes('in 8 s or more') && {is_ready}")
+    enter(tab, "rate", "3")
+    tab.until(f"{said}.includes('This node does not answer')")
+    assert not tab.run(is_ready)
+
+
 def test_a_decommissioning_is_held_to_a_rate_watched_and_cancelled(three: AdminCluster, tab: Browser) -> None:
     before = three.replicas(1)
     show(tab, three, "broker?id=3")

@@ -17,24 +17,33 @@ const query = bytes => bytes === null ? "" : "?bytes_per_second=" + bytes;
 export const planned = (plan, then) => [el("p", {}, number(plan.replicas_count) + " replicas, " + size(plan.size_bytes) + ", would be copied to other brokers" + (plan.estimated_seconds === null ? "; how long that takes is not known" : ", in " + duration(plan.estimated_seconds) + " or more") + "." + then),
   table([["to broker", "num"], ["replicas", "num"], ["bytes", "num"]], plan.arrivals.map(each => [String(each.broker_id), number(each.replicas_count), size(each.size_bytes)]), "Nothing would move."),
   plan.unsized_count ? note("The size of " + number(plan.unsized_count) + " replicas is not known.", "warn") : "", unanswered(plan)];
-// A form with a plan, which is made anew when its throttle changes. `look` gives what is shown.
+// A form with a plan, which is made anew when its throttle changes. `look` gives the plan and what is shown of it. Only the
+// plan that is shown can be sent, at its own rate: none while the next one is awaited, or where that has failed.
 export async function askPlan(title, look, send, props) {
   const shown = el("div"), rate = throttleField();
-  const lookOrSay = () => look(rate.bytes()).then(parts => shown.replaceChildren(...parts), failure => shown.replaceChildren(note(failure.message, "bad")));
+  let agreed = null, asked = 0;
+  const agree = found => { agreed = found; shown.dispatchEvent(new Event("input", { bubbles: true })); };
+  const lookOrSay = async () => {
+    const mine = ++asked, bytes = rate.bytes();
+    agree(null);
+    const [found, parts] = await look(bytes).then(({ plan, parts }) => [{ plan, bytes }, parts], failure => [null, [note(failure.message, "bad")]]);
+    if (mine !== asked) return;
+    shown.replaceChildren(...parts);
+    agree(found);
+  };
   rate.input.onchange = lookOrSay;
   await lookOrSay();
-  return ask(title, [shown, rate.row, note("The throttle stays until you remove it: this console reminds you when the moves are done.")], () => send(rate.bytes()), props);
+  const sendAgreed = async () => { if (!agreed) throw new Error("What would move is not known yet."); return send(agreed.plan, agreed.bytes); };
+  return ask(title, [shown, rate.row, note("The throttle stays until you remove it: this console reminds you when the moves are done.")], sendAgreed, { ...props, ready: () => agreed !== null });
 }
 async function spread() {
-  let proposed = null;
   const look = async rate => {
     const plan = await request(HERE + "/plan", { method: "POST", body: { bytes_per_second: rate } });
-    proposed = plan.proposed;
-    return [...planned(plan, " Replicas and preferred leaders are even over all brokers then."), plan.impossible.length ? note("More replicas than brokers, left as they are: " + named(plan.impossible, plan.impossible.length), "warn") : ""];
+    return { plan, parts: [...planned(plan, " Replicas and preferred leaders are even over all brokers then."), plan.impossible.length ? note("More replicas than brokers, left as they are: " + named(plan.impossible, plan.impossible.length), "warn") : ""] };
   };
-  const send = async rate => {
-    if (!proposed || !proposed.partitions.length) throw new Error("Nothing would move.");
-    await begin(proposed, rate);
+  const send = async (plan, rate) => {
+    if (!plan.proposed.partitions.length) throw new Error("Nothing would move.");
+    await begin(plan.proposed, rate);
   };
   return askPlan("Spread all topics evenly over the brokers", look, send, { action: "Move them" });
 }

@@ -39,9 +39,9 @@ function decommission(id) {
   const here = "/v1/brokers/" + encodeURIComponent(id) + "/decommission";
   const look = async rate => {
     const plan = await request(here + "/plan" + (rate === null ? "" : "?bytes_per_second=" + rate));
-    return [...planned(plan, " Then the broker is to be stopped."), plan.blocked_count ? note(number(plan.blocked_count) + " partitions would stay, since no other broker is free: " + plan.blocked.slice(0, 5).join(", ") + (plan.blocked_count > 5 ? ", …" : ""), "warn") : ""];
+    return { plan, parts: [...planned(plan, " Then the broker is to be stopped."), plan.blocked_count ? note(number(plan.blocked_count) + " partitions would stay, since no other broker is free: " + plan.blocked.slice(0, 5).join(", ") + (plan.blocked_count > 5 ? ", …" : ""), "warn") : ""] };
   };
-  return askPlan("Decommission broker " + id, look, rate => request(here, { method: "PUT", body: { bytes_per_second: rate } }), { action: "Move them", danger: true });
+  return askPlan("Decommission broker " + id, look, (_, rate) => request(here, { method: "PUT", body: { bytes_per_second: rate } }), { action: "Move them", danger: true });
 }
 export async function quorum(place) {
   const shown = el("div");
