@@ -48,7 +48,9 @@ class Follower:
         del original
         state.__class__ = Counted
 
-    def request(self, offsets: dict[int, int], wait_ms: int = 0, forget: tuple[int, ...] = ()) -> FetchRequest:
+    def request(
+        self, offsets: dict[int, int], wait_ms: int = 0, forget: tuple[int, ...] = (), min_bytes: int = 1
+    ) -> FetchRequest:
         partitions = [
             FetchPartition(
                 partition=index,
@@ -61,7 +63,7 @@ class Follower:
         ]
         return FetchRequest(
             max_wait_ms=wait_ms,
-            min_bytes=1,
+            min_bytes=min_bytes,
             max_bytes=10 << 20,
             session_id=self.session_id,
             session_epoch=self.epoch,
@@ -93,10 +95,12 @@ async def follower(universe: Universe) -> AsyncIterator[Follower]:
 
 
 @asynccontextmanager
-async def waiting(universe: Universe, it: Follower, taken: dict[int, int]) -> AsyncIterator[list[Reply]]:
+async def waiting(
+    universe: Universe, it: Follower, taken: dict[int, int], min_bytes: int = 1
+) -> AsyncIterator[list[Reply]]:
     """While the block runs a Fetch waits, for a second so far; its answer is put into the list. Ends when there is
     one."""
-    pending = it.made.dispatch(it.request(taken, wait_ms=60_000), VERSION)
+    pending = it.made.dispatch(it.request(taken, wait_ms=60_000, min_bytes=min_bytes), VERSION)
     assert not isinstance(pending, Reply)
     found: list[Reply] = []
 
@@ -368,18 +372,7 @@ def test_a_fetch_that_waits_for_more_bytes_is_answered_as_soon_as_they_are_there
         async with follower(universe) as it:
             await it.fetch(everything())
             await it.fetch({})
-            request = it.request({}, wait_ms=60_000)
-            request.min_bytes = 3 * len(batch(b"v"))
-            pending = it.made.dispatch(request, VERSION)
-            assert not isinstance(pending, Reply)
-            found: list[Reply] = []
-
-            async def wait() -> None:
-                found.append(await pending)
-
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(wait)
-                await universe.sleep(0.1)
+            async with waiting(universe, it, {}, min_bytes=3 * len(batch(b"v"))) as found:
                 for _ in range(2):
                     it.append(3)
                     await universe.sleep(0.1)
