@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from ipaddress import IPv6Address
 from typing import Final, NamedTuple
+
+from kraft.world.addresses import address_of
 
 UNKNOWN: Final = 0
 ANY: Final = 1
@@ -91,7 +91,9 @@ class AccessControlEntry(NamedTuple):
     def is_about(self, host: str) -> bool:
         """Whether the rule is about that host, an address. One of IPv6 may be written in any way: Java's programs write
         all of it out (`0:0:0:0:0:0:0:1`), and so do entries that were made for them."""
-        return self.host in (WILDCARD, host) or (":" in host and ":" in self.host and _is_same(self.host, host))
+        if self.host in (WILDCARD, host):
+            return True
+        return ":" in host and ":" in self.host and address_of(self.host) == address_of(host)
 
     def concerns(self, host: str, operation: int) -> bool:
         """Whether the rule is about that operation from that host. Only what is allowed implies more."""
@@ -100,19 +102,6 @@ class AccessControlEntry(NamedTuple):
         if self.operation in (Operation.ALL, operation):
             return True
         return self.permission_type == Permission.ALLOW and self.operation in IMPLIED_BY.get(operation, ())
-
-
-def _is_same(host: str, other: str) -> bool:
-    address = _address(host)
-    return address is not None and address == _address(other)
-
-
-@lru_cache(1024)
-def _address(host: str) -> IPv6Address | None:
-    try:
-        return IPv6Address(host)
-    except ValueError:
-        return None
 
 
 class AclFilter(NamedTuple):

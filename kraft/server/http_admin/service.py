@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
@@ -54,6 +53,7 @@ from kraft.server.http_admin.logins import CERTIFICATE, LISTENER, make_admin_log
 from kraft.server.http_admin.requests import LOCAL_HOST, LocalRequests
 from kraft.server.metrics.group_lags import GroupLags
 from kraft.server.metrics.node_metrics import NodeMetrics
+from kraft.world.addresses import address_of
 from kraft.world.asyncio_bridge import AsyncioBridge
 
 if TYPE_CHECKING:
@@ -345,16 +345,6 @@ class AdminService:
         """Raises ApiError SASL_AUTHENTICATION_FAILED."""
         if not self._holds():
             raise ApiError(ErrorCode.SASL_AUTHENTICATION_FAILED, "the password was changed or removed since the login")
-
-
-def address_of(host: str) -> str:
-    """A client's address in the one form in which entries name it: an IPv4 address that came over IPv6 is itself."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host
-    mapped = getattr(address, "ipv4_mapped", None)
-    return str(mapped or address)
 
 
 def _always() -> bool:

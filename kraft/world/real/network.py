@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kraft.world.addresses import address_of
 from kraft.world.ports import Buffer, File, Tls
 from kraft.world.real.files import RealFile, read_if_resident
 
@@ -240,12 +241,6 @@ StreamOf = Callable[[socket.socket, str], RealStream]
 StreamsOf = Callable[[Tls | None], StreamOf]
 
 
-def _host_of(address: str) -> str:
-    """A peer's address in the one form in which entries, limits and quotas name it: an IPv4 address that came to a
-    socket of IPv6 is itself."""
-    return address.removeprefix("::ffff:") if "." in address else address
-
-
 class RealListener:
     """Implements `kraft.world.ports.Listener`. Once closed, `accept` raises ConnectionError."""
 
@@ -265,7 +260,7 @@ class RealListener:
             try:
                 connected, address = self._socket.accept()
                 connected.setblocking(False)
-                return self._stream_of(connected, _host_of(str(address[0])))
+                return self._stream_of(connected, address_of(str(address[0])))
             except BlockingIOError:
                 try:
                     await trio.lowlevel.wait_readable(self._socket)
