@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from kraft.common.errors import StorageError
@@ -11,7 +12,7 @@ from kraft.common.ids import TopicPartition
 from kraft.storage.cleaner.cleaning_order import CleanerLimits
 from kraft.storage.cleaner.log_cleaner import CleanerStats, Cleaning, Uncleanable
 from kraft.storage.cleaner.log_to_clean import LogToClean, log_to_clean
-from kraft.storage.directories.log_directory import LogDirectory
+from kraft.storage.directories.log_directory import LogDirectory, remember_absent
 from kraft.storage.log_manager import LogManager
 from kraft.storage.steps import Steps
 from kraft.storage.storage_failure import upkeep_failure
@@ -73,6 +74,7 @@ class LogCleanerManager:
             and len(log.segments) > 1
             and topic_partition not in self.uncleanable
             and topic_partition not in self._in_progress
+            and not self._manager.futures.has_copy(topic_partition)
         ]
         return [candidate for candidate in candidates if candidate.is_due]
 
@@ -90,6 +92,9 @@ class LogCleanerManager:
         directory = self._manager.directory_of(log)
         cleaning = Cleaning(candidate, now_ms=now_ms, limits=self._limits())
         try:
+            if len(self._manager.online()) < len(self._manager.directories):
+                # A copy that lies there is not to go on: it would never see what this cleaning removes.
+                yield partial(remember_absent, directory, self._manager.directories)
             # Cleaning leaves gaps: after a crash one beyond the recovery point would count as a lost segment.
             yield from _checkpoint(directory)
             yield from cleaning.run()

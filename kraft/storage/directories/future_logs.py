@@ -1,10 +1,13 @@
 """Logs that are on their way to another log directory (KIP-113): what is on disk meanwhile, how the copy takes the
 original's place, and what a crash leaves.
 
+A log of which there is a copy is not compacted: else the copy could have records of an aborted transaction, or a value,
+and never see the marker or the tombstone that was behind them.
+
 The copy grows in `<topic>-<n>.<32 hex digits>-future`. When it has everything, the original is renamed to `-delete`
 with the same digits, durably, and the copy to `<topic>-<n>`. A start that finds both names of a pair finishes what
 the crash interrupted. A copy without its pair is incomplete: it is loaded as any log is, and goes on from where it
-agrees with the original, by leader epochs.
+agrees with the original, by leader epochs; not so in a directory that was away while the original was used.
 """
 
 from __future__ import annotations
@@ -98,6 +101,10 @@ class FutureLogs:
         )
         directory.futures[topic_partition] = future
         return future
+
+    def has_copy(self, topic_partition: TopicPartition) -> bool:
+        """Whether the log is being copied, or will be again once its partition is here."""
+        return any(topic_partition in directory.futures for directory in self._directories)
 
     def resume(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog | None:
         """What the last run had copied of `log` to `directory`, cut to where both agree; None where there is nothing
@@ -205,6 +212,10 @@ class FutureLogs:
                 except OSError as problem:
                     self._directory_failed(directory.path, str(problem))
 
+    def _was_away(self, directory: LogDirectory) -> bool:
+        """Whether logs of another directory were used while this one was offline. Raises OSError."""
+        return any(directory.path in other.absent.paths() for other in self._directories if other.is_online)
+
     def _finish_move(self, directory: LogDirectory, name: str, *, is_complete: bool, now_ms: int) -> None:
         original = name[: -len(FUTURE_DIRECTORY_SUFFIX) - UNIQUE_DIGITS - 1]
         topic_partition = parse_directory_name(original)
@@ -213,7 +224,7 @@ class FutureLogs:
             self._files.sync_directory(directory.path)
             return
         # One that was given up, and was to be deleted.
-        if topic_partition is None or topic_partition in self.interrupted_moves:
+        if topic_partition is None or topic_partition in self.interrupted_moves or self._was_away(directory):
             self._deletions.add([directory.file(name)], now_ms)
             return
         self.interrupted_moves[topic_partition] = InterruptedMove(directory, directory.file(name))
