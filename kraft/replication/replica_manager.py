@@ -152,6 +152,11 @@ class ReplicaManager:
     def find(self, topic: str, index: int) -> Partition | None:
         return self._partitions.get((topic, index))
 
+    def all_in_sync(self, topic_partition: TopicPartition) -> bool:
+        """Whether every replica of the partition, which is here, is in the in-sync set."""
+        partition = self.find(*topic_partition)
+        return partition is not None and len(partition.isr) == len(partition.replicas) > 0
+
     def __len__(self) -> int:
         return len(self._partitions)
 

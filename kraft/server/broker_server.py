@@ -213,6 +213,7 @@ class BrokerServer(ReplicaListener):
             lambda: self.configs.effective(self.metadata.image),
             self.replicas.directory_failed,
             self.replicas.log_start_moved,
+            self.replicas.all_in_sync,
             loggers.get("logs"),
         )
 

@@ -45,7 +45,8 @@ class UnreadableRecords(NamedTuple):
 
 
 class LogCleaner:
-    """Owned by the broker's loop. `failed` hears of a directory that failed, and what was being done."""
+    """Owned by the broker's loop. `failed` hears of a directory that failed, and what was being done; `all_in_sync` as
+    for LogCleanerManager."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class LogCleaner:
         logs: LogManager,
         config: Callable[[], NodeConfig],
         failed: Callable[[LogDirectory, StorageError, str], None],
+        all_in_sync: Callable[[TopicPartition], bool],
         log: Logger,
     ) -> None:
         self._world = world
@@ -60,7 +62,7 @@ class LogCleaner:
         self._config = config
         self._failed = failed
         self._log = log
-        self._manager = LogCleanerManager(logs, self._limits)
+        self.manager = LogCleanerManager(logs, self._limits, all_in_sync)
         self._unreadable: dict[TopicPartition, UnreadableRecords] = {}
         self.threads = 0
         """Tasks that clean, or rest."""
@@ -115,7 +117,7 @@ class LogCleaner:
         """Logs until none is due, or until the next attempt had better wait a while."""
         clock = self._world.clock
         async with self._world.workers.open() as worker:
-            while (candidate := self._manager.next_log(clock.wall_ms(), self._cleaning_failed)) is not None:
+            while (candidate := self.manager.next_log(clock.wall_ms(), self._cleaning_failed)) is not None:
                 if not await self._clean_one(candidate, worker):
                     return
 
@@ -135,7 +137,7 @@ class LogCleaner:
             if not directory.is_online:
                 raise CleaningAborted(f"{directory.path} is offline")
 
-        steps = self._manager.clean(candidate, clock.wall_ms())
+        steps = self.manager.clean(candidate, clock.wall_ms())
         try:
             stats = await run_steps(steps, JobRunner(self._world.threads, worker).run, pause)
         except CleaningAborted:

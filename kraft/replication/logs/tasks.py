@@ -43,6 +43,7 @@ class LogTasks:
         config: Callable[[], NodeConfig],
         directory_failed: Callable[[str, str], None],
         log_start_moved: Callable[[TopicPartition], None],
+        all_in_sync: Callable[[TopicPartition], bool],
         log: Logger,
     ) -> None:
         self._world = world
@@ -53,7 +54,7 @@ class LogTasks:
         self._log_start_moved = log_start_moved
         self._log = log
         self.set_aside = SetAside(world.clock, world.log_sink)
-        self.cleaner = LogCleaner(world, logs, config, self._failed, log)
+        self.cleaner = LogCleaner(world, logs, config, self._failed, all_in_sync, log)
 
     async def run(self) -> None:
         """Work until cancelled."""

@@ -40,8 +40,16 @@ class LogCleanerManager:
     """The caller loops: `next_log`, then `clean` to its end in slices, else wait log.cleaner.backoff.ms.
     `uncleanable` says why a log is left alone for a while. Several logs may be cleaned at once."""
 
-    def __init__(self, manager: LogManager, limits: Callable[[], CleanerLimits] = CleanerLimits) -> None:
+    def __init__(
+        self,
+        manager: LogManager,
+        limits: Callable[[], CleanerLimits] = CleanerLimits,
+        all_in_sync: Callable[[TopicPartition], bool] = lambda _: True,
+    ) -> None:
+        """`all_in_sync`: whether every replica of a partition has what is committed. Where not, tombstones and markers
+        stay."""
         self._manager = manager
+        self._all_in_sync = all_in_sync
         self._limits = limits
         self._in_progress: set[TopicPartition] = set()
         self.uncleanable: dict[TopicPartition, LeftAlone] = {}
@@ -90,7 +98,8 @@ class LogCleanerManager:
     def _clean(self, candidate: LogToClean, now_ms: int) -> Steps[CleanerStats]:
         log = candidate.log
         directory = self._manager.directory_of(log)
-        cleaning = Cleaning(candidate, now_ms=now_ms, limits=self._limits())
+        keeps_ends = not self._all_in_sync(log.topic_partition)
+        cleaning = Cleaning(candidate, now_ms=now_ms, limits=self._limits(), keeps_ends=keeps_ends)
         try:
             if len(self._manager.online()) < len(self._manager.directories):
                 # A copy that lies there is not to go on: it would never see what this cleaning removes.

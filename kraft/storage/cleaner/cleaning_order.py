@@ -36,7 +36,8 @@ class CleaningOrder:
     """One cleaning of one log: the segments, oldest first, the dirty range, and what the topic says.
 
     `producers` has (producer id, last offset, epoch) three by three, of the producers that are live: the last offset
-    is NO_OFFSET where only a marker stands for the epoch, and else the epoch is not asked for.
+    is NO_OFFSET where only a marker stands for the epoch, and else the epoch is not asked for. With `keeps_ends` no
+    tombstone and no marker goes, also where its time is over.
     """
 
     directory: str
@@ -47,6 +48,7 @@ class CleaningOrder:
     producers: bytes
     now_ms: int
     delete_retention_ms: int
+    keeps_ends: bool = False
     segment_bytes: int
     segment_index_bytes: int
     index_interval_bytes: int

@@ -4,7 +4,8 @@ understand the rest). Offsets never change.
 One cleaning of one log: map the keys of its dirty part to their last offsets, then copy the segments up to there, in
 groups, leaving out every record that the map supersedes. A tombstone stays until delete.retention.ms after the first
 cleaning that saw it: that pass writes the horizon into the batch (KIP-534). Aborted data goes at once; a marker
-goes, after a horizon of its own, when no record of its transaction is left. The last batch of each active producer
+goes, after a horizon of its own, when no record of its transaction is left. Neither goes while a replica lacks them,
+which may have what they end (here Kafka goes by the time alone). The last batch of each active producer
 and the batch that ends at the high watermark stay even when they are empty.
 
 `SegmentCleaner` computes that from closed segments, in a work process: it writes copies as `.cleaned` and syncs them.
@@ -121,12 +122,16 @@ class CleaningWork:
 class Cleaning:
     """One cleaning of one log. `run` to its end, once."""
 
-    def __init__(self, candidate: LogToClean, *, now_ms: int, limits: CleanerLimits | None = None) -> None:
+    def __init__(
+        self, candidate: LogToClean, *, now_ms: int, limits: CleanerLimits | None = None, keeps_ends: bool = False
+    ) -> None:
+        """`keeps_ends` as in CleaningOrder."""
         self._log: UnifiedLog = candidate.log
         self._first_dirty = candidate.first_dirty_offset
         self._first_uncleanable = candidate.first_uncleanable_offset
         self._now_ms = now_ms
         self._limits = limits or CleanerLimits()
+        self._keeps_ends = keeps_ends
         self._directory = self._log.directory
         self._files = self._log.local.cache.files
         self._sync_names = partial(self._files.sync_directory, self._directory)
@@ -225,6 +230,7 @@ class Cleaning:
             producers=(yield from self._live_producers(ends[-1] if ends else 0)),
             now_ms=self._now_ms,
             delete_retention_ms=config.delete_retention_ms,
+            keeps_ends=self._keeps_ends,
             segment_bytes=config.segment_bytes,
             segment_index_bytes=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,

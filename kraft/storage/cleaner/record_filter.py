@@ -54,12 +54,13 @@ def keys_of(batch: RecordBatch) -> Iterator[tuple[bytes, int]]:
 
 
 def filter_records(
-    batch: RecordBatch, offsets: OffsetMap, *, now_ms: int, new_horizon_ms: int, sets_horizon: bool
+    batch: RecordBatch, offsets: OffsetMap, *, over_ms: int, new_horizon_ms: int, sets_horizon: bool
 ) -> Verdict:
-    """What the map leaves of `batch`. A batch without a delete horizon that keeps a tombstone, or with
-    `sets_horizon`, gets `new_horizon_ms`. Raises InvalidRecord, CompressionError."""
+    """What the map leaves of `batch`; of its tombstones none whose horizon is at `over_ms` or before. A batch without
+    a delete horizon that keeps a tombstone, or with `sets_horizon`, gets `new_horizon_ms`. Raises InvalidRecord,
+    CompressionError."""
     data, horizon, is_control = _payload(batch), batch.delete_horizon_ms, batch.is_control
-    keeps_tombstones = horizon is None or now_ms < horizon
+    keeps_tombstones = horizon is None or over_ms < horizon
     latest, last_of, base = offsets.latest_offset, offsets.get, batch.base_offset
     kept = bytearray()
     run_start = count = 0

@@ -37,6 +37,8 @@ from kraft.world.ports import FileSystem, StepEnd
 KEPT_NOTES_MAX = 10
 """Sentences of one cleaning about what it could not read."""
 
+NEVER_MS = -1
+
 Steps = Iterator[StepEnd]
 
 
@@ -60,6 +62,8 @@ class SegmentCleaner:
         self._transactions = CleanedTransactions()
         self._last_offsets: dict[int, int] = {}
         self._marker_epochs: dict[int, int] = {}
+        self._over_ms = NEVER_MS if order.keeps_ends else order.now_ms
+        """Tombstones and markers go whose horizon is not later."""
         self._read_producers(order.producers)
         self._damaged: set[int] = set()
         self._records_read = self._records_kept = self._bytes_read = self._kept = 0
@@ -237,7 +241,7 @@ class SegmentCleaner:
         ended_marker = discard and batch.is_control
         if batch.is_control:
             horizon = batch.delete_horizon_ms
-            discard = discard and horizon is not None and horizon <= self._order.now_ms
+            discard = discard and horizon is not None and horizon <= self._over_ms
         must_stay = self._must_stay(batch)
         if discard:
             return RecordBatch(build_empty_batch(batch)) if must_stay else None
@@ -245,7 +249,7 @@ class SegmentCleaner:
             verdict = filter_records(
                 batch,
                 self._map,
-                now_ms=self._order.now_ms,
+                over_ms=self._over_ms,
                 new_horizon_ms=self._order.now_ms + self._order.delete_retention_ms,
                 sets_horizon=ended_marker,
             )

@@ -127,6 +127,6 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         ENFORCED,
         at_least(0),
-        "How long the tombstone of a deleted key stays readable.",
+        "How long the tombstone of a deleted key stays readable; longer while a replica is not in sync.",
     ),
 )

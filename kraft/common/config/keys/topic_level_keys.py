@@ -85,7 +85,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         ENFORCED,
         at_least(0),
-        "How long the tombstone of a deleted key stays readable in a compacted topic.",
+        "How long the tombstone of a deleted key stays in a compacted topic; longer while a replica is not in sync.",
     ),
     key(
         "file.delete.delay.ms",

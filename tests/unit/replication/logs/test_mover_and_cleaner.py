@@ -2,41 +2,14 @@
 
 from __future__ import annotations
 
-from kraft.common.ids import TopicPartition
 from kraft.protocol.records.control_record import ControlRecordType
-from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
-from kraft.storage.log_manager import LogManager
-from kraft.storage.steps import run_here
 from kraft.world.simulated import Universe
+from tests.unit.replication.logs.cleanings import CLEANINGS, EAGER, T0, clean
 from tests.unit.replication.logs.log_dir_moves import FIRST, SECOND, Mover, mover
 from tests.unit.server.brokers import Broker, simulate
 from tests.unit.storage.producers.test_producer_state import end
 from tests.unit.storage.recovery.test_aborted_stay_aborted import produce
 from tests.unit.storage.support import content
-
-T0 = TopicPartition("t", 0)
-EAGER = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01", "delete_retention_ms": "0"}
-CLEANINGS = 4
-"""After the first an aborted record is gone, after the second its marker may go, after the third it is gone."""
-
-
-def clean(it: Mover, logs: LogManager) -> int:
-    """Close the active segment and clean what is due, several times; how many cleanings there were."""
-    cleaner, now_ms, done = LogCleanerManager(logs), it.made.world.clock.wall_ms(), 0
-    log = logs.get(T0)
-    assert log is not None
-    producer_id = 10 + log.log_end_offset
-    for number in range(CLEANINGS):
-        produce(log, number, producer_id=producer_id)
-        end(log, ControlRecordType.COMMIT, producer_id=producer_id)
-        log.roll(now_ms)
-        log.flush()
-        log.update_high_watermark(log.log_end_offset)
-        candidate = cleaner.next_log(now_ms)
-        if candidate is not None:
-            run_here(cleaner.clean(candidate, now_ms))
-            done += 1
-    return done
 
 
 async def half_a_transaction_copied(universe: Universe, it: Mover) -> None:
@@ -60,7 +33,7 @@ def test_a_log_is_not_cleaned_while_it_is_copied() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await half_a_transaction_copied(universe, it)
-            done = clean(it, it.made.logs)
+            done = clean(it.made)
             it.silent = False
             await universe.sleep(1.0)
             assert it.at == f"{SECOND}/t-0"
@@ -68,7 +41,7 @@ def test_a_log_is_not_cleaned_while_it_is_copied() -> None:
             assert content(log)[0] == (0, b"k", b"0")
             assert [each.first_offset for each in log.aborted_transactions(0, log.log_end_offset)] == [0]
             assert done == 0
-            assert clean(it, it.made.logs) == CLEANINGS
+            assert clean(it.made) == CLEANINGS
             assert content(log)[0][0] > 0
             assert log.aborted_transactions(0, log.log_end_offset) == []
 
@@ -82,9 +55,9 @@ def test_nor_before_a_move_goes_on_that_a_restart_interrupted() -> None:
             again = Broker(it.made.world, it.made.server._nursery, (FIRST, SECOND))
             again.image = it.made.image
             again.logs.load(it.made.world.clock.wall_ms())
-            assert clean(it, again.logs) == 0
+            assert clean(again) == 0
             again.logs.futures.forget_interrupted(T0, now_ms=it.made.world.clock.wall_ms())
-            assert clean(it, again.logs) == CLEANINGS
+            assert clean(again) == CLEANINGS
 
     simulate(play)
 
@@ -96,7 +69,7 @@ def test_a_copy_that_was_away_while_its_log_was_cleaned_does_not_go_on() -> None
             copy = it.made.replicas.directories.mover.moves()[0].future.directory
             it.made.replicas.directory_failed(SECOND, "test")
             await universe.sleep(0.3)
-            assert clean(it, it.made.logs) == CLEANINGS
+            assert clean(it.made) == CLEANINGS
             again = Broker(it.made.world, it.made.server._nursery, (FIRST, SECOND))
             again.logs.futures.finish_moves(0)
             assert not again.logs.futures.interrupted_moves

@@ -42,7 +42,7 @@ def mapped(**offsets: int) -> OffsetMap:
 
 
 def filtered(batch: RecordBatch, offsets: OffsetMap, *, sets_horizon: bool = False) -> tuple[int, RecordBatch]:
-    return filter_records(batch, offsets, now_ms=100, new_horizon_ms=7_000, sets_horizon=sets_horizon)
+    return filter_records(batch, offsets, over_ms=100, new_horizon_ms=7_000, sets_horizon=sets_horizon)
 
 
 @pytest.mark.parametrize("codec", range(5))
