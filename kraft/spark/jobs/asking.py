@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
 
 from kraft.common.errors import KraftError
 from kraft.spark.jobs.access import Access
@@ -11,6 +12,18 @@ from kraft.spark.jobs.running import JobFailed
 from kraft.spark.wire import WireCluster
 
 T = TypeVar("T")
+
+SECONDS_MAX: Final = 30
+"""For an answer to an admin client."""
+
+
+def answered(answer: Future[T], about: str) -> T:
+    """What librdkafka's admin client is told. Raises KafkaException, and JobFailed, which begins with `about`, where it
+    is told nothing."""
+    try:
+        return answer.result(SECONDS_MAX)
+    except TimeoutError as problem:
+        raise JobFailed(f"{about}: the cluster has not answered for {SECONDS_MAX} s") from problem
 
 
 def asked(at: Access, ask: Callable[[WireCluster], T], about: str = "") -> T:

@@ -17,12 +17,12 @@ from kraft.mirror.names import GROUPS_EXCLUDED
 from kraft.mirror.sync_points import Points, translated
 from kraft.spark.java_pattern import java_pattern
 from kraft.spark.jobs.access import Access
+from kraft.spark.jobs.asking import SECONDS_MAX, answered
 from kraft.spark.jobs.running import JobFailed, Notice, Say
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-SECONDS_MAX = 30
 POLL_SECONDS = 0.1
 UNKNOWN = (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
@@ -51,7 +51,7 @@ class GroupSync:
             raise JobFailed(f"offsets of consumer groups: {problem.args[0].str()}") from problem
 
     def groups(self) -> list[str]:
-        found = self.source.list_consumer_groups(request_timeout=SECONDS_MAX).result(SECONDS_MAX)
+        found = answered(self.source.list_consumer_groups(request_timeout=SECONDS_MAX), "consumer groups")
         names = sorted(each.group_id for each in found.valid)
         return [each for each in names if self.pattern.search(each) and not GROUPS_EXCLUDED.fullmatch(each)]
 
@@ -72,7 +72,7 @@ class GroupSync:
             return
         request = [ConsumerGroupTopicPartitions(group, ahead)]
         try:
-            written = self.target.alter_consumer_group_offsets(request)[group].result(SECONDS_MAX)
+            written = answered(self.target.alter_consumer_group_offsets(request)[group], f"offsets of group {group}")
             refused = next((each.error for each in written.topic_partitions if each.error is not None), None)
         except KafkaException as problem:
             refused = problem.args[0]
@@ -97,7 +97,7 @@ def committed(admin: AdminClient, group: str) -> dict[TopicPartition, int]:
 
     try:
         asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-        found = asked[group].result(SECONDS_MAX)
+        found = answered(asked[group], f"offsets of group {group}")
     except KafkaException as problem:
         if problem.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
             return {}
@@ -119,7 +119,7 @@ def list_offsets(admin: AdminClient, partitions: list[TopicPartition], *, latest
     while True:
         try:
             asked = admin.list_offsets({Theirs(*each): spec for each in partitions}, request_timeout=SECONDS_MAX)
-            found = {each: answer.result(SECONDS_MAX).offset for each, answer in asked.items()}
+            found = {each: answered(answer, "offsets at the target").offset for each, answer in asked.items()}
         except KafkaException as problem:
             if problem.args[0].code() not in UNKNOWN or time.monotonic() > deadline:
                 raise JobFailed(f"offsets at the target: {problem.args[0].str()}") from problem

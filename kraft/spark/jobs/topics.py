@@ -12,12 +12,11 @@ from kraft.mirror.topic_configs import shown
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.spark.errors import not_authorized
 from kraft.spark.jobs.access import Access
-from kraft.spark.jobs.asking import ask_any, asked
+from kraft.spark.jobs.asking import SECONDS_MAX, answered, ask_any, asked
 from kraft.spark.jobs.running import JobFailed, JobNotFound
 from kraft.spark.options import EARLIEST
 from kraft.spark.wire import WireCluster, metadata_request
 
-SECONDS_MAX = 30
 POLL_SECONDS = 0.1
 NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 WHAT_TO_DO = "`kraft topics list` shows those that do, `kraft topics create` makes one"
@@ -82,7 +81,8 @@ def ensure_topic(at: Access, topic: str, partitions: int, configs: Mapping[str, 
         {"bootstrap.servers": at.bootstrap, **at.security.librdkafka()}
     )  # Kept until the answer is there.
     try:
-        admin.create_topics([NewTopic(topic, partitions, config=dict(configs))])[topic].result(SECONDS_MAX)
+        made = admin.create_topics([NewTopic(topic, partitions, config=dict(configs))])[topic]
+        answered(made, f"whether topic {topic} is created is not known")
     except KafkaException as problem:
         asked_for = f" with {shown(configs)}" if configs else ""  # What a refusal may be about.
         raise JobFailed(f"topic {topic} cannot be created{asked_for}: {problem.args[0].str()}") from problem
@@ -97,7 +97,8 @@ def add_partitions(at: Access, topic: str, count: int) -> None:
 
     admin = AdminClient({"bootstrap.servers": at.bootstrap, **at.security.librdkafka()})
     try:
-        admin.create_partitions([NewPartitions(topic, count)])[topic].result(SECONDS_MAX)
+        grown = admin.create_partitions([NewPartitions(topic, count)])[topic]
+        answered(grown, f"whether topic {topic} has {count} partitions is not known")
     except KafkaException as problem:
         raise JobFailed(f"topic {topic} cannot have {count} partitions: {problem.args[0].str()}") from problem
     until_seen(at, topic, count)
