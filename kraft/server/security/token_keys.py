@@ -120,8 +120,8 @@ class _Authority:
                 pause = min(2 * pause, source.retry_seconds_max)
                 continue
             pause, until = source.retry_seconds, clock.now() + (LOOK_SECONDS if is_file else source.refresh_seconds)
-            await clock.sleep(min(ASKED_SECONDS_MIN, until - clock.now()))
             self._wanted = trio.Event()
+            await clock.sleep(min(ASKED_SECONDS_MIN, until - clock.now()))
             with clock.move_on_at(until):
                 await self._wanted.wait()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import trio
@@ -82,11 +83,11 @@ class Node:
     async def start(self) -> None:
         await self.keys.start(self._nursery)
 
-    def takes(self, signer: Authority) -> bool:
+    def takes(self, signer: Authority, **signed: Any) -> bool:
         check: TokenCheck | None = self.keys.check_of("CLIENTS")
         assert check is not None
         try:
-            return check(signer.sign(self.world.clock.wall_ms() / 1000)).subject == "alice"
+            return check(signer.sign(self.world.clock.wall_ms() / 1000, **signed)).subject == "alice"
         except TokenRefused:
             return False
 
@@ -130,6 +131,17 @@ def test_an_unknown_key_has_them_fetched_early_and_not_often() -> None:
                 check(authority().sign(node.world.clock.wall_ms() / 1000, header={"kid": "new"}))
             await node.world.clock.sleep(0.1)
         assert 5 <= len(service.asked) <= 11
+
+    played(play)
+
+
+def test_a_key_that_is_named_right_after_they_were_fetched_has_them_fetched_too() -> None:
+    async def play(service: Service, node: Node) -> None:
+        await node.start()
+        service.publish(stranger())
+        assert not node.takes(stranger(), header={"kid": "new"})
+        await node.world.clock.sleep(12)
+        assert node.takes(stranger())
 
     played(play)
 
