@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from kraft_http.health import judge, voter_facts
 from kraft_http.ports import BrokerFacts, ClusterFacts
 
 from kraft.admin.metadata import Partition, Topic
+from kraft.cli.admin import health
 from kraft.cli.admin.health import impaired_partitions, minima_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_response import (
@@ -74,3 +76,19 @@ def test_a_topic_that_has_gone_meanwhile_holds_up_no_verdict() -> None:
 
     Universe(1).run(main)
     assert asked == [["gone", "t"]]
+
+
+def test_a_verdict_that_cannot_be_read_as_of_another_release_is_given_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def told(_: object) -> dict[str, Any]:
+        return {"is_healthy": "nearly"}
+
+    async def judged(_: object) -> str:
+        return "judged here"
+
+    monkeypatch.setattr(health.status, "cluster_health", told)
+    monkeypatch.setattr(health, "_judged_here", judged)
+
+    async def main(universe: Universe) -> None:
+        assert await health.cluster_health(ScriptedCluster(universe, {}, told)) == "judged here"
+
+    Universe(1).run(main)
