@@ -385,6 +385,21 @@ def test_a_line_of_the_configuration_without_a_value_is_named(node: RunningNode,
     press(tab, "Cancel")
 
 
+def test_the_filter_of_a_configuration_stays_when_a_key_is_changed(node: RunningNode, tab: Browser) -> None:
+    make_topic(node, "filtered", 1)
+    show(tab, node, "topic?name=filtered&tab=configuration")
+    tab.until("document.querySelector('input[name=filter]')")
+    tab.run("(f => { f.value = 'delete.ret'; f.oninput(); })(document.querySelector('input[name=filter]'))")
+    press(tab, "Edit")
+    tab.run("document.querySelector('dialog input[name=value]').value = '12345'")
+    press(tab, "Save")
+    tab.until("[...document.querySelectorAll('main td')].some(each => each.textContent === '12345')")
+    assert tab.run("document.querySelector('input[name=filter]').value") == "delete.ret"
+    assert tab.run("[...document.querySelectorAll('main td:first-child')].map(each => each.textContent)") == [
+        "delete.retention.ms"
+    ]
+
+
 def test_numbers_keep_their_digits(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "digits", 1)
     show(tab, node, "messages?topic=digits")

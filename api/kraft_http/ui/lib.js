@@ -107,12 +107,14 @@ export const replicas = (all, inSync, leader) => el("span", { className: "isr" }
   className: (inSync.includes(id) ? "" : "out") + (id === leader ? " lead" : ""),
   title: "broker " + id + (id === leader ? ", leads" : "") + (inSync.includes(id) ? ", in sync" : ", not in sync") }, String(id))));
 
-export function configTable(entries, alter, reload) {
+// `list` asks for the entries. What was typed into the filter stays when one is changed.
+export async function configTable(list, alter) {
+  let entries = await list();
   const filter = field("Filter", { type: "search", name: "filter" }), own = select("Show", [["all", "all"], ["set", "only what is set"]], "all"), shown = el("div");
   const edit = (entry, operation) => {
     const value = field(entry.name + (entry.type ? " (" + entry.type.toLowerCase() + ")" : ""), { value: entry.value ?? "", name: "value" });
     return ask(operation === "DELETE" ? "Reset " + entry.name + "?" : "Change " + entry.name, operation === "DELETE" ? [el("p", {}, "Its default holds again.")] : [value.row, el("p", {}, entry.documentation || "")],
-      () => alter({ name: entry.name, operation, ...(operation === "SET" ? { value: value.input.value } : {}) }), { action: operation === "DELETE" ? "Reset" : "Save" }).then(sent => sent && reload());
+      () => alter({ name: entry.name, operation, ...(operation === "SET" ? { value: value.input.value } : {}) }), { action: operation === "DELETE" ? "Reset" : "Save" }).then(async sent => { if (sent) { entries = await list(); draw(); } });
   };
   const draw = () => {
     const wanted = filter.input.value.toLowerCase();

@@ -13,8 +13,9 @@ export async function overview(place) {
   // The newest at first, then what is new. After a restart of the node its ids begin anew.
   const readEvents = async () => {
     let answer = await request("/v1/events?" + (last === null ? "newest=" + EVENTS_SHOWN : "after=" + last));
-    if (last !== null && answer.missed) { events = []; answer = await request("/v1/events?newest=" + EVENTS_SHOWN); }
-    events = [...events, ...answer.data].slice(-EVENTS_SHOWN); last = answer.last_id;
+    if (last !== null && answer.missed) { events = []; last = null; answer = await request("/v1/events?newest=" + EVENTS_SHOWN); }
+    const newer = events.length ? answer.data.filter(event => event.id > events.at(-1).id) : answer.data;  // Another answer may have come first.
+    events = [...events, ...newer].slice(-EVENTS_SHOWN); last = Math.max(last ?? 0, answer.last_id);
   };
   place.append(head, traffic.place, shown);
   const refresh = async () => {

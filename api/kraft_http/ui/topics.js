@@ -75,8 +75,7 @@ async function partitions(shown, name) {
 }
 const lastRound = tier => el("span", {}, tier.last_error ? [pill("put off", "bad"), el("small", {}, tier.last_error)] : pill("done", "good"));
 async function configuration(shown, name) {
-  const listed = await request(v3("topics", name, "configs"));
-  shown.replaceChildren(configTable(listed.data, change => request(v3("topics", name) + "/configs:alter", { method: "POST", body: { data: [change] } }), () => configuration(shown, name)));
+  shown.replaceChildren(await configTable(async () => (await request(v3("topics", name, "configs"))).data, change => request(v3("topics", name) + "/configs:alter", { method: "POST", body: { data: [change] } })));
 }
 async function consumers(shown, name) {
   const listed = await request("/v1/topics/" + encodeURIComponent(name) + "/groups");
