@@ -194,7 +194,8 @@ def test_java_consumes_beside_librdkafka(node: NodeProcess, tmp_path: Path) -> N
     require_capability("mvn")
     topic = group = create(node, "with-java")
     produce(node, topic, 0, 60)
-    with (tmp_path / "java.txt").open("w+") as output:
+    printed = tmp_path / "java.txt"
+    with printed.open("w") as output:
         running = subprocess.Popen(
             [
                 *java("-Xmx256M"),
@@ -220,8 +221,7 @@ def test_java_consumes_beside_librdkafka(node: NodeProcess, tmp_path: Path) -> N
             wanted = {str(value) for value in range(1000, 1060) if value % PARTITIONS in java_has}
 
             def java_read() -> bool:
-                output.seek(0)
-                return wanted <= set(output.read().split())
+                return wanted <= set(printed.read_text().split())
 
             reader.until(java_read, "Java reads its half")
             ours.close()
