@@ -42,7 +42,7 @@ from jepsen.simulation.session_readers import SessionReader
 from jepsen.simulation.tiering import Tiering
 from jepsen.simulation.topic_makers import TopicMaker, create_topic, see_topics
 from jepsen.simulation.topic_remaker import Surroundings, TopicRemaker
-from jepsen.simulation.topics import ALL_TOPICS, COMPACTED, EVENTS, MOVED, PLACES, TIERED, TOPICS, TRIMMED
+from jepsen.simulation.topics import ALL_TOPICS, COMPACTED, EVENTS, MOVED, PAID, PLACES, TRIMMED, StandingTopics
 from jepsen.simulation.transactors import FeatureRaiser, Transactor, cluster_of, set_level
 from kraft.admin.features import SAFE_DOWNGRADE
 from kraft.client.cluster import Cluster
@@ -58,7 +58,6 @@ PIPED_REPLICAS_MAX: Final = 5
 PIPED_IN_SYNC_MAX: Final = 3
 ALL_BROKERS_RATE: Final = 0.3
 SESSION_READER: Final = "session-reader"
-PAID: Final[tuple[Partition, ...]] = (("paid", 0), ("paid", 1))
 """Of a topic to which only transactions write."""
 TRANSACTORS: Final = 2
 FEATURE_RAISED_SECONDS_MAX: Final = 40.0
@@ -123,6 +122,7 @@ class ClusterRun(SimulatedRun):
         self.guests = GuestHouse(self.universe, self.recorder, self.layout.brokers, self.session, insight)
         self.observed = (*OBSERVED, *self.guests.places)
         self.tiering = Tiering(self.universe, self.recorder)
+        self.topics = StandingTopics(self.tiering, self.universe.stream("topics"))
         piped = self.universe.stream("piped")
         most = min(PIPED_REPLICAS_MAX, len(self.layout.brokers))
         self.piped_replicas = most if piped.random() < ALL_BROKERS_RATE else piped.randint(1, most)
@@ -247,8 +247,7 @@ class ClusterRun(SimulatedRun):
         piped = (f"RF {self.piped_replicas}", f"min ISR {self.piped_in_sync}", "segments as in production")
         usual = (f"RF {REPLICAS}", "min ISR 2", "tiny segments")
         of_topic: dict[str, tuple[str, ...]] = {"": usual, PIPED[0][0]: piped}
-        if self.tiering.is_on:
-            of_topic.update((topic, (*usual, "tiered topics")) for topic in TIERED)
+        of_topic.update((topic, (*usual, *more)) for topic, more in self.topics.traits().items())
         return visits.count(self.recorder.history, struck, drawn, of_topic, frozenset((EVENTS,)))
 
     def _arm(self, *, armed: bool) -> None:
@@ -317,9 +316,8 @@ class ClusterRun(SimulatedRun):
         if self.layout.dynamic:
             await VoterChanger(self.session("quorum admin"), self.layout).grow_to(VOTERS)
         session = self.session("admin")
-        for topic, (partitions, configs) in TOPICS.items():
-            wanted = self.tiering.configs(configs) if topic in TIERED else configs
-            while await create_topic(session, topic, partitions, REPLICAS, wanted) != OK:
+        for topic, partitions, configs in self.topics.wanted():
+            while await create_topic(session, topic, partitions, REPLICAS, configs) != OK:
                 await session.pause(0.5)
         in_sync = {"min.insync.replicas": str(self.piped_in_sync)}
         while await create_topic(session, PIPED[0][0], len(PIPED), self.piped_replicas, in_sync) != OK:
@@ -488,11 +486,11 @@ class ClusterRun(SimulatedRun):
         for place in self.observed:
             while not self.observer.is_quiet(place):
                 await self.universe.sleep(0.2)
-            self.observer.contents(place, compacted=place == COMPACTED)
+            self.observer.contents(place, self.topics.digest_of(place))
         if self._last is not None:
             while not self.observer.is_quiet(self._last.place):
                 await self.universe.sleep(0.2)
-            self.observer.contents(self._last.place, compacted=False)
+            self.observer.contents(self._last.place)
         while len({node.shared.loader.offset for _, node in self.observer.living()}) > 1:
             await self.universe.sleep(0.05)
         for name, node in self.observer.living():

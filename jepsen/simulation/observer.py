@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from jepsen.checker.operations import ImageState, Partition, QuorumState, Rebuilt, ReplicaContent, ReplicaState
+from jepsen.simulation.digests import Digest, of_batches
 from jepsen.simulation.incarnations import WIRE, name_in_history
 from jepsen.simulation.quorum_durability import QuorumDurability
 from jepsen.simulation.recorder import Recorder
@@ -249,12 +250,9 @@ class Observer:
         ends = {(replica.log.log_end_offset, replica.log.high_watermark) for replica in found.values()}
         return len(ends) == 1
 
-    def contents(self, place: Partition, *, compacted: bool) -> None:
+    def contents(self, place: Partition, digest: Digest = of_batches) -> None:
         """What the replicas of a quiet partition hold on their disks, from the largest start on: where a log starts is
-        no more durable than in Apache Kafka.
-
-        Compaction is each replica's own affair: there only ends, producers and epochs are compared.
-        """
+        no more durable than in Apache Kafka."""
         held = self.replicas(place)
         start = max(replica.log.local_log_start_offset for replica in held.values())
         for name, replica in held.items():
@@ -268,7 +266,7 @@ class Observer:
                 partition=place[1],
                 start=start,
                 end=log.high_watermark,
-                batches="" if compacted else hashlib.blake2b(data, digest_size=8).hexdigest(),
+                batches=digest(log, data),
                 producers=_producers(replica),
             )
             self._recorder.add(content)

@@ -111,7 +111,7 @@ class PowerRun(SimulatedRun):
                 self._producers.stopping = True
             await self.within(HEALED_SECONDS_MAX, "the replicas are in sync", self._until_quiet)
             for place in PLACES:
-                self._observer.contents(place, compacted=False)
+                self._observer.contents(place)
             self._judge()
             self.end(node_nursery)
 

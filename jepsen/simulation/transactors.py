@@ -199,7 +199,7 @@ class Transactor:
         )
         sent.transaction.values.append(value)
         sent.records.append((send, None))
-        sent.records[-1] = (send, await producer.send(topic, value.encode(), b"k", partition=partition))
+        sent.records[-1] = (send, await producer.send(topic, value.encode(), value.encode(), partition=partition))
 
     async def _move_offset(self, identity: TransactionalIdentity, sent: _Sent) -> None:
         topic, partition = self._source

@@ -151,7 +151,7 @@ class UncleanRun(SimulatedRun):
             await self.within(HEALED_SECONDS_MAX, "the replicas are in sync", self._until_quiet)
             await self.within(HEALED_SECONDS_MAX, "all replicas have told what they lost", self._until_told)
             for place in PLACES:
-                self._observer.contents(place, compacted=False)
+                self._observer.contents(place)
             self._judge()
             self.end(node_nursery)
 

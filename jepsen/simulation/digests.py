@@ -1,0 +1,41 @@
+"""What the replicas of a partition must have alike in the end."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+from kraft.client.fetched import visible_batches
+from kraft.protocol.messages.fetch_response import AbortedTransaction
+from kraft.storage.unified_log import UnifiedLog
+
+Digest = Callable[[UnifiedLog, bytes], str]
+"""Of what lies in a log, from the start that all replicas have."""
+
+
+def of_batches(log: UnifiedLog, data: bytes) -> str:
+    """All of it."""
+    return _digest(data)
+
+
+def of_committed(log: UnifiedLog, data: bytes) -> str:
+    """What readers of committed records see, where no record supersedes another: the cleaner takes what was aborted
+    from each replica in its own time."""
+    found = log.aborted_transactions(log.log_start_offset, log.log_end_offset)
+    aborted = [AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in found]
+    records = [
+        (record.offset, record.key, record.value)
+        for batch, is_visible in visible_batches(data, aborted)
+        if is_visible
+        for record in batch.records()
+    ]
+    return _digest(repr(records).encode())
+
+
+def of_nothing(log: UnifiedLog, data: bytes) -> str:
+    """Compaction is each replica's own affair: ends, producers and epochs are compared alone."""
+    return ""
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
