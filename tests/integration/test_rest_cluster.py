@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,8 +158,10 @@ def test_a_stopped_broker_is_waited_for_briefly_and_named(cluster: Started) -> N
     pid = cluster.pid(3)
     os.kill(pid, signal.SIGSTOP)
     try:
-        for path in (*(cluster_path + path for path in paths), "/v1/transactions"):
-            answer = httpx.get(cluster.admins[1] + path, timeout=15)
+        with ThreadPoolExecutor() as at_once:  # Before the broker's session ends.
+            wanted = [*(cluster.base(1) + path for path in paths), f"{cluster.admins[1]}/v1/transactions"]
+            answers = list(at_once.map(partial(httpx.get, timeout=15), wanted))
+        for answer in answers:
             assert answer.status_code == 200, answer.text
             assert [each["broker_id"] for each in answer.json()["unanswered_brokers"]] == [3], answer.text
         until(lambda: cluster.get(1, "/v1/brokers/3")["state"] == "fenced", "broker 3 is not fenced")
