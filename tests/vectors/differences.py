@@ -91,6 +91,19 @@ DIFFERENCES: tuple[Difference, ...] = (
 
 BEYOND_VECTORS: tuple[Documented, ...] = (
     Documented(
+        "tombstones and markers stay longer",
+        (
+            "In a compacted topic they stay while a replica is not in sync, whatever delete.retention.ms says: it may "
+            "have what they end. Kafka goes by the time alone."
+        ),
+        tests=(
+            "tests/unit/replication/logs/test_cleaner_and_replicas.py"
+            "::test_markers_and_tombstones_stay_while_a_replica_lacks_them",
+            "tests/integration/test_compaction_on_replicas.py"
+            "::test_what_ended_while_a_replica_was_away_has_ended_on_it_when_it_leads",
+        ),
+    ),
+    Documented(
         "two leaders in one epoch",
         (
             "BeginQuorumEpoch or EndQuorumEpoch by another leader of the leader's own epoch is refused as "
