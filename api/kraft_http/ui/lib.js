@@ -107,9 +107,8 @@ export const replicas = (all, inSync, leader) => el("span", { className: "isr" }
   className: (inSync.includes(id) ? "" : "out") + (id === leader ? " lead" : ""),
   title: "broker " + id + (id === leader ? ", leads" : "") + (inSync.includes(id) ? ", in sync" : ", not in sync") }, String(id))));
 
-// `list` asks for the entries. What was typed into the filter stays when one is changed.
-export async function configTable(list, alter) {
-  let entries = await list();
+// `list` asks for the entries again when one was changed. What was typed into the filter stays.
+export function configTable(entries, alter, list) {
   const filter = field("Filter", { type: "search", name: "filter" }), own = select("Show", [["all", "all"], ["set", "only what is set"]], "all"), shown = el("div");
   const edit = (entry, operation) => {
     const value = field(entry.name + (entry.type ? " (" + entry.type.toLowerCase() + ")" : ""), { value: entry.value ?? "", name: "value" });

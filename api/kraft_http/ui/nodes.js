@@ -30,7 +30,8 @@ export async function broker(place, { id }) {
       section("Log directories", table([["path", "mono"], ["records", "num"], ["free", "num"], ["of", "num"], [""]], dirs.data.map(dir => [dir.path, size(dir.size_bytes), size(dir.usable_bytes), size(dir.total_bytes), dir.error ? pill(dir.error, "bad") : pill("online", "good")]), "The broker does not answer.")));
     return each;
   };
-  const loadConfigs = async () => settings.replaceChildren(el("h3", { className: "over" }, "Configuration"), await configTable(async () => (await request(v3("brokers", id, "configs"))).data, alteration => request(v3("brokers", id) + "/configs:alter", { method: "POST", body: { data: [alteration] } })));
+  const configs = async () => (await request(v3("brokers", id, "configs"))).data;
+  const loadConfigs = async () => { const listed = await configs(); settings.replaceChildren(el("h3", { className: "over" }, "Configuration"), configTable(listed, alteration => request(v3("brokers", id) + "/configs:alter", { method: "POST", body: { data: [alteration] } }), configs)); };
   const loadedConfigs = once(loadConfigs);
   return async () => { if ((await refresh()).state === "running") await Promise.all([loadedConfigs(), lately.refresh()]); };
 }

@@ -8,8 +8,12 @@ export async function config(place) {
     if (await ask("Set a key for all brokers", [name.row, value.row], () => alter({ name: name.input.value, operation: "SET", value: value.input.value }), { ready: () => name.input.value !== "" })) await load();
   }, "main")), shown);
   const alter = change => request(v3("broker-configs:alter").replace("%3A", ":"), { method: "POST", body: { data: [change] } });
-  const list = async () => (await request(v3("broker-configs"))).data;
-  const load = async () => { shown.replaceChildren((await list()).length ? await configTable(list, alter) : el("section", {}, el("div", { className: "empty" }, "Nothing is set for all brokers. Each broker's page shows what holds there."))); };
+  const list = async () => {
+    const listed = (await request(v3("broker-configs"))).data;
+    if (!listed.length) shown.replaceChildren(el("section", {}, el("div", { className: "empty" }, "Nothing is set for all brokers. Each broker's page shows what holds there.")));
+    return listed;
+  };
+  const load = async () => { const listed = await list(); if (listed.length) shown.replaceChildren(configTable(listed, alter, list)); };
   return once(load);
 }
 export async function transactions(place, parameters) {

@@ -75,7 +75,8 @@ async function partitions(shown, name) {
 }
 const lastRound = tier => el("span", {}, tier.last_error ? [pill("put off", "bad"), el("small", {}, tier.last_error)] : pill("done", "good"));
 async function configuration(shown, name) {
-  shown.replaceChildren(await configTable(async () => (await request(v3("topics", name, "configs"))).data, change => request(v3("topics", name) + "/configs:alter", { method: "POST", body: { data: [change] } })));
+  const list = async () => (await request(v3("topics", name, "configs"))).data, listed = await list();
+  shown.replaceChildren(configTable(listed, change => request(v3("topics", name) + "/configs:alter", { method: "POST", body: { data: [change] } }), list));
 }
 async function consumers(shown, name) {
   const listed = await request("/v1/topics/" + encodeURIComponent(name) + "/groups");
