@@ -16,6 +16,7 @@ from kraft.protocol.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDirTopic,
 )
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kraft.replication.logs.mover import LogDirMove
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import Broker, batch, broker
 
@@ -70,10 +71,18 @@ class Mover:
         controller is silent."""
         self.made.topic("t")
         self.write(*values)
+        await self.follow(universe)
+
+    async def follow(self, universe: Universe) -> LogDirMove:
+        """As `copied`, of topic t as it is."""
         await universe.sleep(0.1)
         self.silent = True
         await self.move()
         await universe.sleep(0.5)
+        move = self.made.replicas.directories.mover.move_of("t", 0)
+        assert move is not None
+        assert move.lag == 0
+        return move
 
     async def described(self) -> list[tuple[str, bool, int]]:
         """(directory, whether it is a copy, lag) of each replica."""

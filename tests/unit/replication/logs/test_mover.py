@@ -132,12 +132,7 @@ def test_a_copy_remembers_no_more_of_ended_transactions_than_its_log() -> None:
             it.made.topic("t")
             log = it.made.partition("t").log
             write(log)
-            await universe.sleep(0.1)
-            it.silent = True
-            await it.move()
-            await universe.sleep(1.0)
-            (move,) = it.made.replicas.directories.mover.moves()
-            assert move.lag == 0
+            move = await it.follow(universe)
             assert log.producers.unreplicated == move.future.producers.unreplicated == {}
             assert move.future.last_stable_offset == log.last_stable_offset
 

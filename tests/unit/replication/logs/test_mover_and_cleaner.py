@@ -18,12 +18,7 @@ async def half_a_transaction_copied(universe: Universe, it: Mover) -> None:
     it.made.topic("t", **EAGER)
     log = it.made.partition("t").log
     produce(log, 0)
-    await universe.sleep(0.1)
-    it.silent = True
-    await it.move()
-    await universe.sleep(0.5)
-    (move,) = it.made.replicas.directories.mover.moves()
-    assert move.lag == 0
+    await it.follow(universe)
     end(log, ControlRecordType.ABORT)
     produce(log, 1)
     end(log, ControlRecordType.COMMIT)
