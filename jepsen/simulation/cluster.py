@@ -58,7 +58,6 @@ PIPED_REPLICAS_MAX: Final = 5
 PIPED_IN_SYNC_MAX: Final = 3
 ALL_BROKERS_RATE: Final = 0.3
 SESSION_READER: Final = "session-reader"
-"""Of a topic to which only transactions write."""
 TRANSACTORS: Final = 2
 FEATURE_RAISED_SECONDS_MAX: Final = 40.0
 OBSERVED: Final[tuple[Partition, ...]] = (*PLACES, *PIPED, *PAID)
