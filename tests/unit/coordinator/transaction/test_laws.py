@@ -160,6 +160,9 @@ class Lives(RuleBasedStateMachine):
             self.complete_all()
             repeated = self.decide(end_transaction, asked)
             assert repeated == answer, "asked again, it hears the same"
+            if version == 2 and self.found is not None and self.found.producer_id == self.producer[0]:
+                made = self.decide(init_producer, ID, 3_000, Claim(*self.producer))
+                assert (made.producer_id, made.producer_epoch) == answer, "or it claims the epoch that it knows"
         if version == 2:
             self.fenced.add(self.producer)
             self.producer = answer
@@ -285,6 +288,19 @@ def test_a_producer_that_was_replaced_does_not_get_its_id_back() -> None:
         lives.decide(init_producer, ID, 3_000, Claim(replaced.producer_id, replaced.producer_epoch))
     assert refused.value.code == ErrorCode.PRODUCER_FENCED
     assert lives.found == newest
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_producer_that_lost_the_answer_to_its_end_is_not_fenced(committed: bool) -> None:
+    """EndTxn raised its epoch (KIP-890) and the answer was lost. It claims the epoch that it knows (KIP-360)."""
+    lives = Lives()
+    made = lives.decide(init_producer, ID, 3_000, None)
+    producer = made.producer_id, made.producer_epoch
+    lives.decide(add_partitions, ID, *producer, [PLACES[0]], 2)
+    lost = lives.decide(end_transaction, End(ID, *producer, committed, 2))
+    lives.complete_all()
+    again = lives.decide(init_producer, ID, 3_000, Claim(*producer))
+    assert (again.producer_id, again.producer_epoch) == lost
 
 
 @pytest.mark.parametrize("version", [0, 2])
