@@ -48,7 +48,7 @@ from kraft.admin.features import SAFE_DOWNGRADE
 from kraft.client.cluster import Cluster
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import KraftError
-from kraft.coordinator.transaction.transaction_coordinator import TRANSACTION_STATE_TOPIC
+from kraft.common.internal_topics import TRANSACTION_STATE_TOPIC
 from kraft.world.simulated import Universe
 
 PIPED: Final[tuple[Partition, ...]] = tuple(("piped", number) for number in range(3))

@@ -13,7 +13,7 @@ from jepsen.simulation.incarnations import WIRE, name_in_history
 from jepsen.simulation.quorum_durability import QuorumDurability
 from jepsen.simulation.recorder import Recorder
 from kraft.common.ids import uuid_from_text
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
+from kraft.common.internal_topics import OFFSETS_TOPIC
 from kraft.coordinator.partitioner import partition_for
 from kraft.protocol.records.record_batch import batches
 from kraft.raft.driver import RaftDriver

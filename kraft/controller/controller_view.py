@@ -9,6 +9,7 @@ from typing import Any, Final
 from kraft.common.broker_state import ACTIVE, FENCED
 from kraft.common.config.dynamic.loss_reports import keys_by_partition
 from kraft.common.features import SUPPORTED_FEATURES
+from kraft.common.internal_topics import GROWTH_ENABLE
 from kraft.common.recovery_strategy import RECOVERY_STRATEGY
 from kraft.controller.config_schema import ConfigSchema
 from kraft.metadata.image.cluster_image import BrokerRegistration, FeatureRange
@@ -44,6 +45,7 @@ class ControllerSettings:
     delegation_token_max_lifetime_ms: int = 604_800_000  # delegation.token.max.lifetime.ms
     delegation_token_expiry_time_ms: int = 86_400_000  # delegation.token.expiry.time.ms
     delegation_token_expiry_check_interval_ms: int = 3_600_000  # delegation.token.expiry.check.interval.ms
+    internal_topics_grow: bool = False  # kraft.internal.topics.growth.enable
     # inter.broker.listener.name: where brokers are asked; their first listener where they have none of that name
     inter_broker_listener_name: str = ""
     probe_timeout_ms: int = 1_000  # How long a connect to a broker that seems dead may take before it proves nothing.
@@ -132,6 +134,14 @@ class ControllerView:
     def cluster_configs(self) -> Mapping[str, str]:
         return dict(self.image.configs.cluster.items())
 
+    @property
+    def internal_topics_grow(self) -> bool:
+        """Whether partitions may be added to topics whose keys are placed by the number of partitions."""
+        for configs in (self.own_broker_configs, self.cluster_configs):
+            if GROWTH_ENABLE in configs:
+                return _is_true(configs[GROWTH_ENABLE])
+        return self.settings.internal_topics_grow
+
     def broker(self, broker_id: int) -> BrokerRegistration | None:
         return self.image.cluster.brokers.get(broker_id)
 
@@ -180,9 +190,7 @@ class ControllerView:
         known = self._unclean.get(topic_id)
         if known is None:
             name = self.image.topics.by_id[topic_id].name
-            known = self._unclean[topic_id] = (
-                self._topic_config(name, UNCLEAN_LEADER_ELECTION_ENABLE).strip().lower() == "true"
-            )
+            known = self._unclean[topic_id] = _is_true(self._topic_config(name, UNCLEAN_LEADER_ELECTION_ENABLE))
         return known
 
     def recovery_strategy(self, topic_id: bytes) -> str:
@@ -206,3 +214,7 @@ class ControllerView:
         return self.schema.effective_topic_config(
             key, dict(self.image.configs.topic(topic).items()), self.own_broker_configs, self.cluster_configs
         )
+
+
+def _is_true(text: str) -> bool:
+    return text.strip().lower() == "true"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
+from kraft.common.internal_topics import INTERNAL_TOPICS
 from kraft.handlers.errors import EXPECTED, code_of
-from kraft.handlers.produce_checks import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.permissions import on_topics
 from kraft.protocol.api_keys import ApiKey

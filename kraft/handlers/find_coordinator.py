@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
-from kraft.coordinator.transaction.transaction_coordinator import TRANSACTION_STATE_TOPIC
+from kraft.common.internal_topics import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from kraft.handlers.metadata.auto_topic_creation import create_missing
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.permissions import OnCoordinatorKeys

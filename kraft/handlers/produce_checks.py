@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
+from kraft.common.internal_topics import INTERNAL_TOPICS
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.compression import CODEC_NAMES, ZSTD
 from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from kraft.handlers.registry import RequestContext
     from kraft.protocol.messages.produce_request import ProduceRequest, TopicProduceData
 
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 ADMIN_CLIENT_ID = "__admin_client"
 """Who may write to internal topics, as in Kafka."""
 ZSTD_VERSION = 7

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
-from kraft.coordinator.transaction.transaction_coordinator import TRANSACTION_STATE_TOPIC
+from kraft.common.internal_topics import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from kraft.coordinator.group.service.group_coordinator import GroupCoordinator
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.metadata_cache import MetadataCache
 from kraft.metadata.publisher import MetadataUpdate

@@ -14,9 +14,10 @@ import trio
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import StorageError
+from kraft.common.internal_topics import OFFSETS_TOPIC
 from kraft.common.logging import Loggers
 from kraft.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from kraft.coordinator.group.service.group_coordinator import GroupCoordinator
 from kraft.coordinator.group.topic_directory import TopicNames
 from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher

@@ -11,6 +11,7 @@ from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.features import SUPPORTED_FEATURES
+from kraft.common.internal_topics import GROWTH_ENABLE
 from kraft.common.logging import Loggers
 from kraft.controller.config_table import ConfigTable
 from kraft.controller.controller_view import ControllerSettings
@@ -216,6 +217,7 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         delegation_token_max_lifetime_ms=config.integer("delegation.token.max.lifetime.ms"),
         delegation_token_expiry_time_ms=config.integer("delegation.token.expiry.time.ms"),
         delegation_token_expiry_check_interval_ms=config.integer("delegation.token.expiry.check.interval.ms"),
+        internal_topics_grow=config.flag(GROWTH_ENABLE),
         inter_broker_listener_name=config.inter_broker_listener_name,
     )
 

@@ -15,13 +15,13 @@ import trio
 from confluent_kafka import Consumer, TopicPartition
 
 from jepsen.java.kafka import ApacheKafka
+from kraft.common.internal_topics import OFFSETS_TOPIC
 from kraft.coordinator.group.classic.classic_group import COMPLETING_REBALANCE, PREPARING_REBALANCE
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.consumer.describe import describe_consumer_group
 from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kraft.coordinator.group.describe import describe_group
 from kraft.coordinator.group.group_shard import GroupShard
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.shard import LogRecord
 from kraft.protocol.api_keys import ApiKey

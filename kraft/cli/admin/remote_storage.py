@@ -15,6 +15,7 @@ from kraft.client.cluster import Cluster
 from kraft.client.consumer import Consumer
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
+from kraft.common.internal_topics import REMOTE_LOG_METADATA_TOPIC
 from kraft.remote.metadata_manager import ReadRecords
 from kraft.remote.remote_partition import MetadataNotWritten
 from kraft.remote.store_verification import StoreVerification
@@ -22,7 +23,6 @@ from kraft.world.ports import ObjectError
 
 app = typer.Typer(help="The object store of tiered topics.", no_args_is_help=True, add_completion=False)
 
-METADATA_TOPIC: Final = "__remote_log_metadata"
 STORE_SECONDS_MAX: Final = 30.0
 POLL_SECONDS: Final = 5.0
 
@@ -50,7 +50,7 @@ def verify(
     async def question(cluster: Cluster) -> StoreVerification:
         try:
             objects = cluster.world.objects.open(store, timeout_seconds=STORE_SECONDS_MAX)
-            topic = await describe_topic(cluster, METADATA_TOPIC)
+            topic = await describe_topic(cluster, REMOTE_LOG_METADATA_TOPIC)
             verification = StoreVerification(_MetadataTopic(cluster, len(topic.partitions)), objects, reads=read)
             await verification.run()
         except (ObjectError, ValueError) as problem:
@@ -67,7 +67,7 @@ def verify(
     title = f"{found.segment_count} segments, {found.object_count} objects, {found.finding_count} findings"
     show(document, [Table(("KIND", "NAME", "DETAIL"), found.findings, title)], output)
     if found.finding_count:
-        warn(f"the store differs from {METADATA_TOPIC}: {found.finding_count} findings")
+        warn(f"the store differs from {REMOTE_LOG_METADATA_TOPIC}: {found.finding_count} findings")
         raise typer.Exit(FAILED)
 
 
@@ -80,10 +80,10 @@ class _MetadataTopic:
         self._consumer = Consumer(cluster, isolation=READ_COMMITTED)
 
     async def append(self, partition: int, value: bytes) -> int:
-        raise MetadataNotWritten(f"{METADATA_TOPIC}-{partition} is read only here")
+        raise MetadataNotWritten(f"{REMOTE_LOG_METADATA_TOPIC}-{partition} is read only here")
 
     async def read(self, partition: int, offset: int) -> ReadRecords:
-        place = TopicPartition(METADATA_TOPIC, partition)
+        place = TopicPartition(REMOTE_LOG_METADATA_TOPIC, partition)
         if dict(self._consumer.positions) != {place: offset}:
             self._consumer.assign({place: offset})
         found = await self._consumer.poll(POLL_SECONDS)
@@ -91,5 +91,5 @@ class _MetadataTopic:
         return ReadRecords(records, self._consumer.positions[place])
 
     async def end_offset(self, partition: int) -> int:
-        place = TopicPartition(METADATA_TOPIC, partition)
+        place = TopicPartition(REMOTE_LOG_METADATA_TOPIC, partition)
         return (await offsets_at(self._cluster, [place], LATEST, isolation=READ_COMMITTED))[place]

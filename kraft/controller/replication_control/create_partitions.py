@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import Any
 
 from kraft.common.errors import ApiError
+from kraft.common.internal_topics import GROWTH_ENABLE, LOST_BY_GROWTH
 from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.replica_placer import ReplicaPlacer
@@ -63,6 +64,12 @@ def _grow(
         raise ApiError(
             ErrorCode.INVALID_PARTITIONS,
             f"The topic {topic.name} currently has {present} partition(s); {topic.count} would not be an increase.",
+        )
+    if topic.name in LOST_BY_GROWTH and not view.internal_topics_grow:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"{topic.name} stays at {present} partitions: with {topic.count}, {LOST_BY_GROWTH[topic.name]}. "
+            f"If you mean it, set {GROWTH_ENABLE}=true for the cluster first.",
         )
     additional = topic.count - present
     if topic.assignments is not None and len(topic.assignments) != additional:

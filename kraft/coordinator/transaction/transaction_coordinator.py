@@ -13,6 +13,7 @@ import trio
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
+from kraft.common.internal_topics import TRANSACTION_STATE_TOPIC
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.partitioner import partition_for
 from kraft.coordinator.regular_expression import RegularExpression
@@ -31,7 +32,6 @@ from kraft.protocol.messages.list_transactions_response import ListTransactionsR
 from kraft.world.ports import World
 from kraft.world.turns import Turn
 
-TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 IDS_A_TURN: Final = 500
 TIME_OUT: Final = "transaction time-out"
 """The work whose items are transactional ids that take too long."""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.config.node.internal_topics import internal_topic_setting
 from kraft.common.errors import ApiError
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
-from kraft.coordinator.transaction.transaction_coordinator import TRANSACTION_STATE_TOPIC
+from kraft.common.internal_topics import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from kraft.handlers.registry import RequestContext
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

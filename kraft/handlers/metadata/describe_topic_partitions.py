@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
-from kraft.handlers.produce_checks import INTERNAL_TOPICS
+from kraft.common.internal_topics import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.authorized_operations import access_of, operations_on
 from kraft.handlers.security.permissions import ASKS_INSIDE

@@ -15,8 +15,8 @@ import trio
 
 from kraft.common.errors import ProtocolError
 from kraft.common.ids import ZERO_UUID
+from kraft.common.internal_topics import INTERNAL_TOPICS
 from kraft.handlers.metadata.auto_topic_creation import create_missing
-from kraft.handlers.produce_checks import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.authorized_operations import NOT_ASKED, access_of, cluster_operations, operations_on
 from kraft.handlers.security.permissions import ASKS_INSIDE

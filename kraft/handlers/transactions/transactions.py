@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
+from kraft.common.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 from kraft.coordinator.transaction.ending import End
-from kraft.handlers.produce_checks import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.authorized_operations import access_of
 from kraft.handlers.security.permissions import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
+from kraft.common.internal_topics import OFFSETS_TOPIC
 from kraft.coordinator.shard import Marker
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between

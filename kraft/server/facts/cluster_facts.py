@@ -18,9 +18,8 @@ from kraft_http.ports import (
 from kraft.common.broker_state import ACTIVE, DECOMMISSION
 from kraft.common.config.node.internal_topics import internal_topic_setting
 from kraft.common.ids import TopicPartition
+from kraft.common.internal_topics import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from kraft.controller.replication_control.broker_duties import draining, planned
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
-from kraft.coordinator.transaction.transaction_coordinator import TRANSACTION_STATE_TOPIC
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.topics_image import TopicImage
 from kraft.replication.topic_configs import ConfigView

@@ -12,8 +12,8 @@ from kraft_http.ports import ListedTopic, TierFacts, TopicFacts, TopicFactsPage
 
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import KraftError
+from kraft.common.internal_topics import INTERNAL_TOPICS
 from kraft.common.status_keys import TOPIC_FACTS
-from kraft.handlers.produce_checks import INTERNAL_TOPICS
 from kraft.server.facts.status_questions import ANSWER_SECONDS_MAX, ASKED_AT_ONCE, ask_statuses
 from kraft.server.history.history import NO_LAG, TOPIC_SERIES
 from kraft.world.turns import TURN_PARTITIONS, Turn

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kraft.common.config.node.internal_topics import internal_topic_setting
 from kraft.common.errors import ApiError, KraftError
+from kraft.common.internal_topics import REMOTE_LOG_METADATA_TOPIC
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from kraft.server.broker_channel import BrokerChannel
     from kraft.world.ports import Clock
 
-REMOTE_LOG_METADATA_TOPIC: Final = "__remote_log_metadata"
 PARTITIONS: Final = "rlmm.config.remote.log.metadata.topic.num.partitions"
 REPLICATION_FACTOR: Final = "rlmm.config.remote.log.metadata.topic.replication.factor"
 ALL_REPLICAS: Final = -1

@@ -9,9 +9,10 @@ import trio
 
 from kraft.common.errors import ApiError
 from kraft.common.features import TRANSACTION_VERSION
+from kraft.common.internal_topics import TRANSACTION_STATE_TOPIC
 from kraft.common.set_aside import SetAside
 from kraft.coordinator.transaction.config import TransactionConfig
-from kraft.coordinator.transaction.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
+from kraft.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from kraft.handlers.transactions.transactions import add_partitions
 from kraft.handlers.transactions.write_txn_markers import write_markers
 from kraft.server.broker_channel import BrokerChannel

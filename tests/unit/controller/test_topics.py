@@ -348,6 +348,42 @@ def test_a_topic_grows() -> None:
     assert list(topic.partitions) == [0, 1, 2, 3]
 
 
+INTERNAL = ["__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata"]
+CLUSTER_DEFAULT = ""
+
+
+@pytest.mark.parametrize("name", INTERNAL)
+def test_a_topic_whose_keys_are_placed_by_its_partition_count_does_not_grow(name: str) -> None:
+    cluster = PureCluster(1, 2)
+    cluster.topic(name, [1, 2])
+    for validate_only in (True, False):
+        ((_, code, message),) = grow(cluster, more(name, 3), validate_only=validate_only)
+        assert code == ErrorCode.POLICY_VIOLATION
+        assert message is not None
+        assert f"{name} stays at 1 partitions" in message
+        assert "kraft.internal.topics.growth.enable=true" in message
+    topic = cluster.image.topics.by_name(name)
+    assert topic is not None
+    assert len(topic.partitions) == 1
+
+
+@pytest.mark.parametrize("name", INTERNAL)
+def test_it_grows_where_the_setting_allows_it(name: str) -> None:
+    static = PureCluster(1, 2, internal_topics_grow=True)
+    dynamic = PureCluster(1, 2)
+    dynamic.replay(
+        ConfigRecord(
+            resource_type=4,
+            resource_name=CLUSTER_DEFAULT,
+            name="kraft.internal.topics.growth.enable",
+            value="true",
+        )
+    )
+    for cluster in (static, dynamic):
+        cluster.topic(name, [1, 2])
+        assert grow(cluster, more(name, 3)) == [(name, 0, None)]
+
+
 @pytest.mark.parametrize(
     ("topic", "code", "message"),
     [

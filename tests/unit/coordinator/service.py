@@ -10,8 +10,9 @@ import trio
 import trio.testing
 
 from kraft.common.ids import TopicPartition
+from kraft.common.internal_topics import OFFSETS_TOPIC
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from kraft.coordinator.group.service.group_coordinator import GroupCoordinator
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
 from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
+from kraft.common.internal_topics import OFFSETS_TOPIC
 from kraft.network.reply import Reply
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
+from kraft.common.internal_topics import OFFSETS_TOPIC
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, broker, simulate
 

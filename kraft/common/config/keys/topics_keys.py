@@ -20,6 +20,7 @@ from kraft.common.config.keys.words import (
     STRING,
 )
 from kraft.common.config.validators import ANYTHING, at_least, one_of
+from kraft.common.internal_topics import GROWTH_ENABLE
 from kraft.common.recovery_strategy import RECOVERY_STRATEGIES
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
@@ -111,6 +112,18 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         at_least(0),
         "How long a recovery (kraft.unclean.recovery.strategy none or balanced) waits for members that do not answer.",
+    ),
+    key(
+        GROWTH_ENABLE,
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ENFORCED,
+        ANYTHING,
+        "Allows partitions to be added to __consumer_offsets, __transaction_state, __share_group_state and "
+        "__remote_log_metadata. Their keys are placed by the number of partitions: with more of them, most groups lose "
+        "their committed offsets, and most open transactions stay open for ever. Kafka adds them without a word.",
     ),
     key(
         "auto.leader.rebalance.enable",

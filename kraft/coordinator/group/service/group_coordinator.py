@@ -16,6 +16,7 @@ import trio
 
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
+from kraft.common.internal_topics import OFFSETS_TOPIC
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import append_error
 from kraft.coordinator.group.activity import GroupActivity, GroupChange
@@ -72,7 +73,6 @@ from kraft.storage.producers.verification import NOT_REQUIRED, Verification
 from kraft.world.ports import World
 from kraft.world.turns import TURN_ITEMS, Turn, in_turns
 
-OFFSETS_TOPIC = "__consumer_offsets"
 NULLABLE_PROTOCOL_VERSION = 7
 MANDATORY_PROTOCOL_VERSION = 5
 

@@ -12,10 +12,11 @@ import trio.testing
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
+from kraft.common.internal_topics import TRANSACTION_STATE_TOPIC
 from kraft.coordinator.transaction.config import TransactionConfig
 from kraft.coordinator.transaction.ending import End
 from kraft.coordinator.transaction.transaction import Ending
-from kraft.coordinator.transaction.transaction_coordinator import TRANSACTION_STATE_TOPIC, TransactionCoordinator
+from kraft.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from kraft.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.fakes import MemoryLog, MemoryWorld
 from tests.unit.coordinator.service import run

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from kraft.common.internal_topics import REMOTE_LOG_METADATA_TOPIC
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraft.remote.remote_partition import MetadataNotWritten
 from kraft.server.broker_channel import BrokerChannel
-from kraft.server.tiers.remote_log_metadata_topic import REMOTE_LOG_METADATA_TOPIC, RemoteLogMetadataTopic
+from kraft.server.tiers.remote_log_metadata_topic import RemoteLogMetadataTopic
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import Broker, broker, simulate
 

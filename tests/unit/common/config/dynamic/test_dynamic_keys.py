@@ -63,6 +63,7 @@ TAKEN = {
     "follower.replication.throttled.rate": "1000",
     "group.consumer.assignment.interval.ms": "7",
     "kraft.broker.desired.state": "maintenance",
+    "kraft.internal.topics.growth.enable": "true",
     "kraft.unclean.recovery.strategy": "aggressive",
     "leader.replication.throttled.rate": "1000",
     "log.cleaner.backoff.ms": "100",
@@ -121,6 +122,9 @@ EFFECTS = {
     "kraft.broker.desired.state": (
         "tests/unit/controller/test_broker_duties.py"
         "::test_a_fenced_broker_stays_fenced_while_that_is_wanted_whoever_is_the_active_controller"
+    ),
+    "kraft.internal.topics.growth.enable": (
+        "tests/unit/controller/test_topics.py::test_it_grows_where_the_setting_allows_it"
     ),
     "kraft.unclean.recovery.strategy": (
         "tests/simulation/test_lost_replicas.py::test_a_recovery_begins_as_soon_as_there_is_a_strategy"

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.group.service.group_coordinator import OFFSETS_TOPIC
+from kraft.common.internal_topics import OFFSETS_TOPIC
 from kraft.coordinator.shard import Marker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import (

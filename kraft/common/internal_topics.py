@@ -1,0 +1,24 @@
+"""Topics that the cluster keeps its own state in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
+SHARE_GROUP_STATE_TOPIC: Final = "__share_group_state"
+REMOTE_LOG_METADATA_TOPIC: Final = "__remote_log_metadata"
+
+INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC))
+"""What Kafka calls internal: Metadata says so, and only an admin client may write to them."""
+
+LOST_BY_GROWTH: Final = {
+    OFFSETS_TOPIC: "most groups lose their members and committed offsets, and offsets of open transactions stay open",
+    TRANSACTION_STATE_TOPIC: "most transactional ids are forgotten, and their open transactions stay open for ever",
+    SHARE_GROUP_STATE_TOPIC: "most share groups lose their state",
+    REMOTE_LOG_METADATA_TOPIC: "most tiered partitions lose what is known of their remote segments",
+}
+"""A key's partition is its hash modulo the number of partitions. What is lost when that number rises."""
+
+GROWTH_ENABLE: Final = "kraft.internal.topics.growth.enable"
+"""The setting that allows it."""
