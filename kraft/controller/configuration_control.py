@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from kraft.common.config.dynamic.alterations import Alteration, altered, check_report, replaced
+from kraft.common.config.dynamic.alterations import Alteration, altered, check_has_effect, check_report, replaced
 from kraft.common.config.dynamic.loss_reports import is_report_key
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import RESOURCE_TYPE_NAMES
@@ -180,6 +180,7 @@ def _records(
     if resource.type == ResourceType.GROUP and not resource.name:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     view.schema.check(resource.type, resource.name, after)
+    check_has_effect(resource.type, changes)
     if not newly_created:
         _check_exists(view, resource)
     return [

@@ -16,6 +16,7 @@ from kraft.handlers import (
     list_offsets,
     offset_for_leader_epoch,
     produce,
+    unserved_groups,
 )
 from kraft.handlers.configs import alter_configs, describe_configs, list_config_resources
 from kraft.handlers.fetch import fetch
@@ -33,6 +34,8 @@ _HANDLERS: tuple[Handler, ...] = (
     find_coordinator.API,
     *groups.APIS,
     *consumer_groups.APIS,
+    unserved_groups.SHARE,
+    unserved_groups.STREAMS,
     *transactions.APIS,
     write_txn_markers.API,
     api_versions.API,

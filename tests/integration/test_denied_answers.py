@@ -13,7 +13,8 @@ from tests.vectors.denied.matrix import CHANGES, DOORS, apache_kafka, ask_all, c
 from tests.vectors.denied.principals import PRINCIPALS
 from tests.vectors.plain import message_class
 
-NEEDS_NO_RIGHT = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+REFUSED_TO_ALL = {ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT}
+NEEDS_NO_RIGHT = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, *REFUSED_TO_ALL}
 
 
 def test_who_lacks_rights_hears_what_apache_kafka_told(tmp_path: Path) -> None:

@@ -83,6 +83,11 @@ DIFFERENCES: tuple[Difference, ...] = (
         "A broker that registers one is told INVALID_REGISTRATION. Kafka says UNKNOWN_SERVER_ERROR.",
     ),
     Difference(
+        "groups that are not served say so",
+        r"unserved_groups/.*/error_message",
+        "ShareGroupHeartbeat and StreamsGroupHeartbeat are answered with a message beside UNSUPPORTED_VERSION.",
+    ),
+    Difference(
         "refused snapshots say why",
         r"quorum/snapshot-(stale-epoch|unknown|other-topic)/.*",
         "FetchSnapshot that is refused tells the reason. Kafka answers UNKNOWN_SERVER_ERROR for all of them.",

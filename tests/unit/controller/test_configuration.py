@@ -18,7 +18,7 @@ from kraft.protocol.messages import alter_configs_request as whole
 from kraft.protocol.messages import incremental_alter_configs_request as single
 from tests.unit.controller.pure_cluster import PureCluster
 
-TOPIC, BROKER, GROUP = 2, 4, 32
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 CONTEXT = ControllerRequestContext(1, forwarded=True)
 
@@ -158,6 +158,33 @@ def test_what_is_refused(kind: int, name: str, operation: tuple[str, int, str | 
     before = cluster.image
     assert change(cluster, kind, name, operation) == (code, message)
     assert cluster.image == before
+
+
+WITHOUT_EFFECT = [
+    (GROUP, "share.auto.offset.reset", "earliest"),
+    (GROUP, "streams.num.standby.replicas", "1"),
+    (CLIENT_METRICS, "interval.ms", "1000"),
+    (CLIENT_METRICS, "metrics", "*"),
+    (CLIENT_METRICS, "match", "client_id=a"),
+]
+
+
+@pytest.mark.parametrize(("kind", "key", "value"), WITHOUT_EFFECT)
+def test_a_key_that_would_have_no_effect_is_refused_and_can_be_deleted(kind: int, key: str, value: str) -> None:
+    cluster = PureCluster(1)
+    code, message = change(cluster, kind, "x", (key, SET, value))
+    assert code == ErrorCode.INVALID_CONFIG
+    assert message is not None
+    assert message.startswith(f"{key}={value} would have no effect")
+    assert texts(cluster, kind, "x") == {}
+    cluster.replay(ConfigRecord(resource_type=kind, resource_name="x", name=key, value=value))
+    other = ("consumer.session.timeout.ms", SET, "50000") if kind == GROUP else ("interval.ms", DELETE, None)
+    assert change(cluster, kind, "x", other)[0] == 0, "another key of a resource that has it from elsewhere"
+    assert change(cluster, kind, "x", (key, DELETE, None))[0] == 0
+
+
+def test_a_key_that_has_no_effect_may_be_set_to_its_default() -> None:
+    assert change(PureCluster(1), GROUP, "g", ("share.auto.offset.reset", SET, "latest"))[0] == 0
 
 
 def test_a_resource_named_twice_is_refused_and_the_others_go_on() -> None:

@@ -25,6 +25,7 @@ from tests.vectors.cases import (
     tokens,
     topics,
     transactions,
+    unserved_groups,
 )
 
 MODULES: dict[str, tuple[Case, ...]] = {
@@ -50,4 +51,5 @@ MODULES: dict[str, tuple[Case, ...]] = {
     "registration": registration.CASES,
     "at_controller": at_controller.CASES,
     "transactions": transactions.CASES,
+    "unserved_groups": unserved_groups.CASES,
 }

@@ -273,6 +273,22 @@ def check_texts(resource_type: int, resource_name: str, texts: Mapping[str, str]
         raise ApiError(INVALID_REQUEST, f"Unknown resource type {resource_type}")
 
 
+def check_has_effect(resource_type: int, changes: Mapping[str, str | None]) -> None:
+    """Refuse keys of what is not served, unless they are deleted or set to their default: they would be shown and do
+    nothing. Texts that a resource has already stay. Raises ApiError."""
+    what = {
+        ResourceType.GROUP: "share groups and streams groups are not served",
+        ResourceType.CLIENT_METRICS: "metrics of clients are not collected",
+    }.get(resource_type)
+    if what is None:
+        return
+    rows = keys_of(resource_type)
+    for name, text in changes.items():
+        row = rows.get(name)
+        if text is not None and row is not None and row.status == Status.ACCEPTED and not row.is_default(text):
+            raise ApiError(INVALID_CONFIG, f"{name}={text} would have no effect: {what}")
+
+
 def check_topic_texts(texts: Mapping[str, str]) -> None:
     """Names, values, and pairs that contradict each other. Raises ApiError with INVALID_CONFIG."""
     keys = keys_of(ResourceType.TOPIC)
