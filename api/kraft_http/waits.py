@@ -135,6 +135,9 @@ class WaitingElections(BaseModel):
 
     count: int = 0
     partitions: list[WaitingElection] = []
+    refused_brokers: list[int] = Field(
+        default=[], description="Brokers that run and whose registration is no more: their heartbeats are refused."
+    )
 
 
 def read_status(node_id: int, document: object) -> NodeStatus:
@@ -193,6 +196,17 @@ def election_reasons(elections: WaitingElections) -> Iterator[Reason]:
             code="waiting_election",
             summary=f"{left} more partitions wait for a leader.",
             remedy="kraft elections unclean --all --dry-run shows each of them and what an election now would lose.",
+        )
+
+
+def refused_reasons(elections: WaitingElections) -> Iterator[Reason]:
+    """The reason about processes that run without being part of the cluster."""
+    for broker_id in elections.refused_brokers:
+        yield Reason(
+            code="broker_not_registered",
+            summary=f"Broker {broker_id} runs, but its registration is no more: it was unregistered, or another "
+            f"process registered as broker {broker_id}. It serves nobody.",
+            remedy="Restart it: it registers anew. If two processes have this node.id, stop the wrong one.",
         )
 
 

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+REFUSED_MAX: Final = 100
+"""How many refused brokers are remembered."""
 
 
 class BrokerIdAndEpoch(NamedTuple):
@@ -31,6 +34,7 @@ class BrokerHeartbeatManager:
         "_held",
         "_metadata_offsets",
         "_now",
+        "_refused",
         "_session_seconds",
         "_speaking",
     )
@@ -44,6 +48,7 @@ class BrokerHeartbeatManager:
         self._controlled_shutdown_offsets: dict[int, int] = {}
         self._held: dict[int, float] = {}
         self._speaking: dict[int, int] = {}
+        self._refused: dict[int, tuple[float, float]] = {}  # When the first and the last heartbeat was refused.
 
     def contact(self, broker_id: int, broker_epoch: int) -> None:
         """A heartbeat came in, whatever will be made of it."""
@@ -55,6 +60,26 @@ class BrokerHeartbeatManager:
         key = BrokerIdAndEpoch(broker_id, broker_epoch)
         self._contacts[key] = self._now()
         self._gone.discard(key)
+
+    def refuse(self, broker_id: int) -> None:
+        """A heartbeat named a registration that is no more."""
+        now = self._now()
+        first, last = self._refused.get(broker_id, (now, now))
+        if now - last > self._session_seconds:
+            first = now
+        if broker_id in self._refused or len(self._refused) < REFUSED_MAX:
+            self._refused[broker_id] = (first, now)
+
+    def refused_brokers(self) -> list[int]:
+        """Ids of processes that go on sending heartbeats of a registration that is no more: a broker that was
+        unregistered while it ran, or one whose id another process has taken. A process that has just been replaced
+        may be late once; that does not count."""
+        now, session = self._now(), self._session_seconds
+        return sorted(
+            broker_id
+            for broker_id, (first, last) in self._refused.items()
+            if now - last <= session and last - first >= session / 2
+        )
 
     def connection_ended(self, broker_id: int) -> None:
         """The connection that the broker's heartbeats came by is no more."""

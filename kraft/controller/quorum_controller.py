@@ -267,7 +267,12 @@ class QuorumController(ActiveController):
         def beaten(reply: broker_heartbeat.HeartbeatReply, offset: int) -> None:
             broker_heartbeat.note_heartbeat(self._term.heartbeats, request, reply, offset)
 
-        reply = await self._writes.write(beat, beaten)
+        try:
+            reply = await self._writes.write(beat, beaten)
+        except ApiError as refused:
+            if refused.code == ErrorCode.STALE_BROKER_EPOCH:
+                self._term.heartbeats.refuse(request.broker_id)
+            raise
         return reply.response
 
     async def unregister_broker(
@@ -301,6 +306,11 @@ class QuorumController(ActiveController):
         return await self._writes.write(
             lambda view: elect_leaders.elect_leaders(view, request, self._term.leaderless.candidate)
         )
+
+    def refused_brokers(self) -> list[int]:
+        """See `BrokerHeartbeatManager`. Raises ApiError(NOT_CONTROLLER)."""
+        self._pending.require_active()
+        return self._term.heartbeats.refused_brokers()
 
     def waiting_elections(self, keys: Sequence[TopicIdPartition]) -> list[dict[str, Any]]:
         """What is known of those of the partitions `keys` that wait for a leader, in `waiting_fields`. Raises

@@ -49,6 +49,10 @@ REFUSALS = {
 """What to do about codes that end a start."""
 
 
+REGISTRATION_LOST: Final = frozenset((ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED))
+"""Answers to a heartbeat whose registration is no more: only a restart brings another one."""
+
+
 class BrokerLifecycleManager:
     """One task (`run`) talks to the controller; others read `state` and wait on the events."""
 
@@ -95,6 +99,11 @@ class BrokerLifecycleManager:
         self._wants_shutdown = True
         self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
         self.poke()
+
+    @property
+    def registration_lost(self) -> str | None:
+        """The controller's answer where it refuses the heartbeats for good, else None."""
+        return name_of(self._refused_with) if self._refused_with in REGISTRATION_LOST else None
 
     def poke(self) -> None:
         """Send the next heartbeat now."""
@@ -164,9 +173,14 @@ class BrokerLifecycleManager:
             return REGISTRATION_RETRY_SECONDS
         if response.error_code:
             if response.error_code != self._refused_with:  # One line for a series.
-                self._log.warning("heartbeat refused", code=name_of(response.error_code))
+                remedy = (
+                    "the broker was unregistered, or another process registered with its id: restart it"
+                    if response.error_code in REGISTRATION_LOST
+                    else None
+                )
+                self._log.warning("heartbeat refused", code=name_of(response.error_code), remedy=remedy)
             self._refused_with = response.error_code
-            return REGISTRATION_RETRY_SECONDS
+            return REGISTRATION_RETRY_SECONDS if self.registration_lost is None else interval
         self._refused_with = ErrorCode.NONE
         self._take(response)
         # Somebody waits for the next answer, as a rule; but an operator may keep us fenced for hours. News of the

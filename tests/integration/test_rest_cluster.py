@@ -352,3 +352,18 @@ def test_a_killed_node_is_told_by_health_events_and_the_command(cluster: Started
     )
     assert cluster.get(2, "/v1/elections/unclean") == {"count": 0, "data": []}
     assert main(["elections", "losses", "t", "--admin", cluster.admins[2]]) == 0
+
+
+def test_a_broker_that_runs_is_unregistered_by_force_alone_and_is_then_named(
+    cluster: Started, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["brokers", "unregister", "2", "--yes", "--bootstrap-server", f"127.0.0.1:{cluster.kafka}"]
+    assert main(asked) == 1
+    assert "it runs" in capsys.readouterr().err
+    assert httpx.get(f"{cluster.admins[2]}/readyz", timeout=30).status_code == 200
+    assert main([*asked, "--force"]) == 0
+    until(lambda: httpx.get(f"{cluster.admins[2]}/readyz", timeout=30).status_code == 503, "node 2 says it is ready")
+    until(lambda: "broker_not_registered" in cluster.codes(1), "node 1 does not name the broker")
+    [reason] = [each for each in cluster.get(1, "/v1/cluster/health")["reasons"] if each["code"].endswith("registered")]
+    assert reason["summary"].startswith("Broker 2 runs, but its registration is no more")
+    assert reason["remedy"].startswith("Restart it")

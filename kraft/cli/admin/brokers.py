@@ -9,6 +9,7 @@ import typer
 from kraft.admin import cluster as admin
 from kraft.admin import members, moves, topics
 from kraft.admin.cluster import BrokerState, LogDirectory
+from kraft.admin.errors import Refused
 from kraft.admin.throttles import cancel_departure, throttle_departure
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show, size
@@ -17,6 +18,7 @@ from kraft.cli.admin.running import FAILED, NotFound, ask
 from kraft.client.cluster import Cluster
 from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
 from kraft.protocol import api_keys
+from kraft.protocol.error_codes import ErrorCode
 
 app = typer.Typer(
     help="Brokers: describe, put in maintenance, fence, decommission; log directories.",
@@ -292,6 +294,9 @@ async def _left(cluster: Cluster, node_id: int) -> dict[str, Any]:
 @app.command()
 def unregister(
     node_id: Id,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also one that runs: it serves nobody until it is restarted.")
+    ] = False,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -300,5 +305,17 @@ def unregister(
     """Have the cluster forget a broker that is down. Replicas assigned to it stay missing: `decommission` moves them
     first."""
     confirm(f"Forget broker {node_id}?", yes)
-    ask(bootstrap, timeout, lambda cluster: members.unregister_broker(cluster, node_id))
+    ask(bootstrap, timeout, lambda cluster: _unregister(cluster, node_id, force))
     say({"node_id": node_id}, f"broker {node_id} is unregistered", output)
+
+
+async def _unregister(cluster: Cluster, node_id: int, force: bool) -> None:
+    """Raises NotFound, Refused."""
+    broker = find_broker((await admin.describe_cluster(cluster)).brokers, node_id)
+    if not broker.is_fenced and not force:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            f"broker {node_id}",
+            "it runs. Stop it first, or `kraft brokers decommission` it; --force forgets it all the same",
+        )
+    await members.unregister_broker(cluster, node_id)

@@ -7,19 +7,23 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from kraft.cli.admin.http_api import DEFAULT_ADMIN, Admin, ask_admin, open_admin, senseless
 from kraft.cli.admin.options import INTERRUPTED, Output, OutputFormat, line_format
-from kraft.cli.admin.output import Table, abandon, show
+from kraft.cli.admin.output import Table, abandon, show, warn
 from kraft.cli.admin.running import complain
 from kraft.common.errors import KraftError
 
 app = typer.Typer(add_completion=False)
 
 RECONNECT_SECONDS = 1.0
+SHOWN = 100
+PAGES_MAX = 100
+"""A node keeps some thousand events and answers some hundred at a time. Where they come faster than they are read, the
+list ends here."""
 SSE = "text/event-stream"
 
 
@@ -34,10 +38,13 @@ def events(
         list[str] | None,
         typer.Option("--kind", "-k", metavar="KIND", help="As leader or leader.changed; may be given again."),
     ] = None,
+    count: Annotated[
+        int, typer.Option("--count", "-c", metavar="N", min=1, help="At most so many, the newest. Not with --follow.")
+    ] = SHOWN,
     admin: Admin = DEFAULT_ADMIN,
     output: Output = None,
 ) -> None:
-    """Show leaders elected, in-sync sets changed, brokers come and gone, as one node saw it."""
+    """Show leaders elected, in-sync sets changed, brokers come and gone, as one node saw it: the newest first."""
     if follow:
         line_format(output)
     try:
@@ -46,7 +53,7 @@ def events(
                 if _wanted(event, kind):
                     sys.stdout.write((json.dumps(event) if output is OutputFormat.JSON else _line(event)) + "\n")
                     sys.stdout.flush()
-        page = ask_admin(admin, "/v1/events" + ("" if after is None else f"?after={after}"), _read_page)
+        kept = _kept(admin, after)
     except BrokenPipeError:
         abandon(sys.stdout)
         raise typer.Exit from None
@@ -54,13 +61,38 @@ def events(
         raise typer.Exit(complain(problem)) from problem
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    chosen = [event for event in page["data"] if _wanted(event, kind)]
+    wanted = [event for event in reversed(kept.events) if _wanted(event, kind)]
+    chosen = wanted[:count]
     rows = [(event["time"], event["id"], event["kind"], _fields(event)) for event in chosen]
     show(
-        {"events": chosen, "missed": page["missed"], "last_id": page["last_id"]},
+        {"events": chosen, "missed": kept.missed, "last_id": kept.last_id},
         [Table(("TIME", "ID", "KIND", "WHAT"), rows)],
         output,
     )
+    if len(wanted) > count:
+        warn(f"{len(wanted) - count} older ones are left out: --count shows more")
+
+
+class _Kept(NamedTuple):
+    """What a node knows, oldest first. `missed`: events after the id asked for are no longer known."""
+
+    events: list[dict[str, Any]]
+    missed: bool
+    last_id: int
+
+
+def _kept(admin: str, after: int | None) -> _Kept:
+    """Every event after `after` that the node keeps: it answers a page at a time. Raises KraftError."""
+    events: list[dict[str, Any]] = []
+    missed = False
+    for _ in range(PAGES_MAX):
+        page = ask_admin(admin, "/v1/events" + ("" if after is None else f"?after={after}"), _read_page)
+        missed = missed or page["missed"]
+        after = page["last_id"]
+        if not page["data"]:
+            break
+        events += page["data"]
+    return _Kept(events, missed, -1 if after is None else after)
 
 
 def _wanted(event: dict[str, Any], kinds: list[str] | None) -> bool:

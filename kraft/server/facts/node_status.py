@@ -268,7 +268,7 @@ class ControllerStatus:
             waiting += controller.waiting_elections(keys[start : start + WAITS_PER_STEP])
             await trio.lowlevel.checkpoint()
         waiting.sort(key=lambda each: (each["topic"], each["partition"]))
-        return {"count": count, "partitions": waiting}
+        return {"count": count, "partitions": waiting, "refused_brokers": controller.refused_brokers()}
 
 
 def failed_work(node: Node) -> list[SetAside]:

@@ -309,12 +309,18 @@ class AdminService:
         checks = [Check(name="controller", ok=leader >= 0, detail=known)]
         if node.broker is not None:
             lifecycle = node.broker.lifecycle
+            lost = lifecycle.registration_lost
             registered, serving = lifecycle.epoch >= 0, lifecycle.state == BrokerState.RUNNING and not lifecycle.fenced
             checks.append(
                 Check(
                     name="registered",
-                    ok=registered,
-                    detail=f"broker epoch {lifecycle.epoch}" if registered else "not registered with the quorum",
+                    ok=registered and lost is None,
+                    detail="not registered with the quorum"
+                    if not registered
+                    else f"broker epoch {lifecycle.epoch}"
+                    if lost is None
+                    else f"the controller refuses its heartbeats ({lost}): it was unregistered, or another process "
+                    "registered with its id. Restart it.",
                 )
             )
             checks.append(

@@ -129,6 +129,13 @@ def test_an_election_that_waits_is_told_with_whom_since_when_until_when_and_what
     )
 
 
+def test_a_broker_that_runs_without_a_registration_is_told_with_what_to_do() -> None:
+    [reason] = judge(FINE, elections=WaitingElections(refused_brokers=[3])).reasons
+    assert reason.code == "broker_not_registered"
+    assert reason.summary.startswith("Broker 3 runs, but its registration is no more")
+    assert reason.remedy.startswith("Restart it")
+
+
 def test_of_many_waits_the_first_are_told_and_how_many_more() -> None:
     many = [WAITING.model_copy(update={"partition": index}) for index in range(100)]
     reasons = judge(FINE, elections=WaitingElections(count=9_000, partitions=many)).reasons

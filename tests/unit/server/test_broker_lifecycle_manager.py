@@ -135,12 +135,28 @@ def test_no_attempt_to_register_waits_longer_than_a_session(monkeypatch: pytest.
 
 def test_a_heartbeat_that_is_refused_is_tried_again_with_one_log_line() -> None:
     async def scene(made: Scene) -> None:
-        made.offset, made.heartbeat_code = 10, ErrorCode.STALE_BROKER_EPOCH
+        made.offset, made.heartbeat_code = 10, ErrorCode.NOT_CONTROLLER
         await made.universe.sleep(5)
         assert len(made.beats()) > 10
         assert [event["event"] for event in made.events].count("heartbeat refused") == 1
+        assert made.manager.registration_lost is None
         made.heartbeat_code = 0
         await made.manager.unfenced.wait()
+
+    play(scene)
+
+
+def test_a_broker_whose_registration_is_no_more_says_so_and_asks_at_its_usual_interval() -> None:
+    async def scene(made: Scene) -> None:
+        made.offset = 10
+        await made.manager.unfenced.wait()
+        before = len(made.beats())
+        made.heartbeat_code = ErrorCode.STALE_BROKER_EPOCH
+        await made.universe.sleep(20)
+        assert made.manager.registration_lost == "STALE_BROKER_EPOCH"
+        assert 9 <= len(made.beats()) - before <= 11
+        (line,) = [event for event in made.events if event["event"] == "heartbeat refused"]
+        assert "restart it" in line["remedy"]
 
     play(scene)
 
