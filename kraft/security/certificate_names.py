@@ -1,5 +1,4 @@
-"""The principal of a TLS client: the name in its certificate, spelt as Java spells it, and
-`ssl.principal.mapping.rules`.
+"""The name in a TLS client's certificate, spelt as Java spells it.
 
 Java's `X500Principal.getName()` (RFC 2253) is what ACLs and super.users of existing clusters contain: the most
 specific part first, short keywords for nine attributes, and every other attribute as an OID with hexadecimal DER.
@@ -8,15 +7,8 @@ specific part first, short keywords for nine attributes, and every other attribu
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
-
-from kraft.common.ids import ANONYMOUS
-
-PRINCIPAL_TYPE: Final = "User"
-DEFAULT_RULE: Final = "DEFAULT"
 
 _KEYWORDS: Final = {
     "2.5.4.3": "CN",
@@ -45,11 +37,6 @@ _ENCODINGS: Final = {
 """Character sets of ASN.1 string types, by tag."""
 _ESCAPED: Final = ',=+<>#;"\\'
 _LENGTH_BYTES_MAX: Final = 4
-_RULE: Final = re.compile(
-    r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<replacement>(?:\\.|[^\\/])*)/(?P<case>[LU]?))"
-    r"\s*(?:[,\n]|\Z)"
-)
-_REFERENCE: Final = re.compile(r"\\(?P<escaped>.)|\$(?P<group>[0-9])|(?P<text>[^\\$]|\$)", re.DOTALL)
 
 
 def first_certificate(chain: str) -> bytes:
@@ -140,68 +127,3 @@ def _elements(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
             raise ValueError("a DER element is cut off")
         position += length
         yield tag, data[position - length : position], data[start:position]
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    pattern: re.Pattern[str] | None
-    """None: the name as it is."""
-    replacement: str = ""
-    case: str = ""
-
-    def apply(self, name: str) -> str | None:
-        if self.pattern is None:
-            return name
-        match = self.pattern.fullmatch(name)
-        if match is None:
-            return None
-        replaced = _expand(match, self.replacement)
-        return replaced.lower() if self.case == "L" else replaced.upper() if self.case == "U" else replaced
-
-
-def _expand(match: re.Match[str], replacement: str) -> str:
-    """Java's `$1` and `\\x`. A group that the pattern does not have stays as it is written, as in Kafka."""
-    parts = []
-    for piece in _REFERENCE.finditer(replacement):
-        if piece["group"] is not None:
-            number = int(piece["group"])
-            parts.append((match[number] or "") if number <= (match.re.groups) else piece[0])
-        else:
-            parts.append(piece["escaped"] if piece["escaped"] is not None else piece["text"])
-    return "".join(parts)
-
-
-class PrincipalMapping:
-    """`ssl.principal.mapping.rules`: the first rule whose pattern matches the whole name gives the principal's name."""
-
-    __slots__ = ("_rules",)
-
-    def __init__(self, text: str) -> None:
-        """Raises ValueError with a sentence."""
-        rules, position = [], 0
-        text = text.strip() or DEFAULT_RULE
-        while position < len(text):
-            match = _RULE.match(text, position)
-            if match is None:
-                raise ValueError(f"{text[position:]!r} is neither DEFAULT nor RULE:pattern/replacement/[LU]")
-            position = match.end()
-            if match["default"]:
-                rules.append(_Rule(None))
-                continue
-            try:
-                rules.append(_Rule(re.compile(match["pattern"]), match["replacement"], match["case"]))
-            except re.error as problem:
-                raise ValueError(f"{match['pattern']!r} is no regular expression: {problem}") from problem
-        self._rules = tuple(rules)
-
-    def principal(self, certificate: bytes | None) -> str:
-        """`User:name` of a client with that certificate (DER), ANONYMOUS without one. Raises ValueError if no rule
-        matches its name."""
-        if certificate is None:
-            return ANONYMOUS
-        name = distinguished_name(certificate)
-        for rule in self._rules:
-            mapped = rule.apply(name)
-            if mapped is not None:
-                return f"{PRINCIPAL_TYPE}:{mapped}"
-        raise ValueError(f"no rule of ssl.principal.mapping.rules matches the certificate's name {name}")

@@ -24,8 +24,8 @@ from kraft.network.limits import ConnectionCounts, ConnectionLimits, ConnectionP
 from kraft.network.logins import Logins
 from kraft.network.socket_server import SocketServer
 from kraft.replication.topic_configs import ConfigView
-from kraft.security.certificate_names import PrincipalMapping
 from kraft.security.delegation_tokens import TokenCredentials
+from kraft.security.principal_mapping import PrincipalMapping
 from kraft.server.events.audit import AuditLog
 from kraft.server.security.logins import NodeLogins, gate, with_tokens
 from kraft.server.security.token_keys import TokenKeys

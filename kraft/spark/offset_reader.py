@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from kraft.common.ids import TopicPartition
+from kraft.common.java_pattern import java_pattern
 from kraft.security.acls import Operation
 from kraft.spark.client_config import admin_config
 from kraft.spark.errors import DataLoss, SourceError, show_offsets, show_partitions
-from kraft.spark.java_pattern import java_pattern
 from kraft.spark.options import (
     EARLIEST,
     LATEST,

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kraft.common.ids import TopicPartition
+from kraft.common.java_pattern import java_pattern
 from kraft.spark.client_config import is_known
 from kraft.spark.errors import show_partitions
-from kraft.spark.java_pattern import java_pattern
 from kraft.spark.option_values import (
     choice,
     flag,

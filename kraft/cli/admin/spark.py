@@ -262,7 +262,7 @@ def compact(
 
 def check_pattern(*patterns: str | None) -> None:
     """Leaves with 2 for what is no regular expression."""
-    from kraft.spark.java_pattern import java_pattern
+    from kraft.common.java_pattern import java_pattern
 
     try:
         for each in patterns:

@@ -23,7 +23,7 @@ from kraft_http.ports import Caller, LoginRefused
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.network.login_outcome import CREDENTIALS, MECHANISM, PRINCIPAL, REQUEST, LoginOutcome, Report
-from kraft.security.certificate_names import PrincipalMapping
+from kraft.security.principal_mapping import PrincipalMapping
 from kraft.security.sasl.authentication import Credentials
 from kraft.security.sasl.oauthbearer import TokenCheck
 from kraft.security.sasl.plain_users import PlainUsers

@@ -12,7 +12,8 @@ from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import ANONYMOUS
 from kraft.common.logging import Logger
-from kraft.security.certificate_names import PrincipalMapping, first_certificate
+from kraft.security.certificate_names import first_certificate
+from kraft.security.principal_mapping import PrincipalMapping
 from kraft.server.connection_limits import principal_rules
 from kraft.server.security.logins import NodeLogins
 from kraft.server.security.tls_keys import TlsKeys

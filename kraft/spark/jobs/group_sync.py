@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError
 
 from kraft.common.ids import TopicPartition
+from kraft.common.java_pattern import java_pattern
 from kraft.mirror.names import GROUPS_EXCLUDED
 from kraft.mirror.sync_points import Points, translated
-from kraft.spark.java_pattern import java_pattern
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.asking import SECONDS_MAX, answered
 from kraft.spark.jobs.running import JobFailed, Notice, Say

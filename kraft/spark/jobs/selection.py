@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import NamedTuple
 
+from kraft.common.java_pattern import java_pattern
 from kraft.mirror.names import TOPICS_EXCLUDED
 from kraft.protocol.messages.metadata_request import MetadataRequest
-from kraft.spark.java_pattern import java_pattern
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.asking import ask_any
 from kraft.spark.jobs.running import JobNotFound

@@ -14,7 +14,7 @@ from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
 from kraft.metadata.image.scram_image import ScramCredential
 from kraft.network.login_outcome import LoginOutcome
-from kraft.security.certificate_names import PrincipalMapping
+from kraft.security.principal_mapping import PrincipalMapping
 from kraft.security.sasl.plain_users import PlainUsers
 from kraft.security.scram_credentials import MECHANISMS, keys_of, salted_password
 from kraft.security.tokens import Token, TokenRefused

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.spark.java_pattern import java_pattern
+from kraft.common.java_pattern import java_pattern
 
 NAMES = ("flights", "Flights", "flights.2", "flights-eu", "flights_eu", "x", "7")
 

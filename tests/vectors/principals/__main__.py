@@ -1,0 +1,4 @@
+from tests.vectors.principals import RECORDED, record
+
+record()
+print(f"vectors: {RECORDED.name} written")
