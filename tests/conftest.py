@@ -36,6 +36,9 @@ LONG_TESTS = (
 )
 LONG_SECONDS = 600
 """How long one of these may take in `make test`; tests/soak.py has another limit for all."""
+os.environ.setdefault("PYTEST_TIMEOUT", "300")
+"""Of the other tests. As a setting of pyproject.toml, pytest without its plugin would refuse it: somebody who tries the
+fixture in this tree."""
 
 
 hypothesis.settings.register_profile("kraft", hypothesis.settings(), deadline=None)

@@ -109,7 +109,9 @@ class Worker:
     def __init__(self, config: pytest.Config, folder: Path) -> None:
         name = config.workerinput["workerid"]  # type: ignore[attr-defined]
         self._path = folder / f"{name}.json"
-        self._timeout = float(config.getoption("timeout", None) or config.getini("timeout") or 0)
+        self._timeout = float(
+            config.getoption("timeout", None) or config.getini("timeout") or os.environ.get("PYTEST_TIMEOUT") or 0
+        )
         self._grace = float(config.getini("guard_grace_seconds"))
         self._stacks = open(folder / f"{name}.stacks", "w")  # noqa: SIM115 - open as long as the process lives.
         faulthandler.register(signal.SIGUSR2, file=self._stacks, all_threads=True)

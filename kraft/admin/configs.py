@@ -29,6 +29,8 @@ CLIENT_METRICS = 16
 GROUP = 32
 KINDS: Mapping[str, int] = {"topic": TOPIC, "broker": BROKER, "client-metrics": CLIENT_METRICS, "group": GROUP}
 
+KIND_NAMES: Mapping[int, str] = {kind: name for name, kind in KINDS.items()}
+
 SET, DELETE, APPEND, SUBTRACT = range(4)
 RESOURCES_A_REQUEST = 1_000
 
@@ -73,7 +75,7 @@ class Resource:
     def __str__(self) -> str:
         if self.kind == BROKER and not self.name:
             return "the cluster"
-        return f"{next(word for word, kind in KINDS.items() if kind == self.kind)} {self.name}"
+        return f"{KIND_NAMES[self.kind]} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kraft.client.client_key_names import misspelt
 from kraft.common.config.resources import TLS_KEYS_WITHOUT_EFFECT
 from kraft.common.errors import ConfigurationError
 from kraft.security.sasl.authentication import SERVED_MECHANISMS
@@ -34,6 +35,11 @@ def security_of(path: str, values: Mapping[str, str]) -> ClientSecurity:
     """Raises ConfigurationError with every problem."""
     problems = [
         f"{path}: {key} is not served yet" for key in values if key.startswith("sasl.") and key not in _SASL_KEYS
+    ]
+    problems += [
+        f"{path}: unknown key {key}: did you mean {meant}?"
+        for key in values
+        if not key.startswith(("ssl.", "sasl.")) and (meant := misspelt(key)) is not None
     ]
     known = (*KEYS, *TLS_KEYS_WITHOUT_EFFECT)
     problems += [f"{path}: unknown key {key}" for key in values if key.startswith("ssl.") and key not in known]

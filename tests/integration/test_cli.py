@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -405,6 +406,9 @@ def test_a_group_from_its_first_record_to_its_end(kraft: Kraft) -> None:
     assert kraft("groups", "reset-offsets", "readers", "--to-offset", "3", "--execute", "-t", "grouped:0").code == 0
     assert kraft("consume", "grouped", "-g", "readers", "-e").out == "3\n4\n"
     assert [row[0] for row in kraft("groups", "list").rows if row[0] == "readers"] == ["readers"]
+    unread = kraft("groups", "delete-offsets", "readers", "-t", "nowhere", "--yes")
+    assert (unread.code, unread.out) == (3, "")
+    assert "readers has committed nothing for nowhere" in unread.err
     assert (
         kraft("groups", "delete-offsets", "readers", "-t", "grouped", "--yes").out
         == "deleted 1 committed offset of readers\n"
@@ -412,6 +416,48 @@ def test_a_group_from_its_first_record_to_its_end(kraft: Kraft) -> None:
     assert kraft("groups", "delete", "readers", "--yes").out == "deleted readers\n"
     for verb in ("delete --yes", "describe"):
         assert kraft("groups", *verb.split(), "readers").code == 3
+
+
+def test_topics_are_listed_by_patterns(kraft: Kraft) -> None:
+    for name in ("listed-a", "listed-b", "unlisted"):
+        kraft("topics", "create", name)
+    assert [row[0] for row in kraft("topics", "list", "listed-*").rows] == ["listed-a", "listed-b"]
+    assert [row[0] for row in kraft("topics", "list", "listed-b", "unl*", "none").rows] == ["listed-b", "unlisted"]
+
+
+def test_records_are_read_from_a_time_or_an_offset_until_another(kraft: Kraft) -> None:
+    kraft("topics", "create", "times")
+    kraft("produce", "times", lines=b"0\n1\n2\n")
+    sent = kraft("consume", "times", "-o", "2", "-c", "1", "-f", "%T")
+    between = int(sent.out) + 1
+    while int(time.time() * 1000) <= between:
+        kraft("topics", "list")
+    kraft("produce", "times", lines=b"3\n4\n")
+    moment = datetime.fromtimestamp(between / 1000, UTC).isoformat(timespec="milliseconds")
+    for start, end, values in (
+        (moment, "end", "3\n4\n"),
+        ("beginning", moment, "0\n1\n2\n"),
+        (f"@{between}", "4", "3\n"),
+        ("1", "4", "1\n2\n3\n"),
+        ("4", "2", ""),
+    ):
+        assert kraft("consume", "times", "-o", start, "--until", end).out == values, (start, end)
+
+
+def test_a_key_that_is_not_there_is_not_said_to_be_deleted(kraft: Kraft) -> None:
+    kraft("topics", "create", "deleted-keys", "--config", "retention.ms=1000")
+    deleted = kraft("configs", "delete", "topic", "deleted-keys", "retention.ms", "segment.bytes")
+    assert deleted.out.splitlines() == [
+        "deleted for topic deleted-keys: retention.ms",
+        "not set for topic deleted-keys: segment.bytes",
+    ]
+    for words in ("topic deleted-keys", "cluster", "broker 1", "group g", "client-metrics m"):
+        unknown = kraft("configs", "delete", *words.split(), "retentoin.ms")
+        assert (unknown.code, unknown.out) == (3, ""), words
+        assert "has no key retentoin.ms" in unknown.err
+    assert (
+        kraft("configs", "delete", "cluster", "log.retention.ms").out == "not set for the cluster: log.retention.ms\n"
+    )
 
 
 def test_configuration_is_set_shown_and_taken_back(kraft: Kraft) -> None:
@@ -572,6 +618,10 @@ def test_what_is_wrong_in_the_words_themselves_is_wrong_usage(kraft: Kraft) -> N
         "groups reset-offsets g --by-duration soon",
         "groups reset-offsets g -t a:b --to-latest",
         "consume t -o sideways",
+        "consume t --until -3",
+        "consume t --until sideways",
+        "consume t --until 3 --exit",
+        "consume t --until 3 -g g",
         "consume t -f %q",
         "consume t -g g -p 1",
         "produce t -k : -K k",

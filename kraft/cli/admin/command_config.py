@@ -47,9 +47,14 @@ def offer(command: Any) -> None:
     carrier = typer.Typer(add_completion=False)
     carrier.command()(_verb)
     [option] = [each for each in typer.main.get_command(carrier).params if OPTION in each.opts]
-    for verb in (*getattr(command, "commands", {}).values(), command):
-        if any(_asks_cluster(parameter) for parameter in verb.params):
-            verb.params.append(option)
+    _offer(command, option)
+
+
+def _offer(command: Any, option: Any) -> None:
+    for verb in getattr(command, "commands", {}).values():
+        _offer(verb, option)
+    if any(_asks_cluster(parameter) for parameter in command.params):
+        command.params.append(option)
 
 
 def _asks_cluster(parameter: Any) -> bool:

@@ -12,6 +12,7 @@ from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstra
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import NotFound, ask
 from kraft.client.cluster import Cluster
+from kraft.common.errors import ApiError
 
 app = typer.Typer(
     help="Show and change configuration of topics, brokers, the cluster and groups.",
@@ -116,7 +117,7 @@ def _document(resource: Resource, settings: list[Setting]) -> dict[str, Any]:
 def resource_document(resource: Resource) -> dict[str, Any]:
     if resource.kind == configs.BROKER and not resource.name:
         return {"type": "cluster", "name": None}
-    return {"type": next(word for word, kind in configs.KINDS.items() if kind == resource.kind), "name": resource.name}
+    return {"type": configs.KIND_NAMES[resource.kind], "name": resource.name}
 
 
 @app.command("list")
@@ -169,6 +170,18 @@ def delete_keys(
     _alter(resource, [(key, configs.DELETE, None) for key in keys], dry_run, bootstrap, output, timeout)
 
 
+async def _unset(cluster: Cluster, resource: Resource, keys: list[str]) -> list[str]:
+    """Those of the keys that the resource itself does not set. Raises NotFound for a key that there is not."""
+    own, told = configs.KIND_NAMES[resource.kind], resource
+    if resource.kind == configs.BROKER and not resource.name:  # Nodes tell of it only what is set there.
+        [node_id, *_] = await cluster.retrying(cluster.broker_ids)
+        own, told = "cluster", Resource(configs.BROKER, str(node_id))
+    known = {setting.name: setting for setting in await configs.describe_configs(cluster, told, keys)}
+    if unknown := [key for key in keys if key not in known]:
+        raise NotFound(f"{resource} has no key {', '.join(unknown)}", "`kraft configs describe --all` lists the keys")
+    return [key for key in keys if own not in [source for _, _, source in known[key].synonyms]]
+
+
 def _alter(
     resource: Resource,
     changes: list[tuple[str, int, str | None]],
@@ -177,19 +190,36 @@ def _alter(
     output: Output,
     timeout: float,
 ) -> None:
-    async def question(cluster: Cluster) -> None:
+    async def question(cluster: Cluster) -> list[str]:
         await _expect(cluster, resource)
-        await configs.alter_configs(cluster, resource, changes, validate_only=dry_run)
+        # A key that this release does not know may be stored all the same: it is deleted before anything is said.
+        deleted = [key for key, operation, _ in changes if operation == configs.DELETE]
+        unset: list[str] = []
+        missing: NotFound | None = None
+        try:
+            unset = await _unset(cluster, resource, deleted) if deleted else []
+        except NotFound as problem:
+            missing = problem
+        try:
+            await configs.alter_configs(cluster, resource, changes, validate_only=dry_run)
+        except ApiError:
+            if missing is None:
+                raise
+        if missing is not None:
+            raise missing
+        return unset
 
-    ask(bootstrap, timeout, question)
+    unset = ask(bootstrap, timeout, question)
     changed = [
         {"name": key, "operation": "set" if operation == configs.SET else "delete", "value": value}
         for key, operation, value in changes
     ]
-    told = ", ".join(key if value is None else f"{key}={value}" for key, _, value in changes)
+    told = ", ".join(key if value is None else f"{key}={value}" for key, _, value in changes if key not in unset)
     verb = "valid" if dry_run else "set" if changes[0][1] == configs.SET else "deleted"
+    lines = [f"{verb} for {resource}: {told}"] if told else []
+    lines += [f"not set for {resource}: {', '.join(unset)}"] if unset else []
     say(
         {"resource": resource_document(resource), "changes": changed, "dry_run": dry_run},
-        f"{verb} for {resource}: {told}",
+        "\n".join(lines),
         output,
     )

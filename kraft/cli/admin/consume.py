@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from typing import Annotated
@@ -12,6 +13,7 @@ import typer
 from kraft.admin import topics
 from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
 from kraft.cli.admin import record_format
+from kraft.cli.admin.offset_reset import parse_datetime
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, OutputFormat, line_format
 from kraft.cli.admin.record_format import Write
 from kraft.cli.admin.running import ask
@@ -26,7 +28,11 @@ app = typer.Typer(add_completion=False)
 POLL_SECONDS = 1.0
 COMMIT_SECONDS = 5.0
 VALUE_LINES = "%s\\n"
-START_HELP = "beginning, end (the default), N (an offset), -N (the last N), or @MS (the first since that time)."
+START_HELP = (
+    "beginning, end (the default), N (an offset), -N (the last N), or the first since a time: "
+    "2026-01-31T08:00 (UTC without an offset) or @MS."
+)
+UNTIL_HELP = "Leave before this: N (an offset), a time as with --offset, or end, which is --exit."
 
 
 @app.command(epilog="Example: kraft consume flights --from-beginning --exit -f '%p %o %k %s\\n'")
@@ -41,6 +47,7 @@ def consume(
         int | None, typer.Option("--count", "-c", metavar="N", min=1, help="Leave after so many records.")
     ] = None,
     exit_at_end: Annotated[bool, typer.Option("--exit", "-e", help="Leave at the end of every partition.")] = False,
+    until: Annotated[str | None, typer.Option("--until", metavar="WHERE", help=UNTIL_HELP)] = None,
     form: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help=record_format.HELP)] = VALUE_LINES,
     group: Annotated[
         str | None, typer.Option("--group", "-g", metavar="GROUP", help="Read as a member of this group, and commit.")
@@ -63,6 +70,7 @@ def consume(
     """Print records as they come, until interrupted."""
     write = record_format.parse_format("json" if line_format(output) is OutputFormat.JSON else form)
     start = _choose_start(from_beginning, offset, group, partition)
+    stop = _choose_end(exit_at_end, until, group)
     isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
 
     async def question(cluster: Cluster) -> None:
@@ -84,11 +92,7 @@ def consume(
                 # Says at once who is away, where _begin would try for long first.
                 await patience.keep(lambda: cluster.by_leader(chosen))
                 consumer.assign(await patience.keep(lambda: _begin(cluster, chosen, start, isolation)))
-                ends = (
-                    await patience.keep(lambda: offsets_at(cluster, chosen, LATEST, isolation=isolation))
-                    if exit_at_end
-                    else {}
-                )
+                ends = {} if stop is None else await patience.keep(lambda: _ends(cluster, chosen, stop, isolation))
                 await _read(consumer, printer, ends, patience)
             nursery.cancel_scope.cancel()
 
@@ -106,15 +110,51 @@ def _choose_start(from_beginning: bool, offset: str | None, group: str | None, p
 
 def parse_start(text: str) -> tuple[str, int]:
     """("time", ms or constant), ("offset", n) or ("tail", n). Raises typer.BadParameter (exit 2)."""
-    if text in ("beginning", "earliest", "end", "latest"):
-        return "time", EARLIEST if text in ("beginning", "earliest") else LATEST
-    if text.startswith("@") and text[1:].isdigit():
-        return "time", int(text[1:])
+    if text in ("beginning", "earliest"):
+        return "time", EARLIEST
     if text.startswith("-") and text[1:].isdigit():
         return "tail", int(text[1:])
+    place = _parse_place(text)
+    if place is None:
+        raise typer.BadParameter(
+            f"{text!r} is none of beginning, end, N, -N, @MS and 2026-01-31T08:00:00Z", param_hint="--offset"
+        )
+    return place
+
+
+def _choose_end(exit_at_end: bool, until: str | None, group: str | None) -> tuple[str, int] | None:
+    """Where to leave; None: nowhere. Raises typer.BadParameter (exit 2)."""
+    if until is None:
+        return ("time", LATEST) if exit_at_end and group is None else None
+    if exit_at_end or group is not None:
+        raise typer.BadParameter("excludes --exit and --group", param_hint="--until")
+    place = _parse_place(until)
+    if place is None:
+        raise typer.BadParameter(f"{until!r} is none of end, N, @MS and 2026-01-31T08:00:00Z", param_hint="--until")
+    return place
+
+
+def _parse_place(text: str) -> tuple[str, int] | None:
+    if text in ("end", "latest"):
+        return "time", LATEST
+    if text.startswith("@") and text[1:].isdigit():
+        return "time", int(text[1:])
     if text.isdigit():
         return "offset", int(text)
-    raise typer.BadParameter(f"{text!r} is none of beginning, end, N, -N, @MS", param_hint="--offset")
+    try:
+        return "time", parse_datetime(text)
+    except typer.BadParameter:
+        return None
+
+
+async def _ends(
+    cluster: Cluster, partitions: list[TopicPartition], stop: tuple[str, int], isolation: int
+) -> dict[TopicPartition, int]:
+    """Where to leave each partition, exclusive."""
+    kind, number = stop
+    if kind == "offset":
+        return dict.fromkeys(partitions, number)
+    return await start_positions(cluster, partitions, number, isolation=isolation)
 
 
 async def _begin(
@@ -175,7 +215,8 @@ async def _read(consumer: Consumer, printer: _Printer, ends: Mapping[TopicPartit
             consumer.unassign(partition)
         if not consumer.positions:
             return
-        printer.print(await patience.keep(lambda: consumer.poll(POLL_SECONDS)))
+        found = await patience.keep(lambda: consumer.poll(POLL_SECONDS))
+        printer.print([each for each in found if each.record.offset < ends.get(each.partition, math.inf)])
 
 
 async def _read_as_member(

@@ -18,7 +18,7 @@ from kraft.cli.admin.offset_files import exported, plan_import, read_exported
 from kraft.cli.admin.offset_reset import Move
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show, warn, write
-from kraft.cli.admin.running import Failures, ask, complain, each_of, tell_deleted
+from kraft.cli.admin.running import Failures, NotFound, ask, complain, each_of, tell_deleted
 from kraft.client.cluster import Cluster
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
@@ -405,6 +405,12 @@ def delete_offsets(
 
     async def question(cluster: Cluster) -> list[TopicPartition]:
         committed = await groups.committed_offsets(cluster, name)
+        has = {each.topic for each in committed}
+        if missing := [topic for topic, _ in wanted if topic not in has]:
+            raise NotFound(
+                f"group {name} has committed nothing for {', '.join(missing)}",
+                f"it has for {', '.join(sorted(has))}" if has else "it has committed nothing at all",
+            )
         chosen = [
             each
             for each in committed

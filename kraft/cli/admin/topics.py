@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 import typer
@@ -46,15 +47,24 @@ Changes = Sequence[tuple[str, int, str | None]]
 """Key, operation and value, as `configs.alter_configs` takes them."""
 
 
-@app.command("list")
+@app.command("list", epilog="Example: kraft topics list 'flights-*'")
 def list_all(
+    patterns: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PATTERN]...", help="Only these: names, or patterns as flights-*.", show_default=False),
+    ] = None,
     internal: Annotated[bool, typer.Option("--internal", help="Show the cluster's own topics too.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show every topic."""
-    found = [topic for topic in ask(bootstrap, timeout, topics.list_topics) if internal or not topic.is_internal]
+    """Show every topic, or those that are named."""
+    found = [
+        topic
+        for topic in ask(bootstrap, timeout, topics.list_topics)
+        if (internal or not topic.is_internal)
+        and (not patterns or any(fnmatchcase(topic.name, pattern) for pattern in patterns))
+    ]
     document = {"topics": [_summary(topic) for topic in found]}
     rows = [(topic.name, len(topic.partitions), _replication(topic), uuid_to_text(topic.topic_id)) for topic in found]
     show(document, [Table(("TOPIC", "PARTITIONS", "REPLICAS", "ID"), rows)], output)

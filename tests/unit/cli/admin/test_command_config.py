@@ -21,6 +21,28 @@ TOKENS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("security.protocl", "security.protocol"),
+        ("security_protocol", "security.protocol"),
+        ("bootstrap.server", "bootstrap.servers"),
+        ("request.timout.ms", "request.timeout.ms"),
+    ],
+)
+def test_a_misspelt_key_is_refused_with_the_key_that_is_meant(tmp_path: Path, wrong: str, meant: str) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(f"{wrong}=x\n")
+    with pytest.raises(ConfigurationError, match=f"unknown key {wrong}: did you mean {meant}"):
+        read_client_security(str(path))
+
+
+def test_keys_of_clients_and_of_other_programs_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("bootstrap.servers=a:1\nacks=all\ngroup.id=g\nschema.registry.url=http://a\nmy.interceptor.x=1\n")
+    assert read_client_security(str(path)).tls is None
+
+
 def write(directory: Path, **changes: str | None) -> str:
     certificates().write(directory)
     values = {**TOKENS, "ssl.truststore.location": f"{directory}/ca.pem"}
