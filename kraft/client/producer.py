@@ -106,6 +106,7 @@ class Producer:
         self._wake = trio.Event()
         self._busy: dict[int, bool] = {}
         self._sent = 0
+        self._gave_turn = False
 
     async def send(
         self,
@@ -117,13 +118,17 @@ class Producer:
         headers: Headers = (),
         timestamp: int | None = None,
     ) -> Delivery:
-        """Queue a record, waiting for room if need be. `timestamp` is ms since 1970, by default now.
+        """Queue a record, waiting for room if need be. `timestamp` is ms since 1970, by default now. One that is
+        cancelled has queued nothing.
 
         Raises ApiError for a topic or partition that there is not, KraftError for a timestamp that no record can have,
         TypeError where a key, value or header is not of bytes; what happens later is told by the `Delivery`.
         """
         if timestamp is not None and not (isinstance(timestamp, int) and -TIMESTAMP_END <= timestamp < TIMESTAMP_END):
             raise KraftError(f"a timestamp is a number of ms of 64 bits, not {timestamp!r}")
+        if self._gave_turn:  # Shielded, behind the record before.
+            self._gave_turn = False
+            await trio.lowlevel.checkpoint_if_cancelled()
         described = self.cluster.cached_topic(topic) or await self.cluster.topic_made_lately(topic)
         size = record_size(key, value, headers)
         if partition is None:
@@ -139,17 +144,20 @@ class Producer:
         self._sent += 1
         if begins_batch or self._sent % SENDS_BETWEEN_TURNS == 0:
             # Each time would cost more than all the rest; never, and nothing would be sent meanwhile.
-            await trio.lowlevel.checkpoint()
+            self._gave_turn = True
+            await trio.lowlevel.cancel_shielded_checkpoint()
         return delivery
 
     async def send_values(self, topic: str, values: Sequence[bytes], *, partition: int | None = None) -> list[Delivery]:
         """Queue many values without keys and headers, waiting for room if need be: the same as `send` for each, at a
-        fraction of its cost. Each delivery is of some of them, all in one partition, in order.
+        fraction of its cost. Each delivery is of some of them, all in one partition, in order. One that is cancelled
+        while it waits for room may have queued the first of them.
 
         Raises ApiError for a topic or partition that there is not, TypeError where a value is not of bytes; what
         happens later is told by the deliveries.
         """
         self._accumulator.check(values)
+        await trio.lowlevel.checkpoint_if_cancelled()
         described = self.cluster.cached_topic(topic) or await self.cluster.topic_made_lately(topic)
         deliveries = []
         for first, end, size in _batch_bounds(values, self._batch_bytes):
@@ -164,7 +172,7 @@ class Producer:
             self._accumulator.add_values(delivery, values[first:end], size, deadline)
             self._wake.set()
             deliveries.append(delivery)
-            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.cancel_shielded_checkpoint()
         return deliveries
 
     async def flush(self) -> None:

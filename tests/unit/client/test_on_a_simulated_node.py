@@ -55,6 +55,35 @@ def test_what_is_produced_is_read_back_in_the_order_of_each_partition(codec: int
     play(body)
 
 
+def test_a_send_that_is_cancelled_has_queued_nothing() -> None:
+    """So whoever counts what `send` returned counts every record that is stored."""
+
+    async def body(universe: Universe, cluster: Cluster) -> None:
+        await topics.create_topic(cluster, "t", partitions=1)
+        async with open_producer(cluster) as producer:
+            await producer.send("t", b"v")  # From now on the topic is known.
+            await producer.flush()
+            returned = 1
+            for _ in range(20):
+                async with trio.open_nursery() as nursery:
+
+                    async def send_two(scope: trio.CancelScope) -> None:
+                        nonlocal returned
+                        for _ in range(2):
+                            await producer.send("t", b"v")
+                            returned += 1
+                        await trio.sleep_forever()
+
+                    nursery.start_soon(send_two, nursery.cancel_scope)
+                    await trio.lowlevel.checkpoint()  # In the midst of its first record, which begins a batch.
+                    nursery.cancel_scope.cancel()
+                await producer.flush()
+        assert 21 <= returned < 41
+        assert len(await read_all(cluster, "t")) == returned
+
+    play(body)
+
+
 @pytest.mark.parametrize("seed", [*range(1, 6), 77])  # 77: a record joined a batch that waited to be sent again.
 def test_an_idempotent_producer_stores_every_record_once_though_the_node_is_killed(seed: int) -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
