@@ -12,6 +12,7 @@ from kraft.admin.reassignment_plan import PlanBroker, replica_counts, with_copie
 from kraft.admin.topics import describe_topics, list_topics
 from kraft.common.errors import KraftError
 from kraft.common.ids import DEBUGGING_REPLICA, TopicPartition
+from kraft.common.listed_offsets import is_offset_answer
 from kraft.protocol.error_codes import ErrorCode, message_of, name_of
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -177,7 +178,7 @@ async def replica_offsets(
             ((broker_id, TopicPartition(answer.name, each.partition_index)), each.offset)
             for answer in response.topics
             for each in answer.partitions
-            if each.error_code == ErrorCode.NONE
+            if each.error_code == ErrorCode.NONE and is_offset_answer(each.offset, time)
         ]
 
     return dict(pair for pairs in await port.ask_brokers(ask, sorted(replicas)) for pair in pairs)

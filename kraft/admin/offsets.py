@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
 from kraft.admin.port import AskPort
 from kraft.common.ids import TopicPartition
+from kraft.common.listed_offsets import is_offset_answer
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
@@ -60,7 +61,12 @@ async def _ask(
             for each in topic.partitions:
                 partition = TopicPartition(topic.name, each.partition_index)
                 check(each.error_code, str(partition))
+                if not is_offset_answer(each.offset, times[partition]):
+                    raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE, f"{partition}: {each.offset} is no offset")
                 found[partition] = OffsetAtTime(each.offset, each.timestamp, each.leader_epoch)
+    for partition in times:
+        if partition not in found:
+            raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE, f"{partition}: its leader's answer lacks it")
     return {partition: found[partition] for partition in times}
 
 

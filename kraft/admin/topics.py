@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kraft.admin.errors import UNKNOWN_TOPIC, check
+from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
 from kraft.admin.metadata import Topic
 from kraft.admin.offsets import LATEST, offsets_at
 from kraft.admin.port import AskPort
 from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from kraft.protocol.messages.create_topics_request import (
@@ -158,6 +159,9 @@ async def delete_records(port: AskPort, before: Mapping[TopicPartition, int]) ->
                 for each in topic.partitions:
                     partition = TopicPartition(topic.name, each.partition_index)
                     check(each.error_code, str(partition))
+                    if each.low_watermark < 0:
+                        what = f"{partition}: {each.low_watermark} is no offset"
+                        raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE, what)
                     found[partition] = each.low_watermark
         return {partition: found[partition] for partition in wanted}
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from kraft.spark.client_config import consumer_config
-from kraft.spark.errors import show_partitions, start_after_end
 from kraft.spark.options import SourceOptions
 from kraft.spark.pushdown import Bounds, bounds_of
-from kraft.spark.ranges import OffsetRange, split_ranges
+from kraft.spark.ranges import OffsetRange, split_ranges, whole_ranges
 from kraft.spark.worker_heap import freeze_imports
 from kraft.spark.worker_socket import ForWorkers
 
@@ -32,21 +31,15 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
         self.bounds = Bounds()
 
     def partitions(self) -> list[InputPartition]:
+        """All partitions of the selection, or an error. Raises SourceError, KafkaException."""
         from kraft.spark.offset_reader import KafkaOffsetReader
 
         options, offsets = self.options, KafkaOffsetReader(self.options)
         assert options.ending is not None
-        starts, ends = offsets.resolve(options.starting, starting=True), offsets.resolve(options.ending, starting=False)
-        if starts.keys() != ends.keys():
-            raise RuntimeError(
-                f"different topic partitions for starting offsets [{show_partitions(starts)}] and ending "
-                f"offsets [{show_partitions(ends)}]"
-            )
-        ranges = [OffsetRange(each.topic, each.partition, starts[each], ends[each]) for each in sorted(ends)]
-        for each in ranges:
-            if each.start > each.end:
-                raise start_after_end(each.topic_partition, each.start, each.end)
-        ranges = self.narrowed(ranges, offsets)
+        assigned = offsets.with_retries(offsets.whole_selection)
+        starts = offsets.resolve(options.starting, starting=True, assigned=assigned)
+        ends = offsets.resolve(options.ending, starting=False, assigned=assigned)
+        ranges = self.narrowed(whole_ranges(assigned, starts, ends), offsets)
         return [
             InputPartition((each,))
             for each in split_ranges(ranges, options.partitions_min, options.records_per_partition_max)

@@ -39,6 +39,31 @@ class DataLoss(SourceError):
         self.detail = detail
 
 
+class OffsetNotKnown(SourceError):
+    """A client's answer about a partition is not an offset, and says no error: its connection broke meanwhile. May be
+    asked again."""
+
+    def __init__(self, partition: TopicPartition, what: str, told: int | None) -> None:
+        answer = "there is no answer" if told is None else f"the answer is {told}, which is no offset"
+        super().__init__(
+            "KAFKA_OFFSET_NOT_KNOWN",
+            f"The {what} of partition {partition} is not known: {answer}. The connection to the partition's leader "
+            "broke, or it has no leader. Run the query again when the partition has a leader, or have it asked for "
+            "more often: fetchOffset.numRetries, fetchOffset.retryIntervalMs.",
+        )
+
+
+class PlanIncomplete(SourceError):
+    """A read would leave out partitions. A node that lags may be why: may be asked again."""
+
+    def __init__(self, missing: str, why: str) -> None:
+        super().__init__(
+            "KAFKA_PLAN_INCOMPLETE",
+            f"The read would leave out {missing}: {why}. Nothing was read. Run the query again; if the error stays, "
+            "compare the query's options with what `kraft topics describe` shows.",
+        )
+
+
 def not_read(partition: TopicPartition, start: int, end: int, why: str) -> DataLoss:
     """Offsets `[start, end)` of one partition cannot be read."""
     return DataLoss(

@@ -15,9 +15,17 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from kraft.common.ids import TopicPartition
 from kraft.common.java_pattern import java_pattern
+from kraft.common.listed_offsets import is_offset_answer
 from kraft.security.acls import Operation
 from kraft.spark.client_config import admin_config
-from kraft.spark.errors import DataLoss, SourceError, show_offsets, show_partitions
+from kraft.spark.errors import (
+    DataLoss,
+    OffsetNotKnown,
+    PlanIncomplete,
+    SourceError,
+    show_offsets,
+    show_partitions,
+)
 from kraft.spark.options import (
     EARLIEST,
     LATEST,
@@ -91,6 +99,19 @@ class KafkaOffsetReader:
         names = sorted(name for name in self.admin.list_topics(timeout=self.timeout_s).topics if pattern.search(name))
         return frozenset(self.describe(names, internal=False, skip_missing=skip_missing))
 
+    def whole_selection(self) -> frozenset[TopicPartition]:
+        """The partitions of a query that begins: with failOnDataLoss, all that `assign` names must exist. Raises
+        PlanIncomplete, KafkaException."""
+        found, selection = self.partitions(), self.options.selection
+        if isinstance(selection, Assign) and (missing := selection.partitions - found):
+            absent = PlanIncomplete(
+                f"partitions {show_partitions(missing)}", "assign names them, and they are not there"
+            )
+            if self.options.fail_on_data_loss:
+                raise absent
+            log.warning("%s", absent)
+        return found
+
     def remaining_partitions(self) -> frozenset[TopicPartition]:
         """The partitions like `partitions`, of a query that runs: one that goes on without what is lost has no
         partitions in a topic that does not exist any more."""
@@ -99,14 +120,15 @@ class KafkaOffsetReader:
     def describe(
         self, topics: Iterable[str], *, internal: bool = True, skip_missing: bool = False
     ) -> list[TopicPartition]:
+        """The partitions of each topic. Raises KafkaException, and PlanIncomplete for an answer that lacks some."""
         names = list(topics)
         if not names:
             return []
         found = self.admin.describe_topics(TopicCollection(names), request_timeout=self.timeout_s)
         described = []
-        for future in found.values():
+        for name in names:
             try:
-                described.append(future.result())
+                described.append(whole_topic(name, found[name].result() if name in found else None))
             except KafkaException as problem:
                 if not skip_missing or problem.args[0].code() not in UNKNOWN:
                     raise
@@ -120,12 +142,14 @@ class KafkaOffsetReader:
     # -- offsets
 
     def list_offsets(self, specs: Mapping[TopicPartition, int]) -> Offsets:
-        """Offsets for sentinels (EARLIEST, LATEST) or times in ms; -1 where no record is that new."""
+        """Offsets for sentinels (EARLIEST, LATEST) or times in ms; -1 where no record is that new. All that were asked
+        for. Raises KafkaException, OffsetNotKnown."""
         if not specs:
             return {}
         wanted = {WireTopicPartition(each.topic, each.partition): offset_spec(spec) for each, spec in specs.items()}
         answers = self.admin.list_offsets(wanted, isolation_level=self.isolation_level, request_timeout=self.timeout_s)
-        return {TopicPartition(each.topic, each.partition): future.result().offset for each, future in answers.items()}
+        told = {TopicPartition(each.topic, each.partition): future.result().offset for each, future in answers.items()}
+        return checked_offsets(specs, told)
 
     @property
     def isolation_level(self) -> IsolationLevel:
@@ -160,9 +184,12 @@ class KafkaOffsetReader:
             time.sleep(max(CLIENT_SECONDS_MIN, self.options.offset_fetch_retry_ms / 1000))
             self._admin = None  # A client keeps to the leaders that it knows: another looks for them anew.
 
-    def resolve(self, limit: Limit, *, starting: bool) -> Offsets:
-        """The offset that a limit names in each partition."""
-        return self.with_retries(lambda: self.resolve_once(limit, self.partitions(), starting))
+    def resolve(self, limit: Limit, *, starting: bool, assigned: frozenset[TopicPartition] | None = None) -> Offsets:
+        """The offset that a limit names in each partition of `assigned`, or else of all that the selection names.
+        Raises SourceError, KafkaException."""
+        return self.with_retries(
+            lambda: self.resolve_once(limit, self.whole_selection() if assigned is None else assigned, starting)
+        )
 
     def resolve_once(self, limit: Limit, assigned: frozenset[TopicPartition], starting: bool) -> Offsets:
         if isinstance(limit, GlobalTimestamp):
@@ -178,9 +205,13 @@ class KafkaOffsetReader:
             wanted = dict(limit.offsets)
         else:
             wanted = dict.fromkeys(assigned, limit.offset)
-        return wanted | self.list_offsets(
+        found = wanted | self.list_offsets(
             {each: offset for each, offset in wanted.items() if offset in (EARLIEST, LATEST)}
         )
+        for partition in sorted(assigned):
+            if found.get(partition, -1) < 0:
+                raise OffsetNotKnown(partition, "start" if starting else "end", found.get(partition))
+        return found
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int], starting: bool) -> Offsets:
         """First offset at or after each time; LATEST where there is none and the options allow it (always for an
@@ -198,7 +229,7 @@ class KafkaOffsetReader:
         for attempt in range(1, self.options.offset_fetch_attempts_max):
             try:
                 return ask()
-            except KafkaException as problem:
+            except (KafkaException, OffsetNotKnown, PlanIncomplete) as problem:
                 log.warning("attempt %d to get Kafka offsets failed: %s", attempt, problem)
                 time.sleep(self.options.offset_fetch_retry_ms / 1000)
                 self._admin = None
@@ -266,6 +297,30 @@ def offset_spec(spec: int) -> Any:
     if spec == EARLIEST:
         return kinds.earliest()
     return kinds.latest() if spec == LATEST else kinds.for_timestamp(spec)
+
+
+def whole_topic(name: str, described: Any) -> Any:
+    """What is told of a topic, with all its partitions: 0, 1, 2, ... Raises PlanIncomplete."""
+    indexes = () if described is None else sorted(each.id for each in described.partitions)
+    if not indexes or list(indexes) != list(range(len(indexes))):
+        raise PlanIncomplete(f"partitions of topic {name}", f"a broker has told only of partitions {list(indexes)}")
+    return described
+
+
+def checked_offsets(specs: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int]) -> Offsets:
+    """What is told for `specs`, all of it an offset. Raises OffsetNotKnown for the first partition without one."""
+    for partition in sorted(specs):
+        offset = told.get(partition)
+        if offset is None or not is_offset_answer(offset, specs[partition]):
+            raise OffsetNotKnown(partition, show_spec(specs[partition]), offset)
+    return {partition: told[partition] for partition in specs}
+
+
+def show_spec(spec: int) -> str:
+    """A sentinel, or a time in ms, for people to read."""
+    if spec == EARLIEST:
+        return "first offset"
+    return "end offset" if spec == LATEST else f"first offset at time {spec}"
 
 
 def check_assigned(

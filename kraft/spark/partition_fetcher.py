@@ -17,7 +17,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kraft.spark.consumer_pool import POOL
-from kraft.spark.errors import malformed_header_name, not_read
+from kraft.spark.errors import OffsetNotKnown, malformed_header_name, not_read
 from kraft.spark.ranges import OffsetRange
 from kraft.spark.rows import arrow_schema
 from kraft.spark.timestamps import check_timestamps
@@ -197,17 +197,22 @@ class PartitionFetcher:
         def is_readable() -> bool:
             nonlocal found
             consumer.list_topics(self.offsets.topic, LOOKUP_TIMEOUT_S)
-            found = consumer.get_watermark_offsets(
-                TopicPartition(self.offsets.topic, self.offsets.partition), LOOKUP_TIMEOUT_S
-            )
+            place = TopicPartition(self.offsets.topic, self.offsets.partition)
+            # The binding gives None, and librdkafka -1001, for a connection that broke.
+            told: tuple[int | None, int | None] | None = consumer.get_watermark_offsets(place, LOOKUP_TIMEOUT_S)
+            low, high = told or (None, None)
+            if low is None or high is None or min(low, high) < 0:
+                what, wrong = ("first offset", low) if low is None or low < 0 else ("end offset", high)
+                raise OffsetNotKnown(self.offsets.topic_partition, what, wrong)
+            found = low, high
             return self.position < max(found)  # A log's start never goes back.
 
         self.patiently(is_readable)
         return found
 
     def patiently(self, look: Callable[[], bool]) -> bool:
-        """`look` again until it is so, or for as long as a leader that is behind may need. Raises KafkaException
-        when nobody answers in the end."""
+        """`look` again until it is so, or for as long as a leader that is behind may need. Raises KafkaException,
+        OffsetNotKnown when nobody answers in the end."""
         until = time.monotonic() + self.settle_s
         while True:
             try:
@@ -215,7 +220,7 @@ class PartitionFetcher:
                     return True
                 if time.monotonic() >= until:
                     return False
-            except KafkaException as problem:
+            except (KafkaException, OffsetNotKnown) as problem:
                 if time.monotonic() >= until:
                     raise
                 log.warning("reading %s: %s", self.offsets.topic_partition, problem)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kraft.common.ids import TopicPartition
+from kraft.spark.errors import PlanIncomplete, show_partitions, start_after_end
 
 OFFSET_MAX = 2**63 - 1
 TASK_OFFSETS_MIN = 10_000
@@ -28,6 +29,24 @@ class OffsetRange(NamedTuple):
     @property
     def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
+
+
+def whole_ranges(
+    assigned: Iterable[TopicPartition], starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> list[OffsetRange]:
+    """The range of each partition that is assigned, in order; an empty one too. Raises PlanIncomplete where a start or
+    an end is missing, or is no offset, and SourceError for a start beyond its end."""
+    wanted = sorted(assigned)
+    for side, offsets in (("start", starts), ("end", ends)):
+        if missing := [each for each in wanted if offsets.get(each, -1) < 0]:
+            raise PlanIncomplete(f"partitions {show_partitions(missing)}", f"their {side} offsets are not known")
+        if strange := offsets.keys() - set(wanted):
+            raise PlanIncomplete(f"partitions {show_partitions(strange)}", f"only their {side} offsets are known")
+    ranges = [OffsetRange(each.topic, each.partition, starts[each], ends[each]) for each in wanted]
+    for each in ranges:
+        if each.start > each.end:
+            raise start_after_end(each.topic_partition, each.start, each.end)
+    return ranges
 
 
 def split_ranges(

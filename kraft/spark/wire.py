@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from kraft.common.errors import KraftError
+from kraft.common.listed_offsets import is_offset_answer
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode, is_retriable, name_of
 from kraft.protocol.framing import encode_request
@@ -383,6 +384,8 @@ class WireCluster:
             answer = connection.call(request).topics[0].partitions[0]
             if answer.error_code:
                 raise WireError(answer.error_code, f"offsets of {topic}-{partition}")
+            if not is_offset_answer(answer.offset, timestamp):
+                raise WireError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{topic}-{partition}: {answer.offset} is no offset")
             return int(answer.offset)
 
         return self.ask_leader(topic, partition, deadline, ask)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 TRY_SECONDS = 3.0
 PAUSE_SECONDS = 0.05
@@ -20,10 +20,13 @@ def watermarks(consumer: Consumer, topic: str, partition: int, seconds: float) -
     deadline = time.monotonic() + seconds
     while True:
         try:
-            start, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TRY_SECONDS)
+            found = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TRY_SECONDS)
+            if found is None or min(found) < 0:  # Its connection broke meanwhile.
+                raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"{topic}-{partition}: {found} are no offsets"))
         except KafkaException:
             if time.monotonic() >= deadline:
                 raise
             time.sleep(PAUSE_SECONDS)
         else:
+            start, end = found
             return start, end

@@ -87,7 +87,7 @@ async def _ask_some(connection: ClientConnection, questions: Sequence[Question])
     without_epoch: list[Question] = []
     for question in questions:
         end, epoch = ends.get(_place(question)), last.get(_place(question))
-        if end is None or epoch is None:
+        if end is None or epoch is None or end.offset < 0:
             continue
         if epoch.leader_epoch >= 0 and epoch.end_offset == end.offset:
             found[question] = LogEnd(epoch.leader_epoch, end.offset)

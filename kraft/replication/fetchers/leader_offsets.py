@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from kraft.client.connection import ClientConnection
 from kraft.common.errors import ApiError
-from kraft.protocol.error_codes import name_of
+from kraft.common.listed_offsets import is_offset_answer
+from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -53,6 +54,9 @@ async def _leader_position(
     told = response.topics[0].partitions[0]
     if told.error_code:
         raise ApiError(told.error_code, f"{partition}: ListOffsets at the leader: {name_of(told.error_code)}")
+    if not is_offset_answer(told.offset, timestamp):
+        what = f"{partition}: ListOffsets at the leader: {told.offset} is no offset"
+        raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE, what)
     return int(told.offset), int(told.leader_epoch)
 
 

@@ -14,6 +14,7 @@ import trio
 
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.common.ids import TopicPartition
+from kraft.common.listed_offsets import is_offset_answer
 from kraft.common.metrics import Family
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -139,7 +140,7 @@ class GroupLags:
             return
         for topic in response.topics:
             for found in topic.partitions:
-                if found.error_code == ErrorCode.NONE:
+                if found.error_code == ErrorCode.NONE and is_offset_answer(found.offset, LATEST):
                     ends[TopicPartition(topic.name, found.partition_index)] = found.offset
 
 

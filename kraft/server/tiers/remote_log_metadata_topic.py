@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kraft.common.config.node.internal_topics import internal_topic_setting
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.internal_topics import REMOTE_LOG_METADATA_TOPIC
+from kraft.common.listed_offsets import is_offset_answer
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -159,6 +160,8 @@ class RemoteLogMetadataTopic:
         response = await self._ask(partition, request)
         answer = response.topics[0].partitions[0]
         _check(answer.error_code, partition, "asked for its end")
+        if not is_offset_answer(answer.offset, LATEST):
+            _check(ErrorCode.OFFSET_NOT_AVAILABLE, partition, f"asked for its end, and told {answer.offset}")
         return int(answer.offset)
 
     def _topic_id(self) -> bytes:

@@ -14,11 +14,13 @@ from confluent_kafka import KafkaError
 
 from kraft.common.ids import TopicPartition
 from kraft.common.java_pattern import java_pattern
+from kraft.common.listed_offsets import is_offset_answer
 from kraft.mirror.names import GROUPS_EXCLUDED
 from kraft.mirror.sync_points import Points, translated
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.asking import SECONDS_MAX, answered
 from kraft.spark.jobs.running import JobFailed, Notice, Say
+from kraft.spark.options import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -102,28 +104,37 @@ def committed(admin: AdminClient, group: str) -> dict[TopicPartition, int]:
         if problem.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
             return {}
         raise
+    for each in found.topic_partitions:
+        if each.error is not None:
+            raise KafkaException(each.error)  # Without it, the partition would look as if nothing were committed.
     return {
         TopicPartition(each.topic, each.partition): each.offset for each in found.topic_partitions if each.offset >= 0
     }
 
 
 def list_offsets(admin: AdminClient, partitions: list[TopicPartition], *, latest: bool) -> dict[TopicPartition, int]:
-    """Where logs end, or begin. Waits for partitions that were just made. Raises JobFailed."""
+    """Where logs end, or begin. Waits for partitions that were just made, and for leaders. Raises JobFailed."""
     from confluent_kafka import KafkaException
     from confluent_kafka import TopicPartition as Theirs
     from confluent_kafka.admin._listoffsets import OffsetSpec
 
     kinds: Any = OffsetSpec  # Its constructors carry no types.
     spec = kinds.latest() if latest else kinds.earliest()
-    deadline = time.monotonic() + SECONDS_MAX
+    wanted, deadline = LATEST if latest else EARLIEST, time.monotonic() + SECONDS_MAX
     while True:
         try:
             asked = admin.list_offsets({Theirs(*each): spec for each in partitions}, request_timeout=SECONDS_MAX)
             found = {each: answered(answer, "offsets at the target").offset for each, answer in asked.items()}
+            lacking = [each for each, offset in found.items() if not is_offset_answer(offset, wanted)]
+            if not lacking:
+                return {TopicPartition(each.topic, each.partition): offset for each, offset in found.items()}
+            if time.monotonic() > deadline:
+                place = f"{lacking[0].topic}-{lacking[0].partition}"
+                raise JobFailed(f"offsets at the target: {found[lacking[0]]} is told of {place}, which is no offset")
+            time.sleep(POLL_SECONDS)
+            admin.list_topics(timeout=SECONDS_MAX)
         except KafkaException as problem:
             if problem.args[0].code() not in UNKNOWN or time.monotonic() > deadline:
                 raise JobFailed(f"offsets at the target: {problem.args[0].str()}") from problem
             time.sleep(POLL_SECONDS)
             admin.list_topics(timeout=SECONDS_MAX)
-        else:
-            return {TopicPartition(each.topic, each.partition): offset for each, offset in found.items()}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kraft.mirror.topic_configs import is_compacted
+from kraft.spark.errors import PlanIncomplete, SourceError, show_partitions
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.reading import Reading
 from kraft.spark.jobs.running import JobFailed
@@ -57,10 +58,14 @@ def log_side(at: Access, topic: str, *, committed: bool) -> LogSide:
     reading = Reading(committed=committed, replace_names=True)
     offsets = KafkaOffsetReader(batch_options(reading.options(at, topic)))
     try:
-        starts = offsets.earliest(offsets.partitions())
-        ends = offsets.latest()
+        assigned = offsets.with_retries(offsets.partitions)
+        starts, ends = offsets.earliest(assigned), offsets.latest(dict.fromkeys(assigned, 0))
+        if lacking := assigned - starts.keys() | assigned ^ ends.keys():
+            raise PlanIncomplete(f"partitions {show_partitions(lacking)}", "their offsets are not known")
     except KafkaException as problem:
         raise JobFailed(f"offsets of topic {topic} at {at.bootstrap}: {problem.args[0].str()}") from problem
+    except SourceError as problem:
+        raise JobFailed(f"offsets of topic {topic} at {at.bootstrap}: {problem}") from problem
     finally:
         offsets.close()
     return LogSide(

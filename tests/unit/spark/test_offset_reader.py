@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from kraft.common.ids import TopicPartition
-from kraft.spark.options import EARLIEST, batch_options, stream_options
+from kraft.spark.errors import OffsetNotKnown, PlanIncomplete
+from kraft.spark.options import EARLIEST, LATEST, batch_options, stream_options
 from kraft.spark.pushdown import Bounds
 from kraft.spark.ranges import OffsetRange
 
@@ -179,3 +180,96 @@ def test_a_topic_that_may_not_be_described_is_not_taken_for_deleted(
 
 def test_a_group_is_not_told_nothing() -> None:
     reader().tell_group("g", {})  # The client would raise ValueError, or connect.
+
+
+class LostConnections:
+    """An admin client of topic t with `partitions`, which answers -1001 for those in `lost`, once each; the others
+    hold offsets [0, 7)."""
+
+    def __init__(self, partitions: int, lost: list[tuple[int, int]]) -> None:
+        self.partitions, self.lost = partitions, lost
+
+    def describe_topics(self, _topics: object, *, request_timeout: float) -> dict[str, Any]:
+        answer = Future[Any]()
+        found = [SimpleNamespace(id=each) for each in range(self.partitions)]
+        answer.set_result(SimpleNamespace(name="t", is_internal=False, partitions=found))
+        return {"t": answer}
+
+    def list_offsets(self, wanted: Any, **_: object) -> dict[Any, Any]:
+        found = {}
+        for place, spec in wanted.items():
+            key = (place.partition, spec._value)
+            if is_lost := key in self.lost:
+                self.lost.remove(key)
+            found[place] = Future[Any]()
+            told = -1001 if is_lost else 0 if spec._value == EARLIEST else 7
+            found[place].set_result(SimpleNamespace(offset=told))
+        return found
+
+
+def with_lost_connections(monkeypatch: pytest.MonkeyPatch, lost: list[tuple[int, int]], **options: str) -> Any:
+    from kraft.spark.batch_reader import KafkaBatchReader
+
+    broker = LostConnections(3, lost)
+    monkeypatch.setattr(module, "AdminClient", lambda _: broker)
+    monkeypatch.setattr(module.KafkaOffsetReader, "require_rights", lambda _: None)
+    chosen = {"subscribe": "t", **options} if "assign" not in options else options
+    return KafkaBatchReader(batch_options({"kafka.bootstrap.servers": "h:1", **chosen}))
+
+
+WHOLE = [OffsetRange("t", each, 0, 7) for each in range(3)]
+
+
+def planned(batch: Any) -> list[OffsetRange]:
+    return [each for part in batch.partitions() for each in part.value]
+
+
+def test_a_plan_holds_a_partition_whose_offsets_were_asked_for_over_a_lost_connection(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """librdkafka answers -1001 for its start and its end: an empty range, as it seems."""
+    assert planned(with_lost_connections(monkeypatch, [(1, EARLIEST), (1, LATEST)])) == WHOLE
+    assert clock.now == 1002  # Once again for each side.
+
+
+@pytest.mark.parametrize("spec", [EARLIEST, LATEST])
+def test_a_read_fails_whose_offsets_stay_unknown(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, spec: int
+) -> None:
+    with pytest.raises(OffsetNotKnown, match=r"of partition t-1 is not known: the answer is -1001"):
+        planned(with_lost_connections(monkeypatch, [(1, spec)] * 9))
+
+
+def test_a_time_that_no_record_reaches_is_not_mistaken_for_a_lost_connection() -> None:
+    assert module.checked_offsets({T0: 5}, {T0: -1}) == {T0: -1}
+    with pytest.raises(OffsetNotKnown, match="first offset at time 5 of partition t-0 is not known"):
+        module.checked_offsets({T0: 5}, {T0: -1001})
+    with pytest.raises(OffsetNotKnown, match="there is no answer"):
+        module.checked_offsets({T0: LATEST}, {})
+
+
+def test_an_assigned_partition_that_is_not_there_fails_the_read_unless_losses_are_allowed(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assign = {"assign": '{"t":[0,3]}'}
+    with pytest.raises(PlanIncomplete, match="would leave out partitions t-3"):
+        planned(with_lost_connections(monkeypatch, [], **assign))
+    assert planned(with_lost_connections(monkeypatch, [], failOnDataLoss="false", **assign)) == WHOLE[:1]
+    assert "would leave out partitions t-3" in caplog.text
+
+
+@pytest.mark.parametrize("told", [None, [], [0, 2]])
+def test_a_topic_that_is_told_of_without_all_its_partitions_is_not_planned(told: list[int] | None) -> None:
+    described = None if told is None else SimpleNamespace(partitions=[SimpleNamespace(id=each) for each in told])
+    with pytest.raises(PlanIncomplete, match="would leave out partitions of topic t"):
+        module.whole_topic("t", described)
+
+
+def test_a_stream_does_not_begin_where_a_lost_connection_says(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kraft.spark.stream_reader import KafkaStreamReader
+
+    with_lost_connections(monkeypatch, [(2, LATEST)])
+    made = KafkaStreamReader(stream_options({"kafka.bootstrap.servers": "h:1", "subscribe": "t"}))
+    assert made.initialOffset() == {"t": {"0": 7, "1": 7, "2": 7}}

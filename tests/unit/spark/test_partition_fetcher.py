@@ -156,3 +156,12 @@ def test_a_header_name_that_librdkafka_cannot_tell_is_refused_by_its_offset() ->
     odd: Any = SimpleNamespace(headers=headers, topic=lambda: "t", partition=lambda: 0, offset=lambda: 7)
     with pytest.raises(SourceError, match=r"KAFKA_MALFORMED_HEADER_NAME.*topic t partition 0 offset 7.*fetcher"):
         module.headers_of(odd)
+
+
+@pytest.mark.parametrize("lost", [(-1001, -1001), (0, -1001), None])
+def test_watermarks_over_a_lost_connection_are_asked_for_again(lost: Any) -> None:
+    """Taken as they are, they would say that the log ends below the position: a loss that is none."""
+    made = fetcher(5, 9, fail_on_data_loss=True)
+    assert made.watermarks(consumer(lost, lost, (0, 9))) == (0, 9)
+    with pytest.raises(SourceError, match="is not known"):
+        made.watermarks(consumer(lost))

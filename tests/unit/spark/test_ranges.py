@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.common.ids import TopicPartition
-from kraft.spark.ranges import TASK_OFFSETS_MIN, OffsetRange, group_ranges, rate_limit, split_ranges
+from kraft.spark.errors import PlanIncomplete
+from kraft.spark.ranges import TASK_OFFSETS_MIN, OffsetRange, group_ranges, rate_limit, split_ranges, whole_ranges
 
-T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+T0, T1, T2 = (TopicPartition("t", each) for each in range(3))
 RANGES = st.lists(st.tuples(st.integers(0, 1000), st.integers(-5, 2000)), max_size=8).map(
     lambda pairs: [OffsetRange("t", index, start, start + size) for index, (start, size) in enumerate(pairs)]
 )
@@ -96,3 +97,27 @@ def test_a_partition_that_is_new_counts_from_its_start() -> None:
 @pytest.mark.parametrize("latest", [{T0: 5}, {T0: 3}])
 def test_without_lag_the_end_stands(latest: dict[TopicPartition, int]) -> None:
     assert rate_limit(10, {T0: 5}, latest, lambda partitions: {}) == latest
+
+
+def test_a_plan_has_every_assigned_partition_an_empty_one_too() -> None:
+    assert whole_ranges([T1, T0], {T0: 5, T1: 0}, {T0: 5, T1: 3}) == [
+        OffsetRange("t", 0, 5, 5),
+        OffsetRange("t", 1, 0, 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "told"),
+    [
+        ({T0: 0}, {T0: 5, T1: 5}, "t-1: their start offsets are not known"),
+        ({T0: 0, T1: 0}, {T0: 5}, "t-1: their end offsets are not known"),
+        ({T0: 0, T1: -1001}, {T0: 5, T1: -1001}, "t-1: their start offsets are not known"),
+        ({T0: 0, T1: 0}, {T0: 5, T1: -1}, "t-1: their end offsets are not known"),
+        ({T0: 0, T1: 0, T2: 0}, {T0: 5, T1: 5}, "t-2: only their start offsets are known"),
+    ],
+)
+def test_a_plan_that_would_leave_out_a_partition_is_refused(
+    starts: dict[TopicPartition, int], ends: dict[TopicPartition, int], told: str
+) -> None:
+    with pytest.raises(PlanIncomplete, match=told):
+        whole_ranges([T0, T1], starts, ends)

@@ -95,3 +95,11 @@ def test_what_every_node_says_is_told_and_the_newest_is_learnt(monkeypatch: pyte
     assert cluster.view.leader("t", 0) == NEW
     nodes.nodes[3].reachable = False
     assert dict(cluster.views("t", 0).told) == {1: OLD, 2: NEW}
+
+
+def test_a_number_that_is_no_offset_is_not_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=-1))
+    with pytest.raises(WireError, match="t-0: -1 is no offset") as refused:
+        nodes.cluster().offset("t", 0, -1, nodes.now + 1)
+    assert refused.value.code == ErrorCode.OFFSET_NOT_AVAILABLE
+    assert nodes.cluster().offset("t", 0, 5, nodes.now) == -1  # No record is as late.
