@@ -379,6 +379,10 @@ class AdminPort(Protocol):
         Says nothing about the rest of the cluster, else a rolling restart would block itself.
         """
 
+    async def replicas_in_sync(self) -> Check:
+        """Whether this node is in the in-sync set of each of its partitions that has a leader. Those that nobody leads
+        now, and replicas that wait for an operator, do not count: no node could ever start behind them."""
+
     async def metrics(self, by: str | None) -> Sequence[str]:
         """The Prometheus text of this node, in parts of some 64 KB, gauges of partitions and lags `by` "topic" or
         "partition" (None: the latter unless they are many). Rendered in slices that leave room for clients. Raises

@@ -14,12 +14,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import kubernetes_validate
 import pytest
 import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from jepsen.three_nodes import until
 from tests.capabilities import require_capability
 
 ROOT: Final = Path(__file__).parents[2]
@@ -55,8 +57,8 @@ class Machines:
         return text
 
     def start(self, name: str, command: list[str], environment: Mapping[str, str]) -> None:
-        (self.folder / name).mkdir()
-        log = self.opened.enter_context((self.folder / f"{name}.log").open("w"))
+        (self.folder / name).mkdir(exist_ok=True)
+        log = self.opened.enter_context((self.folder / f"{name}.log").open("a"))
         own = {"PATH": f"{PROGRAMS}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
         self.processes[name] = subprocess.Popen(
             [self.translated(word, name) for word in command],
@@ -66,6 +68,20 @@ class Machines:
             stderr=log,
             text=True,
         )
+
+    def kill(self, name: str) -> None:
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait(WAIT_SECONDS_MAX)
+        assert process.stdout is not None
+        process.stdout.close()
+
+    def probe(self, name: str, path: str) -> int:
+        """The status of a request to the node's HTTP admin; 0 while nobody listens."""
+        try:
+            return httpx.get(f"http://{self.addresses[name]}:{self.ports['9644']}{path}", timeout=10).status_code
+        except httpx.TransportError:
+            return 0
 
     def check_serving(self, port: str) -> None:
         """All are ready; a topic of three replicas takes a record with acks=all."""
@@ -88,11 +104,8 @@ def machines(folder: Path, *names: str) -> Iterator[Machines]:
     try:
         yield started
     finally:
-        for process in started.processes.values():
-            process.kill()
-            process.wait(WAIT_SECONDS_MAX)
-            assert process.stdout is not None
-            process.stdout.close()
+        for name in list(started.processes):
+            started.kill(name)
         started.opened.close()
 
 
@@ -153,24 +166,27 @@ def test_the_pods_of_the_manifest_are_a_cluster_and_probe_it(tmp_path: Path) -> 
     service = found["Service"]["metadata"]["name"]
     assert service == found["StatefulSet"]["spec"]["serviceName"]
     pods = [f"kraft-{ordinal}" for ordinal in range(found["StatefulSet"]["spec"]["replicas"])]
+    started: dict[str, tuple[list[str], dict[str, str]]] = {}
     with machines(tmp_path, *(f"{pod}.{service}" for pod in pods)) as cluster:
         for pod, name in zip(pods, cluster.names, strict=True):
             environment = {each["name"]: each.get("value", pod) for each in container["env"]}
             [script] = container["args"]
             assert script.count(f"${{POD_NAME}}.{service}:") == 1
             script = script.replace(f"${{POD_NAME}}.{service}:", f"{cluster.addresses[name]}:")
-            cluster.start(name, [*container["command"], script], environment)
+            started[name] = [*container["command"], script], environment
+            cluster.start(name, *started[name])
         cluster.check_serving("9092")
-        probe = container["startupProbe"]["exec"]["command"]
-        bootstrap = f"{cluster.addresses[cluster.names[0]]}:{cluster.ports['9092']}"
-        done = subprocess.run(
-            [str(PROGRAMS / probe[0]), *probe[1:], "--bootstrap-server", bootstrap],
-            capture_output=True,
-            text=True,
-            timeout=WAIT_SECONDS_MAX,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        probes = [container[f"{kind}Probe"]["httpGet"]["path"] for kind in ("startup", "readiness", "liveness")]
+        for name in cluster.names:
+            for path in probes:
+                until(lambda name=name, path=path: cluster.probe(name, path) == 200, f"{name} does not answer {path}")
+        *others, lost = cluster.names
+        for name in cluster.names:
+            cluster.kill(name)
+        for name in others:
+            cluster.start(name, *started[name])
+        for name in others:
+            until(lambda name=name: cluster.probe(name, probes[0]) == 200, f"{name} does not start without {lost}")
 
 
 def test_systemd_takes_the_unit_and_finds_it_well_closed(tmp_path: Path) -> None:

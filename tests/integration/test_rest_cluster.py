@@ -267,11 +267,18 @@ def test_a_fenced_broker_leads_nothing_and_comes_back_when_it_may(cluster: Start
         until(lambda node=node: cluster.get(node, "/v1/brokers/2")["state"] == "fenced", "broker 2 is not fenced")
     assert cluster.get(1, "/v1/brokers/2")["leaders_count"] == 0
     assert 2 not in leaders(cluster, 3, "t")
+
+    def in_sync() -> bool:
+        checks = cluster.get(2, "/readyz?in_sync=true")["checks"]
+        return {check["name"]: check["ok"] for check in checks}["in_sync"]
+
+    until(lambda: not in_sync(), "a fenced broker counts its replicas as in sync")
     assert httpx.delete(f"{cluster.admins[1]}/v1/brokers/2/maintenance", timeout=30).status_code == 409
     assert httpx.put(f"{cluster.admins[1]}/v1/brokers/2/maintenance", timeout=30).status_code == 409
     assert main(["brokers", "fence", "2", "--end", "--bootstrap-server", f"127.0.0.1:{cluster.kafka}"]) == 0
     until(lambda: cluster.get(3, "/v1/brokers/2")["state"] == "running", "broker 2 does not come back")
     until(lambda: cluster.codes(1) == [], "the cluster is not well")
+    until(in_sync, "its replicas are not in sync")
     assert httpx.delete(f"{cluster.admins[1]}/v1/brokers/2/fence", timeout=30).status_code == 409
 
 

@@ -78,9 +78,22 @@ async def livez(port: Port) -> Response:
     response_model=ProbeData,
     responses={503: {"model": ProbeData, "description": "Not now."}},
 )
-async def readyz(port: Port) -> Response:
+async def readyz(
+    port: Port,
+    in_sync: Annotated[
+        bool,
+        Query(
+            description="Also whether its replicas are in sync: for a startup probe, so that an update does not go on "
+            "to the next node before."
+        ),
+    ] = False,
+) -> Response:
     """Says nothing about the rest of the cluster, so that a rolling restart does not block itself."""
-    return _probe(await _checks(port.readiness))
+
+    async def ask() -> Sequence[Check]:
+        return [*await port.readiness(), *([await port.replicas_in_sync()] if in_sync else [])]
+
+    return _probe(await _checks(ask))
 
 
 @router.get(

@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from kraft.server.node import Node
 
 T = TypeVar("T")
+PARTITIONS_PER_STEP: Final = 1_000
+"""Partitions that are looked at before others are served."""
 TOKEN_APIS: Final = frozenset(
     (
         ApiKey.CREATE_DELEGATION_TOKEN,
@@ -331,6 +333,34 @@ class AdminService:
                 )
             )
         return checks
+
+    async def replicas_in_sync(self) -> Check:
+        return await self._run(self._replicas_in_sync)
+
+    async def _replicas_in_sync(self) -> Check:
+        broker, count, first = self._node.broker, 0, ""
+        if broker is None:
+            return Check(name="in_sync", ok=True, detail="it is no broker")
+        node_id, topics = self._node.config.node_id, broker.metadata.image.topics
+        waiting = {each.topic_partition for each in broker.replicas.damaged.waiting()}
+        for number, partition in enumerate(broker.replicas):
+            if number % PARTITIONS_PER_STEP == 0:
+                await trio.lowlevel.checkpoint()
+            topic = topics.by_name(partition.topic)
+            known = None if topic is None else topic.partitions.get(partition.index)
+            if (
+                known is not None
+                and known.has_leader
+                and node_id in known.replicas
+                and node_id not in known.isr
+                and (partition.topic, partition.index) not in waiting
+            ):
+                count += 1
+                first = first or str(partition)
+        lagging = f"{count} replicas are not in sync, {first} among them"
+        return Check(
+            name="in_sync", ok=not count, detail=lagging if count else "every replica with a leader is in sync"
+        )
 
     async def metrics(self, by: str | None) -> Sequence[str]:
         return await self._run(self._render, by)

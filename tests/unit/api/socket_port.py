@@ -173,5 +173,8 @@ class SocketPort:
     async def readiness(self) -> Sequence[Check]:
         return [Check(name="unfenced", ok=True)]
 
+    async def replicas_in_sync(self) -> Check:
+        return Check(name="in_sync", ok=True)
+
     async def metrics(self, by: str | None) -> Sequence[str]:
         return ["# HELP up Up.\n# TYPE up gauge\nup 1\n"]
