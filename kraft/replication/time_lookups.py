@@ -10,7 +10,7 @@ from kraft.protocol.records.compression import NONE, DecompressedTooLarge
 from kraft.protocol.records.passed_records import places_of
 from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
 from kraft.replication.logs.step_driver import run_steps, serve_others
-from kraft.storage.record_validator import DECODED_BYTES_MAX
+from kraft.storage.record_validator import DECODED_BYTES_MAX, TIMESTAMP_MAX
 from kraft.storage.steps import Steps, in_thread
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import Threads
@@ -19,9 +19,6 @@ LOOK_UPS_AT_ONCE_MAX = 2
 """Each may hold DECODED_BYTES_MAX."""
 RECORDS_A_SLICE = 5000
 """Records that are looked at between two pauses: about two milliseconds."""
-TIMESTAMP_MAX = 2**63 - 1
-"""A record may claim to be later: a batch is appended by its header. It is not found, as in Kafka, where such a time
-wraps to one before 1970."""
 
 Found = tuple[int, int, int]
 """Timestamp, offset and leader epoch of a record."""

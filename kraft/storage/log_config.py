@@ -46,8 +46,8 @@ class LogConfig:
     segment_index_bytes: int = 10_485_760
     segment_jitter_ms: int = 0
     segment_ms: int = 604_800_000
-    validate_records: bool = False
-    """kraft.produce.validate.records: decode every record of a Produce instead of trusting its header."""
+    validate_records: bool = True
+    """kraft.produce.validate.records: look at every record of a Produce instead of trusting its header."""
 
     compact: bool = field(init=False, compare=False)
     delete: bool = field(init=False, compare=False)

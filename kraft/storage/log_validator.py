@@ -1,8 +1,8 @@
 """May this batch be appended, and in which form? Decisions over bytes; nothing is written here.
 
-The ordinary path looks at the header alone: size, CRC, magic, the count against the offsets, sequence, timestamps by
-their bounds. Records are looked at (`kraft.storage.record_validator`) only where the topic's configuration demands it:
-compaction needs keys, compression.type may force another codec, `kraft.produce.validate.records` asks for it, or the
+A client's batch is judged by its header (size, CRC, magic, the count against the offsets, sequence), then by its
+records (`kraft.storage.record_validator`). Where `kraft.produce.validate.records` is off, records are looked at only
+where the topic's configuration demands it (compaction needs keys, compression.type may force another codec) or the
 header cannot be right. Error codes are those that Kafka 4.3 gives for the same bytes.
 """
 
@@ -11,8 +11,17 @@ from __future__ import annotations
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import with_max_timestamp
-from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD
-from kraft.protocol.records.record import RECORD_BYTES_MIN, InvalidRecord, RecordCountMismatch, check_lengths
+from kraft.protocol.records.compression import (
+    CODEC_NAMES,
+    GZIP,
+    LZ4,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    CompressionError,
+    check_frame,
+)
+from kraft.protocol.records.record import RECORD_BYTES_MIN, InvalidRecord, check_lengths
 from kraft.protocol.records.record_batch import (
     CODEC_MASK,
     CONTROL_FLAG,
@@ -26,19 +35,26 @@ from kraft.protocol.records.record_batch import (
     RecordBatch,
 )
 from kraft.storage.log_config import LogConfig
-from kraft.storage.record_validator import DECODED_BYTES_MAX, target_codec, timestamp_in_bounds, validate_records
+from kraft.storage.record_validator import (
+    DECODED_BYTES_MAX,
+    target_codec,
+    timestamp_in_bounds,
+    validate_at_once,
+    validate_records,
+)
 from kraft.storage.steps import Steps, run_here
 
-COMPRESSED_INLINE_BYTES_MAX = 2048
-COMPRESSED_INLINE_RECORDS_MAX = 500
-"""A compressed batch of no more bytes and records is decoded at once: that takes a few milliseconds."""
-INLINE_BYTES_MAX = 32 << 10
+RECODED_INLINE_BYTES_MAX = 2048
+INLINE_BYTES_MAX = {NONE: 128 << 10, GZIP: 2048, SNAPPY: 16 << 10, LZ4: 16 << 10, ZSTD: 16 << 10}
 INLINE_RECORDS_MAX = 1000
-"""A batch that is not compressed, and need not be, is judged at once if it has no more bytes and records: that takes
-half a millisecond, and a few where every record is at fault."""
+"""A batch of no more bytes and records is looked into at once: a way through a thread costs 100 us, which is more than
+they take. At worst it takes a few milliseconds: where every record is at fault, or where the bytes decompress to as
+much as they can. RECODED_INLINE_BYTES_MAX is for a batch that gets another codec."""
 ATTRIBUTES_AT = 22
 """Where a batch has the lower byte of its attributes."""
 COUNT_AT = HEADER_SIZE - 4
+OLD_MAGICS = (0, 1)
+"""The record formats before 2 (Kafka 0.10 and older)."""
 CHECKED_RECORDS = 16
 """Of an uncompressed batch as many records are checked by their lengths; all of them where there are no more, or
 where they have CHECKED_WHOLLY_RECORD_BYTES on average."""
@@ -74,7 +90,8 @@ def single_batch(records: Buffer | None) -> RecordBatch:
     if batch.size < HEADER_SIZE and batch.magic == MAGIC:
         raise NotOneBatch(ErrorCode.CORRUPT_MESSAGE, f"a record batch of {batch.size} bytes, less than its header")
     if batch.magic != MAGIC:
-        raise NotOneBatch(ErrorCode.INVALID_RECORD, f"record format {batch.magic}: only 2 is accepted")
+        code = ErrorCode.INVALID_RECORD if batch.magic in OLD_MAGICS else ErrorCode.CORRUPT_MESSAGE
+        raise NotOneBatch(code, f"record format {batch.magic}: only 2 is accepted")
     if batch.size > size:
         raise NotOneBatch(ErrorCode.INVALID_RECORD, "a Produce must hold one whole record batch for each partition")
     if batch.size < size:
@@ -123,20 +140,16 @@ def takes_long_to_validate(records: Buffer, config: LogConfig, now_ms: int) -> b
     size = len(records)
     if size < HEADER_SIZE:
         return False
-    if size <= COMPRESSED_INLINE_BYTES_MAX and (
-        not records[ATTRIBUTES_AT] & CODEC_MASK
-        or int.from_bytes(records[COUNT_AT:HEADER_SIZE], "big", signed=True) <= COMPRESSED_INLINE_RECORDS_MAX
-    ):
+    source = records[ATTRIBUTES_AT] & CODEC_MASK
+    if source >= len(CODEC_NAMES):
+        return False
+    target = target_codec(config, source)
+    bytes_max = INLINE_BYTES_MAX[source] if source == target else RECODED_INLINE_BYTES_MAX
+    if size <= bytes_max and int.from_bytes(records[COUNT_AT:HEADER_SIZE], "big", signed=True) <= INLINE_RECORDS_MAX:
         return False
     try:
         batch = single_batch(records)
     except NotOneBatch:
-        return False
-    source = batch.attributes & CODEC_MASK
-    if source >= len(CODEC_NAMES):
-        return False
-    target = target_codec(config, source)
-    if source == target == NONE and size <= INLINE_BYTES_MAX and batch.count <= INLINE_RECORDS_MAX:
         return False
     return config.validate_records or config.compact or target != source or _header_is_suspect(batch, config, now_ms)
 
@@ -165,9 +178,15 @@ def _validation(batch: RecordBatch, config: LogConfig, origin: int, now_ms: int)
         return _with_log_append_time(batch, config, now_ms)
     source = batch.attributes & CODEC_MASK
     _check_client_header(batch, source)
-    _check_records_fit(batch, source, config)
     codec = source if config.compression_type == "producer" else target_codec(config, source)
-    if config.validate_records or config.compact or codec != source or _header_is_suspect(batch, config, now_ms):
+    looks_inside = config.validate_records or config.compact or codec != source
+    if source != NONE:
+        _check_compressed(batch, source, config)
+    elif not looks_inside:
+        _check_lengths(batch)
+    elif codec == NONE and (usual := validate_at_once(batch, config, now_ms)) is not None:
+        return usual
+    if looks_inside or _header_is_suspect(batch, config, now_ms):
         return validate_records(batch, config, codec, now_ms)
     return _with_log_append_time(batch, config, now_ms)
 
@@ -192,23 +211,31 @@ def _check_client_header(batch: RecordBatch, codec: int) -> None:
         )
 
 
-def _check_records_fit(batch: RecordBatch, codec: int, config: LogConfig) -> None:
-    """Refuse a batch that cannot hold `count` records: readers would hang at it, or find offsets that repeat.
-
-    Of a compressed batch only the count is bounded.
-    """
+def _check_lengths(batch: RecordBatch) -> None:
+    """Refuse an uncompressed batch that cannot hold `count` records: readers would hang at it, or find offsets that
+    repeat."""
     count, size = batch.count, batch.length + (LOG_OVERHEAD - HEADER_SIZE)
+    start = batch.position + HEADER_SIZE
+    checked_max = count if size >= count * CHECKED_WHOLLY_RECORD_BYTES else CHECKED_RECORDS
     try:
-        if codec == NONE:
-            start = batch.position + HEADER_SIZE
-            checked_max = count if size >= count * CHECKED_WHOLLY_RECORD_BYTES else CHECKED_RECORDS
-            check_lengths(batch.buffer, start, start + size, count, checked_max)
-        elif count * RECORD_BYTES_MIN > min(
-            size * EXPANSION_MAX[codec], max(DECODED_BYTES_MAX, config.max_message_bytes)
-        ):
-            raise RecordCountMismatch(f"{size} bytes in {CODEC_NAMES[codec]} cannot hold {count} records")
+        check_lengths(batch.buffer, start, start + size, count, checked_max)
     except InvalidRecord as problem:
         raise ApiError(ErrorCode.INVALID_RECORD, f"a batch of {batch.size} bytes: {problem}") from problem
+
+
+def _check_compressed(batch: RecordBatch, codec: int, config: LogConfig) -> None:
+    """Refuse a batch whose frame Java consumers cannot read, or that cannot decompress to `count` records."""
+    size = batch.length + (LOG_OVERHEAD - HEADER_SIZE)
+    try:
+        check_frame(codec, batch.view[HEADER_SIZE:])
+    except CompressionError as problem:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch of {batch.size} bytes: {problem}") from problem
+    bytes_max = min(size * EXPANSION_MAX[codec], max(DECODED_BYTES_MAX, config.max_message_bytes))
+    if batch.count * RECORD_BYTES_MIN > bytes_max:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"a batch of {batch.size} bytes: {size} bytes in {CODEC_NAMES[codec]} cannot hold {batch.count} records",
+        )
 
 
 def _header_is_suspect(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:

@@ -1,5 +1,5 @@
-"""Validate a client's batch by its records, where the topic's configuration or a header that cannot be right demands
-it, and give it the codec, timestamps and offsets that the topic has.
+"""Validate a client's batch by its records, and give it the codec, timestamps and offsets that the topic has. The
+header's largest timestamp becomes that of the records: retention and look-ups by time go by it.
 
 The payload is decompressed, judged without building a record, and compressed anew where the topic has another codec.
 Its bytes stay what they are, unless offsets have to be renumbered.
@@ -20,13 +20,16 @@ from kraft.common.errors import ApiError, ProtocolError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import resealed_batch, with_max_timestamp
 from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, ZSTD, DecompressedTooLarge
-from kraft.protocol.records.judged_records import JudgedRecords, judge_records
+from kraft.protocol.records.judged_records import JUDGED_A_SLICE, JudgedRecords, judge_records, judge_usual
 from kraft.protocol.records.record import RECORD_BYTES_MIN, InvalidRecord, Record, append_record, iterate_records
-from kraft.protocol.records.record_batch import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP, RecordBatch
+from kraft.protocol.records.record_batch import CREATE_TIME, HEADER_SIZE, LOG_APPEND_TIME, NO_TIMESTAMP, RecordBatch
 from kraft.storage.log_config import LogConfig
 from kraft.storage.steps import Steps, in_thread
 
 SHOWN_RECORD_ERRORS_MAX = 3
+TIMESTAMP_MAX = (1 << 63) - 1
+"""The largest timestamp that a header can hold. A record that was appended by its header alone may claim to be later.
+It is not found, as in Kafka, where such a time wraps to one before 1970."""
 
 DECODED_BYTES_MAX = 128 << 20
 """Bytes to which a compressed batch that must be decoded may decompress, or max.message.bytes if that is more: so
@@ -61,8 +64,26 @@ def timestamp_in_bounds(timestamp: int, config: LogConfig, now_ms: int) -> bool:
     """Whether the topic takes a record of this time."""
     difference = now_ms - timestamp
     return timestamp == NO_TIMESTAMP or (
-        difference <= config.message_timestamp_before_max_ms and -difference <= config.message_timestamp_after_max_ms
+        difference <= config.message_timestamp_before_max_ms
+        and -difference <= config.message_timestamp_after_max_ms
+        and timestamp <= TIMESTAMP_MAX
     )
+
+
+def validate_at_once(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch | None:
+    """What `validate_records` makes of a batch that is not compressed, and stays so: in one look, where its records
+    are usual ones and none is at fault. None where they are not."""
+    if batch.count > JUDGED_A_SLICE:
+        return None
+    start = batch.position + HEADER_SIZE
+    payload = bytes(batch.buffer[start : batch.position + batch.size])
+    index, position, have_keys, are_consecutive, least, most = judge_usual(payload, 0, 0, batch.count)
+    if index < batch.count or position < len(payload) or not are_consecutive:
+        return None
+    judged = JudgedRecords(have_keys, are_consecutive, least, most)
+    if not _all_acceptable(batch, judged, config, now_ms):
+        return None
+    return _with_times(batch, *_times(batch, judged, config, now_ms))
 
 
 def validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms: int) -> Steps[RecordBatch]:
@@ -71,16 +92,9 @@ def validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms: 
     payload, judged = yield from _judge(batch, config)
     if not _all_acceptable(batch, judged, config, now_ms):
         yield from _check_each_record(batch, payload, config, now_ms)
-    if config.log_append_time:
-        timestamp_type, max_timestamp = LOG_APPEND_TIME, now_ms
-    elif batch.timestamp_type == LOG_APPEND_TIME:
-        timestamp_type, max_timestamp = CREATE_TIME, batch.max_timestamp
-    else:
-        timestamp_type, max_timestamp = CREATE_TIME, batch.base_timestamp + judged.timestamp_delta_max
+    timestamp_type, max_timestamp = _times(batch, judged, config, now_ms)
     if codec == batch.codec and judged.are_consecutive:
-        if timestamp_type == batch.timestamp_type and max_timestamp == batch.max_timestamp:
-            return batch
-        return RecordBatch(with_max_timestamp(batch, timestamp_type, max_timestamp))
+        return _with_times(batch, timestamp_type, max_timestamp)
     if not judged.are_consecutive:
         payload = yield from _renumbered(batch, payload)
     return RecordBatch(
@@ -90,6 +104,20 @@ def validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms: 
             )
         )
     )
+
+
+def _times(batch: RecordBatch, judged: JudgedRecords, config: LogConfig, now_ms: int) -> tuple[int, int]:
+    """The timestamp type and the largest timestamp that the header is to have. A time before 1970 is none, as in
+    Kafka."""
+    if config.log_append_time:
+        return LOG_APPEND_TIME, now_ms
+    return CREATE_TIME, max(NO_TIMESTAMP, batch.base_timestamp + judged.timestamp_delta_max)
+
+
+def _with_times(batch: RecordBatch, timestamp_type: int, max_timestamp: int) -> RecordBatch:
+    if timestamp_type == batch.timestamp_type and max_timestamp == batch.max_timestamp:
+        return batch
+    return RecordBatch(with_max_timestamp(batch, timestamp_type, max_timestamp))
 
 
 def _level(config: LogConfig, codec: int) -> int | None:
@@ -153,8 +181,7 @@ def _check_each_record(
 ) -> Generator[None, None, None]:
     """Raises RecordsRejected, which names the records at fault."""
     errors: list[tuple[int, int, str]] = []
-    log_append_time_ms = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
-    records = iterate_records(payload, batch.count, batch.base_offset, batch.base_timestamp, log_append_time_ms)
+    records = iterate_records(payload, batch.count, batch.base_offset, batch.base_timestamp)
     for index, record in enumerate(records):
         error = _record_error(batch, record, config, now_ms)
         if error is not None:

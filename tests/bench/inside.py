@@ -44,6 +44,9 @@ COMPACT = {"cleanup.policy": "compact"}
 APPEND_TIME = {"message.timestamp.type": "LogAppendTime"}
 ROWS = {
     "plain": Kind("plain", {}),
+    "plain_lz4": Kind("plain, sent in lz4", {}, "lz4"),
+    "plain_zstd": Kind("plain, sent in zstd", {}, "zstd"),
+    "plain_gzip": Kind("plain, sent in gzip", {}, "gzip"),
     "compact": Kind("compacted", COMPACT),
     "compact_lz4": Kind("compacted, sent in lz4", COMPACT, "lz4"),
     "compact_zstd": Kind("compacted, sent in zstd", COMPACT, "zstd"),

@@ -49,6 +49,51 @@ DIFFERENCES: tuple[Difference, ...] = (
         "Null records are refused like empty ones. Kafka forgets to answer and the client waits for its timeout.",
     ),
     Difference(
+        "frames that few can read",
+        (
+            r"frames/(recompressed-)?frame-(lz4-content-(checksum-wrong|size-too-small|size-too-large)"
+            r"|gzip-(reserved-flag|garbage-last|zeros-last|half-a-header-last)|snappy-xerial-half-a-size-last)/.*"
+        ),
+        (
+            "A compressed batch whose frame is damaged, or followed by garbage, is refused as UNKNOWN_SERVER_ERROR. "
+            "Kafka takes some of them: those whose damage Java's readers do not look at. Other readers refuse them."
+        ),
+    ),
+    Difference(
+        "unknown record formats",
+        r"batch_headers/header-magic-(3|negative)(-lz4)?/.*\.error_message",
+        "A batch of a format that never was is CORRUPT_MESSAGE as in Kafka, without a sentence.",
+    ),
+    Difference(
+        "append times that producers claim",
+        r"batch_headers/header-log-append-time-and-(another|no)-max-timestamp(-lz4)?/.*",
+        (
+            "A batch that a producer marks with LogAppendTime, in a topic with CreateTime, gets the largest timestamp "
+            "of its records. Kafka keeps the one that the header says, which look-ups by time then miss."
+        ),
+    ),
+    Difference(
+        "offsets inside a batch are made consecutive",
+        r"batch_headers/records-offset(s-not-from-zero|s-with-a-gap|s-backward|s-repeated|-negative)(-lz4)?/.*",
+        (
+            "Records of a produced batch whose offset deltas are not 0, 1, 2 and so on are numbered anew. Kafka stores "
+            "them as they are when they are not compressed, and says UNKNOWN_SERVER_ERROR when they are."
+        ),
+    ),
+    Difference(
+        "records with a wrong length",
+        r"batch_headers/records-(record-too-long|last-record-too-long|record-too-short)-lz4/.*",
+        (
+            "A compressed batch with a record whose length is wrong is refused as INVALID_RECORD. Kafka stores it, and "
+            "consumers stop at it."
+        ),
+    ),
+    Difference(
+        "garbage in place of records",
+        r"batch_headers/records-garbage/.*\.error_code",
+        "It is INVALID_RECORD whatever it holds. Kafka says UNKNOWN_SERVER_ERROR for some of it.",
+    ),
+    Difference(
         "a resource replaced twice is answered",
         r"configs/replace-same-resource-twice/.*",
         (
@@ -217,8 +262,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
     ),
     Documented(
         "crowded batches are split",
-        "A compressed batch that must be decoded (a compacted topic, another codec demanded, timestamps out "
-        "of bounds) and holds more than 250,000 records or "
+        "A compressed batch that holds more than 250,000 records or "
         "128 MiB (or 16 MiB and 32 times its own size) "
         "is refused as MESSAGE_TOO_LARGE, upon which Kafka's producer splits it; what "
         "max.message.bytes would let through uncompressed always passes. "

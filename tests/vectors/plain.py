@@ -7,8 +7,9 @@ import importlib
 import re
 from typing import Any
 
+from kraft.common.errors import ProtocolError
 from kraft.protocol.records.builder import Record, build_batch
-from kraft.protocol.records.record_batch import batches
+from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.protocol.schema import Field, Message, Struct, fields_of, struct_class
 
 
@@ -21,6 +22,8 @@ def message_class(name: str) -> type[Message]:
 
 _fields = functools.cache(fields_of)
 
+UNREADABLE = "<unreadable>"
+"""In place of the records of a batch that our decoder refuses."""
 # Keys in fact, if not by declaration.
 IDENTIFYING = frozenset({"partition_index", "partition", "index", "batch_index", "topic", "group_id", "broker_id"})
 
@@ -117,7 +120,7 @@ def sort_key(value: Any) -> str:
     return f"{value:020d}" if isinstance(value, int) else str(value)
 
 
-def batch_values(batch: Any) -> dict[str, Any]:
+def batch_values(batch: RecordBatch) -> dict[str, Any]:
     return {
         "base_offset": batch.base_offset,
         "last_offset": batch.last_offset,
@@ -125,14 +128,23 @@ def batch_values(batch: Any) -> dict[str, Any]:
         "attributes": batch.attributes,
         "max_timestamp": batch.max_timestamp,
         "base_sequence": batch.base_sequence,
-        "records": [
-            {
-                "offset": each.offset,
-                "timestamp": each.timestamp,
-                "key": each.key,
-                "value": each.value,
-                "headers": [list(pair) for pair in each.headers],
-            }
-            for each in batch.records()
-        ],
+        "records": record_values(batch),
     }
+
+
+def record_values(batch: RecordBatch) -> list[dict[str, Any]] | str:
+    """The records, or that they cannot be read here."""
+    try:
+        records = batch.records()
+    except ProtocolError:
+        return UNREADABLE
+    return [
+        {
+            "offset": each.offset,
+            "timestamp": each.timestamp,
+            "key": each.key,
+            "value": each.value,
+            "headers": [list(pair) for pair in each.headers],
+        }
+        for each in records
+    ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from struct import Struct
+from struct import error as StructError
 from typing import Protocol, cast
 
 import cramjam
@@ -41,6 +42,21 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + Struct(">ii").pack(1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
 _BLOCK_SIZE = Struct(">i")
+_LITTLE = Struct("<I")
+_SKIPPABLE, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
+_ZSTD_RUN = 1
+"""The type of a Zstandard block that repeats one byte."""
+_idle_zstd: list[zstandard.ZstdDecompressor] = []
+"""Decompressors between two calls, each of which may run in another thread: making one takes ten times as long as
+decompressing a small batch does."""
+_IDLE_ZSTD_MAX = 4
+_FRAMED = frozenset((GZIP, SNAPPY, LZ4))
+"""Codecs in which nothing at all is damaged data to Java's readers. In Zstandard it is no data."""
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_FLAGS_AT = 4
+_LZ4_INDEPENDENT = 0x20
+_LZ4_RESERVED = 0x03
+"""The bit for a dictionary and a reserved one."""
 
 
 class CompressionError(ProtocolError):
@@ -76,11 +92,42 @@ def decompress(codec: int, data: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX
         raise CompressionError(f"unknown compression codec {codec}")
     try:
         chunks = decompressor(data, bytes_max)
-    except (zlib.error, RuntimeError, EOFError, zstandard.ZstdError, cramjam.DecompressionError) as problem:
+    except (
+        zlib.error,
+        RuntimeError,
+        EOFError,
+        StructError,
+        zstandard.ZstdError,
+        cramjam.DecompressionError,
+    ) as problem:
         raise CompressionError(f"damaged {CODEC_NAMES[codec]} data: {problem}") from problem
     if sum(map(len, chunks)) > bytes_max:  # Asked before they are joined, which keeps other threads waiting.
         raise DecompressedTooLarge(f"{CODEC_NAMES[codec]} data decompresses to more than {bytes_max} bytes")
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def check_frame(codec: int, data: Buffer) -> None:
+    """Raise CompressionError for a frame that `decompress` reads and Kafka's Java clients do not.
+
+    Their LZ4 reader knows independent blocks alone, and neither dictionaries nor skippable frames
+    (Kafka's Lz4BlockInputStream). Only the first bytes are looked at.
+    """
+    if codec in _FRAMED and not len(data):
+        raise CompressionError(f"no {CODEC_NAMES[codec]} data, where even an empty frame has a header")
+    if codec != LZ4:
+        return
+    if len(data) < _LZ4_FLAGS_AT + 1 or bytes(data[:_LZ4_FLAGS_AT]) != _LZ4_MAGIC:
+        raise CompressionError("the lz4 data does not begin with the magic number of an LZ4 frame")
+    flags = data[_LZ4_FLAGS_AT]
+    if not flags & _LZ4_INDEPENDENT:
+        raise CompressionError(
+            "the blocks of the LZ4 frame are linked, which Java consumers cannot read: have the producer write "
+            "independent blocks"
+        )
+    if flags & _LZ4_RESERVED:
+        raise CompressionError(
+            "the LZ4 frame needs a dictionary, or sets a reserved bit: Java consumers cannot read it"
+        )
 
 
 def _plain(data: Buffer, _: int) -> bytes:
@@ -133,8 +180,13 @@ def _unsnap(data: Buffer, bytes_max: int) -> list[bytes]:
     raw = bytes(data)
     if not raw.startswith(_XERIAL_MAGIC):
         return [_unsnap_block(raw, bytes_max)]
-    plain, position = bytearray(), len(_XERIAL_HEADER)
+    plain, position = bytearray(), 0
     while position < len(raw):
+        if raw.startswith(_XERIAL_MAGIC, position):  # A stream may follow another one.
+            position += len(_XERIAL_HEADER)
+            if position > len(raw):
+                raise EOFError("it ends inside a header")
+            continue
         if position + 4 > len(raw):
             raise EOFError("it ends inside a block size")
         (size,) = _BLOCK_SIZE.unpack_from(raw, position)
@@ -185,13 +237,46 @@ def _zstd(data: Buffer, level: int) -> bytes:
 
 
 def _unzstd(data: Buffer, bytes_max: int) -> list[bytes]:
-    with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
-        chunks: list[bytes] = []
-        left, chunk_bytes = bytes_max + 1, _chunk_bytes(data)
-        while left and (chunk := reader.read(min(chunk_bytes, left))):
-            chunks.append(chunk)
-            left -= len(chunk)
-        return chunks
+    try:
+        decompressor = _idle_zstd.pop()
+    except IndexError:
+        decompressor = zstandard.ZstdDecompressor()
+    chunks: list[bytes] = []
+    left, chunk_bytes = bytes_max + 1, _chunk_bytes(data)
+    try:
+        with decompressor.stream_reader(data, read_across_frames=True) as reader:
+            while left and (chunk := reader.read(min(chunk_bytes, left))):
+                chunks.append(chunk)
+                left -= len(chunk)
+    finally:
+        if len(_idle_zstd) < _IDLE_ZSTD_MAX:
+            _idle_zstd.append(decompressor)
+    if left and not _zstd_frames_are_whole(data):
+        raise EOFError("it ends inside a frame")
+    return chunks
+
+
+def _zstd_frames_are_whole(data: Buffer) -> bool:
+    """Whether the last frame of data that decompressed ends where the data does. The library's reader takes the end of
+    the data for that of a frame; Java's waits for more."""
+    position, size = 0, len(data)
+    while position < size:
+        (magic,) = _LITTLE.unpack_from(data, position)
+        if magic & _SKIPPABLE_MASK == _SKIPPABLE:
+            position += 8 + _LITTLE.unpack_from(data, position + 4)[0]
+            continue
+        flags = data[position + 4]
+        is_single = flags >> 5 & 1
+        sizes = (is_single, 2, 4, 8)[flags >> 6] + (0, 1, 2, 4)[flags & 3] + 1 - is_single
+        position, is_last = position + 5 + sizes, 0
+        while not is_last:
+            if position + 3 > size:
+                return False
+            block = data[position] | data[position + 1] << 8 | data[position + 2] << 16
+            is_last = block & 1
+            position += 3 + (1 if block >> 1 & 3 == _ZSTD_RUN else block >> 3)
+        position += flags & 4  # A checksum of four bytes.
+    return position == size
 
 
 _COMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {

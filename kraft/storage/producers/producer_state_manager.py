@@ -122,14 +122,17 @@ class ProducerStateManager:
                 return duplicate
         if batch.attributes & TRANSACTIONAL_FLAG and origin != AppendOrigin.REPLICATION:
             self._check_verified(batch, entry, origin, verification)
-        if entry is None or origin == AppendOrigin.REPLICATION:
-            return None  # An unknown producer may start anywhere: its state may have been deleted with its records.
-        if batch.producer_epoch < entry.producer_epoch:
+        if origin == AppendOrigin.REPLICATION:
+            return None
+        epoch = NO_PRODUCER_EPOCH if entry is None else entry.producer_epoch
+        if batch.producer_epoch < epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {batch.producer_id}: epoch {batch.producer_epoch} is older than {entry.producer_epoch}: a "
-                "newer instance has taken over",
+                f"producer {batch.producer_id}: epoch {batch.producer_epoch} is older than {epoch}: a newer instance "
+                "has taken over",
             )
+        if entry is None:
+            return None  # An unknown producer may start anywhere: its state may have been deleted with its records.
         if origin == AppendOrigin.CLIENT:
             _check_sequence(entry, batch, first_offset)
         if entry.current_transaction_first_offset is not None and not batch.is_transactional:

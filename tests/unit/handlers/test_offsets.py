@@ -19,6 +19,7 @@ from kraft.protocol.records.builder import Record, build_batch, with_max_timesta
 from kraft.protocol.records.record_batch import CREATE_TIME, RecordBatch
 from kraft.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from kraft.replication.time_lookups import LOOK_UPS_AT_ONCE_MAX
+from kraft.storage.log_validator import AppendOrigin
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 
@@ -127,7 +128,10 @@ def test_a_record_that_claims_to_be_later_than_any_time_is_not_found() -> None:
             data = bytearray(build_batch([Record(0, 0, None, b"v"), Record(1, 2**63 - 1, None, b"v")]))
             BASE_TIMESTAMP.pack_into(data, BASE_TIMESTAMP_AT, now)
             made.partition("t").append(
-                memoryview(with_max_timestamp(RecordBatch(data), CREATE_TIME, now + 1)), 1, now, 0
+                memoryview(with_max_timestamp(RecordBatch(data), CREATE_TIME, now + 1)),
+                1,
+                now,
+                AppendOrigin.COORDINATOR,  # A client's is refused, unless its header is believed.
             )
             assert (await look_up(made, now)).offset == 0
             assert (await look_up(made, now + 1)).offset == -1

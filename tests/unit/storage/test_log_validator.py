@@ -19,8 +19,10 @@ from kraft.storage.log_validator import (
 )
 from kraft.storage.record_validator import DECODED_BYTES_MAX, DECODED_RECORDS_MAX, RecordsRejected
 from tests.unit.storage.support import NOW_MS, batch_of
+from tests.vectors.frames import framed, lz4_frame, lz4_legacy, zstd_frame
 
-FULL = LogConfig(validate_records=True)
+FULL = LogConfig()
+BY_HEADER = LogConfig(validate_records=False)
 
 
 def code_of(data: bytes | bytearray | None, config: LogConfig = FULL, origin: int = AppendOrigin.CLIENT) -> int:
@@ -41,7 +43,7 @@ def patched(position: int, content: bytes, data: bytes | None = None) -> bytearr
     return changed
 
 
-@pytest.mark.parametrize("config", [LogConfig(), FULL])
+@pytest.mark.parametrize("config", [BY_HEADER, FULL])
 def test_an_ordinary_batch_passes_untouched(config: LogConfig) -> None:
     batch = single_batch(batch_of(b"a", b"b"))
     assert validate_for_leader(batch, config, AppendOrigin.CLIENT, NOW_MS) is batch
@@ -90,7 +92,7 @@ def forty(value: bytes = b"v") -> bytes:
     return batch_of(*[value] * 40)
 
 
-@pytest.mark.parametrize("config", [LogConfig(), FULL])
+@pytest.mark.parametrize("config", [BY_HEADER, FULL])
 @pytest.mark.parametrize(
     "poison",
     [
@@ -114,7 +116,7 @@ def test_records_that_do_not_fill_their_batch_are_refused(poison: bytearray, con
 
 
 def test_a_wrong_count_that_the_first_records_hide_is_found_by_full_validation() -> None:
-    assert code_of(counted(41, forty()), LogConfig()) == ErrorCode.NONE
+    assert code_of(counted(41, forty()), BY_HEADER) == ErrorCode.NONE
     assert code_of(counted(41, forty())) == ErrorCode.INVALID_RECORD
 
 
@@ -122,9 +124,9 @@ def test_what_lies_behind_the_first_records_is_checked_where_records_are_large()
     """Checking every length costs little when there are few of them."""
     small, large = forty(b"v"), forty(b"v" * CHECKED_WHOLLY_RECORD_BYTES)
     record = (len(large) - HEADER_SIZE) // 40
-    assert code_of(patched(61 + 30 * 8, b"\x7f", small), LogConfig()) == ErrorCode.NONE
+    assert code_of(patched(61 + 30 * 8, b"\x7f", small), BY_HEADER) == ErrorCode.NONE
     assert code_of(patched(61 + 30 * 8, b"\x7f", small), FULL) == ErrorCode.INVALID_RECORD
-    assert code_of(patched(61 + 30 * record, b"\x7f", large), LogConfig()) == ErrorCode.INVALID_RECORD
+    assert code_of(patched(61 + 30 * record, b"\x7f", large), BY_HEADER) == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("codec", [GZIP, LZ4, SNAPPY, ZSTD])
@@ -174,7 +176,8 @@ COMPACTED = LogConfig(cleanup_policy=("compact",))
 def test_more_records_than_can_be_decoded_in_time_are_too_large_only_where_they_must_be_decoded() -> None:
     assert code_of(crowded(DECODED_RECORDS_MAX), COMPACTED) == ErrorCode.INVALID_RECORD
     assert code_of(crowded(DECODED_RECORDS_MAX + 1), COMPACTED) == ErrorCode.MESSAGE_TOO_LARGE
-    assert code_of(crowded(DECODED_RECORDS_MAX + 1), LogConfig()) == ErrorCode.NONE
+    assert code_of(crowded(DECODED_RECORDS_MAX + 1), FULL) == ErrorCode.MESSAGE_TOO_LARGE
+    assert code_of(crowded(DECODED_RECORDS_MAX + 1), BY_HEADER) == ErrorCode.NONE
     # As many as could come uncompressed, which their bytes bound.
     assert (
         code_of(crowded(DECODED_RECORDS_MAX + 1), LogConfig(cleanup_policy=("compact",), max_message_bytes=1 << 24))
@@ -192,7 +195,8 @@ def test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_it_must_b
     assert len(bomb) < 1 << 20 < DECODED_BYTES_MAX
     assert code_of(fits, COMPACTED) == ErrorCode.NONE
     assert code_of(bomb, COMPACTED) == ErrorCode.MESSAGE_TOO_LARGE
-    assert code_of(bomb, LogConfig()) == ErrorCode.NONE
+    assert code_of(bomb, FULL) == ErrorCode.MESSAGE_TOO_LARGE
+    assert code_of(bomb, BY_HEADER) == ErrorCode.NONE
     assert code_of(bomb, LogConfig(cleanup_policy=("compact",), max_message_bytes=3 << 20)) == ErrorCode.NONE
 
 
@@ -206,9 +210,59 @@ def test_producers_may_not_claim_append_time() -> None:
 
 def test_a_header_that_cannot_be_right_is_repaired_from_its_records() -> None:
     lying = patched(35, (5).to_bytes(8, "big"))
-    batch = validate_for_leader(single_batch(lying), LogConfig(), AppendOrigin.CLIENT, NOW_MS)
+    batch = validate_for_leader(single_batch(lying), BY_HEADER, AppendOrigin.CLIENT, NOW_MS)
     batch.verify_crc()
     assert batch.max_timestamp == NOW_MS + 1
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, LZ4, ZSTD])
+@pytest.mark.parametrize("said", [NOW_MS, NOW_MS + 500, NOW_MS - 10**9, -1, 2**63 - 1])
+def test_the_largest_timestamp_becomes_that_of_the_records(said: int, codec: int) -> None:
+    """Batches of KafkaJS whose messages have times only in part say the largest of those given."""
+    lying = patched(35, said.to_bytes(8, "big", signed=True), batch_of(b"a", b"b", b"c", codec=codec))
+    batch = validate_for_leader(single_batch(lying), LogConfig(), AppendOrigin.CLIENT, NOW_MS)
+    batch.verify_crc()
+    assert (batch.max_timestamp, batch.codec) == (NOW_MS + 2, codec)
+    assert [record.timestamp for record in batch.records()] == [NOW_MS, NOW_MS + 1, NOW_MS + 2]
+
+
+def test_times_before_1970_are_none_in_the_header() -> None:
+    batch = validate_for_leader(single_batch(batch_of(b"a", timestamp=-500)), LogConfig(), AppendOrigin.CLIENT, NOW_MS)
+    assert batch.max_timestamp == -1
+
+
+def test_a_time_that_no_header_can_hold_is_refused_whatever_the_bounds() -> None:
+    late = patched(27, (2**63 - 1).to_bytes(8, "big"), batch_of(b"a", b"b"))
+    assert code_of(late, LogConfig(message_timestamp_after_max_ms=2**63 - 1)) == ErrorCode.INVALID_TIMESTAMP
+
+
+def test_an_append_time_that_a_producer_claims_does_not_hide_the_times_of_its_records() -> None:
+    claimed = bytes(with_max_timestamp(RecordBatch(batch_of(b"a", b"b")), LOG_APPEND_TIME, NOW_MS + 900))
+    batch = validate_for_leader(single_batch(claimed), LogConfig(), AppendOrigin.CLIENT, NOW_MS)
+    assert (batch.timestamp_type, batch.max_timestamp) == (0, NOW_MS + 1)
+
+
+@pytest.mark.parametrize("config", [BY_HEADER, FULL, LogConfig(compression_type="gzip")])
+def test_lz4_frames_that_java_consumers_cannot_read_are_refused(config: LogConfig) -> None:
+    """Python's lz4 and cramjam link the blocks of a frame unless they are told not to."""
+    linked, dictionary = (
+        framed(LZ4, lambda payload: lz4_frame(payload, flags=0x40)),
+        framed(LZ4, lambda payload: lz4_frame(payload, dictionary_id=7)),
+    )
+    for tweak in (linked, dictionary, framed(LZ4, lambda _: b""), framed(LZ4, lz4_legacy)):
+        assert code_of(tweak(bytearray(batch_of(b"a" * 100))), config) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert code_of(framed(LZ4, lz4_frame)(bytearray(batch_of(b"a" * 100))), config) == ErrorCode.NONE
+
+
+def test_a_zstandard_frame_without_its_last_block_is_refused() -> None:
+    open_ended = framed(ZSTD, lambda payload: zstd_frame(payload, is_last=False))
+    assert code_of(open_ended(bytearray(batch_of(b"a" * 100)))) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_the_old_formats_are_invalid_and_those_that_never_were_are_corrupt() -> None:
+    magics = {0: ErrorCode.INVALID_RECORD, 1: ErrorCode.INVALID_RECORD, 3: ErrorCode.CORRUPT_MESSAGE}
+    for magic, code in magics.items():
+        assert code_of(patched(16, bytes((magic,)))) == code
 
 
 def test_offsets_that_are_not_consecutive_are_renumbered() -> None:

@@ -30,6 +30,7 @@ from kraft.protocol.records.compression import (
     SNAPPY,
     ZSTD,
     CompressionError,
+    DecompressedTooLarge,
     compress,
     decompress,
 )
@@ -324,3 +325,32 @@ def test_a_keyed_batch_is_the_batch_of_its_records(entries, repeated):
             turns += 1
     assert end.value.value == build_batch(records, producer_id=5, producer_epoch=1, is_transactional=True)
     assert turns == -(-len(entries) // TURN_ENTRIES)
+
+
+def test_a_zstandard_decompressor_that_met_damage_or_stopped_early_serves_the_next_call() -> None:
+    whole = compress(ZSTD, b"0123456789" * 300_000)
+    with pytest.raises(CompressionError):
+        decompress(ZSTD, whole[:20] + b"?" * 20)
+    with pytest.raises(DecompressedTooLarge):
+        decompress(ZSTD, whole, 1_500_000)
+    assert decompress(ZSTD, whole) == b"0123456789" * 300_000
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4])
+def test_zstandard_data_that_end_early_are_damaged(cut: int) -> None:
+    frames = zstandard.ZstdCompressor(write_checksum=True).compress(b"abc") * 2
+    assert decompress(ZSTD, frames) == b"abcabc"
+    with pytest.raises(CompressionError):
+        decompress(ZSTD, frames[:-cut])
+
+
+def test_snappy_streams_behind_each_other_are_read() -> None:
+    assert decompress(SNAPPY, compress(SNAPPY, b"abc") + compress(SNAPPY, b"def")) == b"abcdef"
+    with pytest.raises(CompressionError, match="inside a header"):
+        decompress(SNAPPY, compress(SNAPPY, b"abc") + b"\x82SNAPPY\x00\x00")
+
+
+def test_empty_and_large_zstandard_data_have_whole_frames() -> None:
+    for size in (0, 1, 300, 70_000, 1 << 20):
+        plain = bytes(range(256)) * (size // 256) + bytes(size % 256)
+        assert decompress(ZSTD, compress(ZSTD, plain)) == plain
