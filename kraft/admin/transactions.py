@@ -14,6 +14,8 @@ from kraft.protocol.messages.describe_producers_request import DescribeProducers
 from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse, ProducerState
 from kraft.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from kraft.protocol.messages.describe_transactions_response import DescribeTransactionsResponse, TransactionState
+from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.list_transactions_request import ListTransactionsRequest
 from kraft.protocol.messages.list_transactions_response import ListTransactionsResponse
 from kraft.protocol.messages.write_txn_markers_request import (
@@ -49,12 +51,15 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
-class HangingTransaction:
-    """`transactional_id` is the producer's, None where no coordinator knows of it."""
+class OpenTransaction:
+    """A transaction that is open in one partition. `transactional_id` is the producer's, None where no coordinator
+    knows of it. `coordinated` is the transaction where its coordinator has it open there, too; None where it hangs:
+    nobody will ever end it."""
 
     place: TopicPartition
     producer: ProducerState
-    transactional_id: str | None
+    transactional_id: str | None = None
+    coordinated: Transaction | None = None
 
 
 async def list_transactions(
@@ -139,13 +144,10 @@ async def active_producers(port: AskPort, place: TopicPartition) -> list[Produce
     return await port.retrying(attempt)
 
 
-async def find_hanging(
-    port: AskPort, places: Iterable[TopicPartition], silent_since_ms: int
-) -> list[HangingTransaction]:
-    """Open transactions in these partitions whose producers wrote last before `silent_since_ms`, and which no
-    coordinator knows to be open there: nobody will ever end them. Raises Refused."""
+async def find_open(port: AskPort, places: Iterable[TopicPartition], silent_since_ms: int) -> list[OpenTransaction]:
+    """Open transactions in these partitions whose producers wrote last before `silent_since_ms`. Raises Refused."""
     open_ones = [
-        HangingTransaction(place, producer, None)
+        OpenTransaction(place, producer)
         for place, producers in (await _producers_of(port, places)).items()
         for producer in producers
         if producer.current_txn_start_offset >= 0 and producer.last_timestamp < silent_since_ms
@@ -153,16 +155,34 @@ async def find_hanging(
     if not open_ones:
         return []
     ids = {each.producer_id: each.transactional_id for each in await list_transactions(port)}
-    hanging = []
+    known: dict[str, Transaction] = {}
+    found = []
     for each in open_ones:
         transactional_id = ids.get(each.producer.producer_id)
         if transactional_id is None:
-            hanging.append(each)
+            found.append(each)
             continue
-        described = await describe_transaction(port, transactional_id)
-        if described.producer_id != each.producer.producer_id or each.place not in described.partitions:
-            hanging.append(replace(each, transactional_id=transactional_id))
-    return hanging
+        if transactional_id not in known:
+            known[transactional_id] = await describe_transaction(port, transactional_id)
+        described = known[transactional_id]
+        is_there = described.producer_id == each.producer.producer_id and each.place in described.partitions
+        found.append(replace(each, transactional_id=transactional_id, coordinated=described if is_there else None))
+    return found
+
+
+async def end_by_fencing(port: AskPort, transaction: Transaction) -> None:
+    """Have the coordinator abort an open transaction in all of its partitions: its producer is fenced, as by another
+    one that takes its id over (KIP-588). Raises Refused."""
+    request = InitProducerIdRequest(
+        transactional_id=transaction.transactional_id, transaction_timeout_ms=transaction.timeout_ms
+    )
+
+    async def attempt() -> None:
+        coordinator = await port.coordinator(transaction.transactional_id, COORDINATOR_OF_TRANSACTION)
+        response = await port.ask(request, InitProducerIdResponse, node_id=coordinator)
+        check(response.error_code, f"transactional id {transaction.transactional_id}")
+
+    await port.retrying(attempt)
 
 
 async def _producers_of(port: AskPort, places: Iterable[TopicPartition]) -> dict[TopicPartition, list[ProducerState]]:

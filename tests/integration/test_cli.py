@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from kraft.cli.admin.app import main
 from kraft.testing.node_process import NodeProcess
@@ -581,7 +581,13 @@ def test_a_transaction_is_shown_and_aborted(kraft: Kraft, node: NodeProcess) -> 
     assert (known["producer_id"], known["transaction_begins"]) == (found["producer_id"], 0)
     assert kraft("transactions", "abort", "paid-0", "--start-offset", "0").code == 2, "nobody to ask, and no --yes"
     assert kraft("transactions", "abort", "paid-0", "--start-offset", "5", "--yes").code == 3
-    assert kraft("transactions", "abort", "paid-0", "--start-offset", "0", "--yes").code == 0
+    aborted = kraft("transactions", "abort", "paid-0", "--start-offset", "0", "--yes")
+    told = "aborted in its only partition by the coordinator: the transaction of transactional id payments\n"
+    assert (aborted.code, aborted.out) == (0, told)
+    (found,) = json.loads(kraft("transactions", "describe", "payments", "-o", "json").out)["transactions"]
+    assert (found["state"], found["partitions"]) == ("Empty", [])
+    with pytest.raises(KafkaException, match=r"FENCED|INVALID_PRODUCER_EPOCH"):
+        producer.commit_transaction(60)
     (known,) = json.loads(kraft("transactions", "producers", "paid-0", "-o", "json").out)["producers"]
     assert known["transaction_begins"] is None
     assert kraft("transactions", "describe", "nobody").code == 3

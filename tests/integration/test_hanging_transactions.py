@@ -123,7 +123,10 @@ def test_ours_finds_it_tells_what_ends_it_and_leaves_live_ones_alone(
     assert late(node) == 1
     capsys.readouterr()
     assert main(["transactions", "find-hanging", "--open-for", "0", "-o", "json"]) == 0
-    [hanging] = json.loads(capsys.readouterr().out)["transactions"]
+    found = json.loads(capsys.readouterr().out)
+    [hanging], [ongoing] = found["transactions"], found["ongoing"]
+    assert (ongoing["transactional_id"], ongoing["start_offset"]) == ("live", 0)
+    assert ongoing["ends_by_itself_ms"] > time.time() * 1000
     assert (hanging["topic"], hanging["producer_id"], hanging["transactional_id"]) == ("payments", PRODUCER_ID, None)
     program, *command = shlex.split(hanging["command"])
     assert program == "kraft"
@@ -132,7 +135,7 @@ def test_ours_finds_it_tells_what_ends_it_and_leaves_live_ones_alone(
     assert committed(node, 1) == [b"live"]
     capsys.readouterr()
     assert main(["transactions", "find-hanging", "--topic", "payments", "--open-for", "0", "-o", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"transactions": []}
+    assert json.loads(capsys.readouterr().out) == {"transactions": [], "ongoing": []}
     assert main(["transactions", "find-hanging", "--topic", "nothing"]) == 3
     assert late(node) == 0
     # Its markers are there; that they are is written down next.

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
 from kraft.admin import topics, transactions
-from kraft.admin.transactions import HangingTransaction, Transaction
+from kraft.admin.errors import Refused
+from kraft.admin.transactions import OpenTransaction, Transaction
 from kraft.cli.admin.elections import parse_partition
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, moment, say, show
 from kraft.cli.admin.running import NotFound, ask
 from kraft.client.cluster import Cluster
 from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_producers_response import ProducerState
 
 app = typer.Typer(
     help="Transactions: who has one open, and ending one that hangs.", no_args_is_help=True, add_completion=False
 )
+
+ONGOING: Final = "Ongoing"
+SILENT_SECONDS: Final = 30.0
+"""A producer that lives has written a record in the meantime, mostly."""
+ANY_TIME_MS: Final = 2**63 - 1
 
 Place = Annotated[str, typer.Argument(metavar="TOPIC-PARTITION", show_default=False)]
 
@@ -140,19 +147,23 @@ def find_hanging(
     open_for: Annotated[
         float,
         typer.Option(
-            "--open-for", metavar="SECONDS", min=0, help="Without a record for so long: transaction.max.timeout.ms."
+            "--open-for",
+            metavar="SECONDS",
+            min=0,
+            help="Without a record for so long: transaction.max.timeout.ms. Those that a coordinator knows: for 30 s.",
         ),
     ] = 900.0,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Find transactions that no coordinator knows of any more: they hold back readers of committed records for ever.
+    """Find transactions that hold back readers of committed records: those that no coordinator knows of any more
+    (they hang for ever), and those that are open at theirs, as of a producer that died.
 
-    Shows the command that ends each.
+    Shows what ends each.
     """
 
-    async def question(cluster: Cluster) -> list[HangingTransaction]:
+    async def question(cluster: Cluster) -> list[OpenTransaction]:
         found = await topics.describe_topics(cluster, topic) if topic else await topics.list_topics(cluster)
         places = [
             TopicPartition(each.name, partition.index)
@@ -160,34 +171,66 @@ def find_hanging(
             for partition in each.partitions
             if partition.leader >= 0
         ]
-        silent_since_ms = cluster.world.clock.wall_ms() - round(open_for * 1000)
-        return await transactions.find_hanging(cluster, places, silent_since_ms)
+        now_ms = cluster.world.clock.wall_ms()
+        longest_ms, silent_ms = round(open_for * 1000), round(min(open_for, SILENT_SECONDS) * 1000)
+        return [
+            each
+            for each in await transactions.find_open(cluster, places, now_ms - silent_ms)
+            if each.coordinated is not None or each.producer.last_timestamp < now_ms - longest_ms
+        ]
 
     found = ask(bootstrap, timeout, question)
+    hanging = [each for each in found if each.coordinated is None]
+    ongoing = [each for each in found if each.coordinated is not None]
     document = {
-        "transactions": [
-            {
-                "topic": each.place.topic,
-                "partition": each.place.partition,
-                "producer_id": each.producer.producer_id,
-                "producer_epoch": each.producer.producer_epoch,
-                "transactional_id": each.transactional_id,
-                "start_offset": each.producer.current_txn_start_offset,
-                "last_timestamp": each.producer.last_timestamp,
-                "command": _ending(each),
-            }
-            for each in found
-        ]
+        "transactions": [_open_document(each) for each in hanging],
+        "ongoing": [_open_document(each) | {"ends_by_itself_ms": _ends_by_itself(each)} for each in ongoing],
     }
     rows = [
         (str(each.place), each.producer.producer_id, moment(each.producer.last_timestamp), _ending(each))
-        for each in found
+        for each in hanging
     ]
-    show(document, [Table(("PARTITION", "PRODUCER", "LAST RECORD", "WHAT ENDS IT"), rows)], output)
+    columns: tuple[str, ...] = ("PARTITION", "PRODUCER", "LAST RECORD", "WHAT ENDS IT")
+    tables = [Table(columns, rows, "Hanging: no coordinator knows them" if ongoing else "")]
+    if ongoing:
+        known = [
+            (
+                str(each.place),
+                each.transactional_id,
+                moment(each.producer.last_timestamp),
+                None if (ends := _ends_by_itself(each)) is None else moment(ends),
+                _ending(each),
+            )
+            for each in ongoing
+        ]
+        columns = ("PARTITION", "TRANSACTIONAL ID", "LAST RECORD", "ENDS BY ITSELF", "WHAT ENDS IT NOW")
+        tables.append(Table(columns, known, "Ongoing: open at their coordinators, which abort them by their timeouts"))
+    show(document, tables, output)
 
 
-def _ending(hanging: HangingTransaction) -> str:
-    return f"kraft transactions abort {hanging.place} --start-offset {hanging.producer.current_txn_start_offset}"
+def _open_document(found: OpenTransaction) -> dict[str, Any]:
+    return {
+        "topic": found.place.topic,
+        "partition": found.place.partition,
+        "producer_id": found.producer.producer_id,
+        "producer_epoch": found.producer.producer_epoch,
+        "transactional_id": found.transactional_id,
+        "start_offset": found.producer.current_txn_start_offset,
+        "last_timestamp": found.producer.last_timestamp,
+        "command": _ending(found),
+    }
+
+
+def _ends_by_itself(found: OpenTransaction) -> int | None:
+    """When the coordinator aborts it, in ms since 1970; None where its outcome is decided already."""
+    known = found.coordinated
+    if known is None or known.state != ONGOING or known.started_ms is None:
+        return None
+    return known.started_ms + known.timeout_ms
+
+
+def _ending(found: OpenTransaction) -> str:
+    return f"kraft transactions abort {found.place} --start-offset {found.producer.current_txn_start_offset}"
 
 
 @app.command(epilog="Example: kraft transactions abort payments-0 --start-offset 4711")
@@ -199,43 +242,78 @@ def abort(
             "--start-offset", metavar="OFFSET", min=0, help="Where it begins (kraft transactions producers shows it)."
         ),
     ],
+    only_here: Annotated[
+        bool,
+        typer.Option(
+            "--only-here", help="In this partition alone, whatever the coordinator says: the transaction is torn apart."
+        ),
+    ] = False,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Abort a transaction that hangs in one partition, whatever its coordinator says. Its records there are never read
-    as committed."""
+    """Abort an open transaction. One that hangs is ended in this partition. One that is open at its coordinator is
+    ended there, in all of its partitions, and its producer is fenced. Its records are never read as committed."""
     partition = parse_partition(place)
 
-    async def find(cluster: Cluster) -> ProducerState:
+    async def find(cluster: Cluster) -> OpenTransaction:
         return await _opened_at(cluster, partition, start_offset)
 
-    producer = ask(bootstrap, timeout, find)
-    confirm(
-        f"Abort the transaction of producer {producer.producer_id} in {partition}? If its coordinator commits it "
-        "elsewhere, it is torn apart.",
-        yes,
-    )
+    found = ask(bootstrap, timeout, find)
+    known = None if only_here else found.coordinated
+    confirm(_question_of(found, known), yes)
 
     async def act(cluster: Cluster) -> None:
-        await transactions.abort_in_partition(cluster, partition, await _opened_at(cluster, partition, start_offset))
+        current = await _opened_at(cluster, partition, start_offset)
+        if current.coordinated is None or only_here:
+            await transactions.abort_in_partition(cluster, partition, current.producer)
+        elif current.coordinated.state == ONGOING:
+            await transactions.end_by_fencing(cluster, current.coordinated)
+        else:
+            raise Refused(
+                ErrorCode.INVALID_TXN_STATE,
+                f"transactional id {current.transactional_id}",
+                f"its outcome is decided ({current.coordinated.state}), and the coordinator goes on having it written "
+                f"to {partition}: see why the leader does not take it. --only-here aborts it in this partition alone",
+            )
 
     ask(bootstrap, timeout, act)
+    producer = found.producer
     document = {
         "topic": partition.topic,
         "partition": partition.partition,
         "producer_id": producer.producer_id,
         "producer_epoch": producer.producer_epoch,
         "start_offset": start_offset,
+        "transactional_id": found.transactional_id,
+        "aborted_at_coordinator": known is not None,
     }
-    say(document, f"aborted in {partition}: the transaction of producer {producer.producer_id}", output)
+    where = str(partition) if known is None else f"{_partitions(known)} by the coordinator"
+    whose = f"producer {producer.producer_id}" if known is None else f"transactional id {known.transactional_id}"
+    say(document, f"aborted in {where}: the transaction of {whose}", output)
 
 
-async def _opened_at(cluster: Cluster, partition: TopicPartition, start_offset: int) -> ProducerState:
-    for producer in await transactions.active_producers(cluster, partition):
-        if _begin(producer) == start_offset:
-            return producer
+def _question_of(found: OpenTransaction, known: Transaction | None) -> str:
+    if known is not None:
+        return (
+            f"The coordinator knows this transaction of {known.transactional_id} (state {known.state}). Abort it "
+            f"there, in {_partitions(known)}, and fence its producer?"
+        )
+    return (
+        f"Abort the transaction of producer {found.producer.producer_id} in {found.place}? If its coordinator commits "
+        "it elsewhere, it is torn apart."
+    )
+
+
+def _partitions(known: Transaction) -> str:
+    return f"all of its {len(known.partitions)} partitions" if len(known.partitions) != 1 else "its only partition"
+
+
+async def _opened_at(cluster: Cluster, partition: TopicPartition, start_offset: int) -> OpenTransaction:
+    for found in await transactions.find_open(cluster, [partition], ANY_TIME_MS):
+        if _begin(found.producer) == start_offset:
+            return found
     raise NotFound(
         f"{partition}: no transaction begins at offset {start_offset} and is open",
         f"`kraft transactions producers {partition}` shows those there are",
