@@ -18,7 +18,7 @@ from kraft.security.acls import KIND_NAMES, AccessControlEntry, AclFilter
 
 async def describe_acls(port: AskPort, wanted: AclFilter) -> list[AccessControlEntry]:
     """The entries that a filter takes, sorted. Raises Refused."""
-    response = await port.ask(DescribeAclsRequest(**_conditions(wanted)), DescribeAclsResponse)
+    response = await port.retrying(lambda: port.ask(DescribeAclsRequest(**_conditions(wanted)), DescribeAclsResponse))
     check(response.error_code, "access control entries", response.error_message)
     return sorted(
         AccessControlEntry(

@@ -46,6 +46,9 @@ from kraft.protocol.messages.offset_fetch_request import (
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseGroup
 
 NAMED_TOPICS_VERSION = 9
+IDS_VERSION = 10
+"""OffsetCommit has topic ids in place of names (KIP-848)."""
+NO_ID = bytes(16)
 """The last version of OffsetCommit and OffsetFetch that names topics; later ones need ids, which a deleted topic has
 no more."""
 CLASSIC_MEMBER_TYPE = 0
@@ -372,11 +375,14 @@ async def commit_offsets(
     generation: int = -1,
     member_id: str = "",
     instance_id: str | None = None,
+    topic_ids: Mapping[str, bytes] | None = None,
 ) -> None:
     """Without a generation: from outside, which only an empty group allows (else UNKNOWN_MEMBER_ID). Raises Refused
     for the first partition refused.
 
-    `epochs` are the leader epochs of the records before the offsets, as far as they are known.
+    `epochs` are the leader epochs of the records before the offsets, as far as they are known. With `topic_ids` of all
+    topics, a coordinator that knows ids (Kafka 4.1) refuses the offsets of a topic that was deleted, also where another
+    has its name now.
     """
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for partition, offset in sorted(offsets.items()):
@@ -385,7 +391,13 @@ async def commit_offsets(
         )
         entry.committed_leader_epoch = (epochs or {}).get(partition, -1)
         topics.setdefault(partition.topic, []).append(entry)
-    entries = [OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+    ids = topic_ids or {}
+    entries = [
+        OffsetCommitRequestTopic(name=name, topic_id=ids.get(name, NO_ID), partitions=partitions)
+        for name, partitions in topics.items()
+    ]
+    version_max = IDS_VERSION if all(any(each.topic_id) for each in entries) else NAMED_TOPICS_VERSION
+    names = {bytes(each.topic_id): each.name for each in entries}
     request = OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=generation,
@@ -396,11 +408,12 @@ async def commit_offsets(
 
     async def attempt() -> None:
         coordinator = await port.coordinator(group_id)
-        version = min(NAMED_TOPICS_VERSION, await port.version_of(request.API_KEY, node_id=coordinator))
+        version = min(version_max, await port.version_of(request.API_KEY, node_id=coordinator))
         response = await port.ask(request, OffsetCommitResponse, node_id=coordinator, version=version)
         for topic in response.topics:
+            name = topic.name or names.get(bytes(topic.topic_id), "")
             for each in topic.partitions:
-                check(each.error_code, f"group {group_id}, {topic.name}-{each.partition_index}")
+                check(each.error_code, f"group {group_id}, {name}-{each.partition_index}")
 
     await port.retrying(attempt, final=UNKNOWN_TOPIC)
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
 from kraft.admin.port import AskPort
+from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.common.listed_offsets import is_offset_answer
 from kraft.protocol.error_codes import ErrorCode
@@ -90,6 +91,30 @@ async def offsets_at_leaders(
         by_leader.setdefault(leader, []).append(partition)
     found = await _ask(port, dict(sorted(by_leader.items())), dict.fromkeys(leaders, time), isolation)
     return {partition: at.offset for partition, at in found.items()}
+
+
+async def list_offsets_once(
+    port: AskPort,
+    by_leader: Mapping[int, Sequence[TopicPartition]],
+    time: int,
+    *,
+    isolation: int = READ_UNCOMMITTED,
+) -> dict[TopicPartition, int | ApiError]:
+    """The offset of each partition at `time`, or the code of its refusal, in one attempt: a partition that fails keeps
+    no other. Those of leaders that do not answer are left out."""
+
+    async def ask(leader: int) -> ListOffsetsResponse:
+        request = _request(dict.fromkeys(by_leader[leader], time), isolation)
+        return await port.ask(request, ListOffsetsResponse, node_id=leader)
+
+    found: dict[TopicPartition, int | ApiError] = {}
+    for response in await port.ask_brokers(ask, by_leader):
+        for topic in response.topics:
+            for each in topic.partitions:
+                partition = TopicPartition(topic.name, each.partition_index)
+                failed = each.error_code != ErrorCode.NONE
+                found[partition] = Refused(each.error_code, str(partition)) if failed else each.offset
+    return found
 
 
 def _request(times: Mapping[TopicPartition, int], isolation: int) -> ListOffsetsRequest:

@@ -34,7 +34,7 @@ async def describe_quotas(port: AskPort, entity: Entity) -> list[Quotas]:
         for kind, name in entity.items()
     ]
     request = DescribeClientQuotasRequest(components=components, strict=False)
-    response = await port.ask(request, DescribeClientQuotasResponse)
+    response = await port.retrying(lambda: port.ask(request, DescribeClientQuotasResponse))
     check(response.error_code, "quotas", response.error_message)
     found = [
         Quotas(

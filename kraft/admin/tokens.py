@@ -78,7 +78,9 @@ async def describe_tokens(port: AskPort, owners: Sequence[str] | None = None) ->
     if owners is not None:
         parts = [owner.partition(":") for owner in owners]
         wanted = [DescribeDelegationTokenOwner(principal_type=kind, principal_name=name) for kind, _, name in parts]
-    response = await port.ask(DescribeDelegationTokenRequest(owners=wanted), DescribeDelegationTokenResponse)
+    response = await port.retrying(
+        lambda: port.ask(DescribeDelegationTokenRequest(owners=wanted), DescribeDelegationTokenResponse)
+    )
     check(response.error_code, "delegation tokens")
     return sorted((_token(each) for each in response.tokens), key=lambda token: token.token_id)
 

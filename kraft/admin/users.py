@@ -39,7 +39,7 @@ async def describe_users(port: AskPort, names: Sequence[str] = ()) -> list[User]
     RESOURCE_NOT_FOUND for a name that has none."""
     wanted = [UserName(name=name) for name in dict.fromkeys(names)]
     request = DescribeUserScramCredentialsRequest(users=wanted or None)
-    response = await port.ask(request, DescribeUserScramCredentialsResponse)
+    response = await port.retrying(lambda: port.ask(request, DescribeUserScramCredentialsResponse))
     check(response.error_code, "users", response.error_message)
     for result in response.results:
         if result.error_code == ErrorCode.RESOURCE_NOT_FOUND:

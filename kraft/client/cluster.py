@@ -9,6 +9,7 @@ growing pause, until a deadline.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequ
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.schema import Message
 from kraft.security.scram_credentials import SALT_BYTES, ScramMechanism, salted_password
+from kraft.world.hosts import UnknownHost
 from kraft.world.ports import World
 
 R = TypeVar("R", bound=Message)
@@ -57,9 +59,11 @@ class Cluster:
         connect_seconds: float = CONNECT_SECONDS,
         request_seconds: float = REQUEST_SECONDS,
         operation_seconds: float = OPERATION_SECONDS,
+        absent_seconds: float = math.inf,
     ) -> None:
         """`bootstrap` are addresses of which one must answer. `operation_seconds` bound a call with all its
-        attempts, `request_seconds` one attempt."""
+        attempts, `request_seconds` one attempt. When none has ever been reached, `absent_seconds` bound how long
+        addresses that all refuse connections are tried; names that do not resolve are told at once then."""
         assert bootstrap, "at least one bootstrap server"
         self.world = world
         self.bootstrap = tuple(bootstrap)
@@ -67,6 +71,9 @@ class Cluster:
         self.connect_seconds = connect_seconds
         self.request_seconds = request_seconds
         self.operation_seconds = operation_seconds
+        self.absent_seconds = absent_seconds
+        self._was_reached = False
+        self._refused_since: float | None = None
         self._chance = world.random.stream(f"client {client_id}")
         self._connections: dict[tuple[str, int], ClientConnection] = {}
         self._opening: dict[tuple[object, tuple[str, int]], trio.Lock] = {}
@@ -102,14 +109,17 @@ class Cluster:
     def apart(self) -> Cluster:
         """The same cluster over connections of its own, for what a node answers late: until then it reads no other
         request from that connection."""
-        return Cluster(
+        other = Cluster(
             self.world,
             tuple(dict.fromkeys(self._addresses())),
             client_id=self.client_id,
             connect_seconds=self.connect_seconds,
             request_seconds=self.request_seconds,
             operation_seconds=self.operation_seconds,
+            absent_seconds=self.absent_seconds,
         )
+        other._was_reached = self._was_reached
+        return other
 
     # Asking
 
@@ -210,8 +220,8 @@ class Cluster:
     ) -> T:
         """What `operation` returns at the first attempt that succeeds.
 
-        Raises what it raised, if trying again cannot help or the code is in `final`; DeadlinePassed after `seconds`,
-        with the last failure as its cause.
+        Raises what it raised, if trying again cannot help or the code is in `final`, or `is_hopeless`; DeadlinePassed
+        after `seconds`, with the last failure as its cause.
         """
         backoff = Backoff(self._chance)
         seconds = self.operation_seconds if seconds is None else seconds
@@ -221,6 +231,8 @@ class Cluster:
                 try:
                     return await operation()
                 except (Disconnected, TimeoutError, NoBroker) as problem:
+                    if self.is_hopeless(problem):
+                        raise
                     last = problem
                 except ApiError as problem:
                     if not is_retriable(problem.code) or problem.code in final:
@@ -232,6 +244,24 @@ class Cluster:
             f"not done within {seconds:g} s" + (f"; the last attempt: {last}" if last is not None else "")
         ) from last
 
+    def is_hopeless(self, problem: BaseException | None) -> bool:
+        """Whether nobody needs to wait for the cluster: none of its addresses has ever been reached, and their names
+        do not resolve, or all of them have refused connections for `absent_seconds`."""
+        if isinstance(problem, DeadlinePassed):
+            problem = problem.__cause__
+        if self._was_reached or self.absent_seconds == math.inf or not isinstance(problem, NoBroker):
+            return False
+        causes = [each.__cause__ for each in problem.reasons]
+        if causes and all(isinstance(each, UnknownHost) for each in causes):
+            return True
+        if not causes or not all(isinstance(each, UnknownHost | ConnectionRefusedError) for each in causes):
+            self._refused_since = None
+            return False
+        now = self.world.clock.now()
+        if self._refused_since is None:
+            self._refused_since = now
+        return now - self._refused_since >= self.absent_seconds
+
     # Knowing
 
     def forget(self) -> None:
@@ -240,6 +270,12 @@ class Cluster:
         self._is_doubted = True
         self._topics.clear()
         self._coordinators.clear()
+
+    def forget_topics(self, names: Iterable[str]) -> None:
+        """The same for topics alone: one that was deleted may have been made anew, under another id."""
+        self._is_doubted = True
+        for name in names:
+            self._topics.pop(name, None)
 
     async def metadata(self, topics: Sequence[str] | None = (), *, create: bool = False) -> ClusterMetadata:
         """Ask any node. `topics` None means all; `create` lets the cluster create the ones that it does not have, if
@@ -263,9 +299,10 @@ class Cluster:
         topic = self.cached_topic(name)
         return (await self.metadata((name,), create=create)).topic(name) if topic is None else topic
 
-    async def topic_made_lately(self, name: str) -> Topic:
+    async def topic_made_lately(self, name: str, *, seconds: float | None = None) -> Topic:
         """Make the topic, where nodes do that by themselves. One that the node asked does not know is asked for again
-        for two seconds: it may have been made on another node just now. Raises as `topic` and `retrying`."""
+        for two seconds: it may have been made on another node just now. `seconds` bound how long brokers that are away
+        are waited for. Raises as `topic` and `retrying`."""
 
         async def attempt() -> Topic:
             return await self.topic(name, create=True)
@@ -273,7 +310,7 @@ class Cluster:
         deadline = self.world.clock.now() + UNKNOWN_SECONDS
         while True:
             try:
-                return await self.retrying(attempt, final=UNKNOWN_TOPIC)
+                return await self.retrying(attempt, seconds=seconds, final=UNKNOWN_TOPIC)
             except ApiError as problem:
                 if problem.code not in UNKNOWN_TOPIC or self.world.clock.now() >= deadline:
                     raise
@@ -344,16 +381,16 @@ class Cluster:
             if self._is_doubted:
                 await self._choose_another([address for address in addresses if address != self._any], opened)
             addresses = list(dict.fromkeys((self._any, *addresses)))
-        failures = []
+        failures: list[Exception] = []
         for address in addresses:
             try:
                 connection = await self._connection_at(address)
             except (Disconnected, TimeoutError) as problem:
-                failures.append(str(problem))
+                failures.append(problem)
             else:
                 self._any, self._is_doubted = address, False
                 return connection
-        raise NoBroker("; ".join(failures))
+        raise NoBroker("; ".join(str(each) for each in failures), failures)
 
     async def _choose_another(self, others: Sequence[tuple[str, int]], opened: Sequence[tuple[str, int]]) -> None:
         """One to which there is a connection, or else one try, and a short one, to open one."""
@@ -394,4 +431,5 @@ class Cluster:
                     self.world, *address, client_id=self.client_id, timeout=self.connect_seconds
                 )
                 pool[address] = connection
+                self._was_reached = True
             return connection

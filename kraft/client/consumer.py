@@ -8,6 +8,9 @@ that is another by now is dropped: that costs bandwidth, never records.
 Beside a position stands the leader epoch of the record before it, as far as it is known. Each Fetch tells it, so
 that a leader whose log differs from what was read (an unclean election lost records) says where they part, instead
 of serving other records under offsets that we seem to have read (KIP-320, KIP-595).
+
+Beside a topic stands the id under which it was asked for first. A topic that was deleted rests, while the others are
+read. One that was made anew under the same name has another id: its partitions begin where `reset` says.
 """
 
 from __future__ import annotations
@@ -16,15 +19,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kraft.admin.errors import Refused, check
-from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
+from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
+from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, list_offsets_once, offsets_at
 from kraft.client.backoff import Backoff
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
-from kraft.client.errors import LogTruncated, NoBroker
+from kraft.client.errors import LogTruncated, NoBroker, TopicRecreated
 from kraft.client.fetched import visible_batches
 from kraft.client.leader_fetches import Answer, LeaderFetches, Question
-from kraft.client.resting import RestingPartitions, may_pass
+from kraft.client.resting import RestingPartitions, is_worth_waiting
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -49,27 +52,28 @@ class _Answers:
     """What came of asking every leader once.
 
     `moved` has the next offset, the epoch of the record before it, and the end of each partition that answered;
-    `cut` the epoch and offset where a log parts from what was read; `troubles` what may pass by itself, `failures`
-    what may not.
+    `cut` the epoch and offset where a log parts from what was read; `placed` the offset where a partition begins that
+    had none; `troubles` what may pass by itself, `failures` what may not.
     """
 
     found: list[ConsumedRecord] = field(default_factory=list)
     moved: dict[TopicPartition, tuple[int, int, int]] = field(default_factory=dict)
     cut: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     outside: list[TopicPartition] = field(default_factory=list)
+    placed: dict[TopicPartition, int] = field(default_factory=dict)
     troubles: dict[TopicPartition, Exception] = field(default_factory=dict)
     failures: list[Exception] = field(default_factory=list)
 
     def note(self, problem: Exception, partitions: Sequence[TopicPartition]) -> None:
-        if may_pass(problem):
+        if is_worth_waiting(problem):
             self.troubles.update(dict.fromkeys(partitions, problem))
         else:
             self.failures.append(problem)
 
 
 class Consumer:
-    """Owned by one task. Raises on the first thing that trying again cannot help, and at the end of `poll`'s time
-    what keeps all partitions from being read."""
+    """Owned by one task. `poll` raises on the first thing that trying again cannot help. What may pass is waited for:
+    brokers that are away, partitions without a leader, topics that do not exist (any more, or yet)."""
 
     def __init__(
         self,
@@ -80,8 +84,8 @@ class Consumer:
         max_bytes: int = MAX_BYTES,
         partition_bytes: int = PARTITION_BYTES,
     ) -> None:
-        """`reset` is EARLIEST or LATEST: where to go on when a position is no longer in the log; None raises
-        ApiError OFFSET_OUT_OF_RANGE instead.
+        """`reset` is EARLIEST or LATEST: where to go on when a position is no longer in the log, or the topic was
+        deleted and made anew; None raises ApiError OFFSET_OUT_OF_RANGE or TopicRecreated instead.
 
         Where a log was cut below a position, reading goes on at the first offset that differs, as Java's does; None
         raises LogTruncated.
@@ -93,6 +97,12 @@ class Consumer:
         self._max_bytes = max_bytes
         self._partition_bytes = partition_bytes
         self._positions: dict[TopicPartition, int] = {}
+        self._unplaced: dict[TopicPartition, None] = {}
+        """Assigned, but where to begin has to be asked first."""
+        self._ids: dict[str, bytes] = {}
+        self._obstacle: Exception | None = None
+        self.missed: ApiError | None = None
+        """Of a topic that did not exist, or was another one, since somebody made this None."""
         self._epochs: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._fetches = LeaderFetches(cluster)
@@ -102,8 +112,13 @@ class Consumer:
 
     @property
     def positions(self) -> Mapping[TopicPartition, int]:
-        """The offset that comes next, for each assigned partition."""
+        """The offset that comes next, for each assigned partition; without those whose begin is not known yet."""
         return self._positions
+
+    @property
+    def obstacle(self) -> Exception | None:
+        """What kept all partitions from being read at the end of the last `poll`; None when some could be."""
+        return self._obstacle
 
     @property
     def epochs(self) -> Mapping[TopicPartition, int]:
@@ -111,25 +126,40 @@ class Consumer:
         return self._epochs
 
     @property
+    def topic_ids(self) -> Mapping[str, bytes]:
+        """The ids of the topics that the positions are of, as far as they are known."""
+        return self._ids
+
+    @property
     def ends(self) -> Mapping[TopicPartition, int]:
         """Where each partition ended for a reader (high watermark, or last stable offset) when it was fetched last."""
         return self._ends
 
     def assign(
-        self, positions: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int] | None = None
+        self,
+        positions: Mapping[TopicPartition, int],
+        epochs: Mapping[TopicPartition, int] | None = None,
+        *,
+        unplaced: Iterable[TopicPartition] = (),
+        topic_ids: Mapping[str, bytes] | None = None,
     ) -> None:
         """Read exactly these partitions, from these offsets on. `epochs` as the property of that name; those below 0
-        are unknown.
+        are unknown. `unplaced` begin where `reset` says. `topic_ids` are the ids of the topics that the positions are
+        of; without one it is the topic that has the name now.
 
         A consumer that is no longer used, while its cluster is, is assigned nothing: what it asked for and has not
         taken is kept until then, and its connections.
         """
-        if positions:
+        self._unplaced = dict.fromkeys(sorted(unplaced))
+        assert not self._unplaced or self._reset is not None, "without a reset each partition needs a position"
+        if positions or self._unplaced:
             self._fetches.abandon()
         else:
             self._fetches.close()
         self._resting.clear()
+        self._obstacle = None
         self._positions = dict(sorted(positions.items()))
+        self._ids = dict(topic_ids or {})
         self._epochs = {
             partition: epoch
             for partition, epoch in (epochs or {}).items()
@@ -137,48 +167,72 @@ class Consumer:
         }
         self._ends = {partition: end for partition, end in self._ends.items() if partition in self._positions}
 
+    @property
+    def assigned(self) -> list[TopicPartition]:
+        """All that is read, or waits to be, in order."""
+        return sorted((*self._positions, *self._unplaced))
+
+    def add(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these as well, from where `reset` says."""
+        assert self._reset is not None, "without a reset each partition needs a position"
+        self._unplaced.update({each: None for each in partitions if each not in self._positions})
+
     def unassign(self, partition: TopicPartition) -> None:
         """Stop reading this one. KeyError when it is not assigned."""
-        del self._positions[partition]
+        if partition in self._unplaced:
+            del self._unplaced[partition]
+        else:
+            del self._positions[partition]
         self._epochs.pop(partition, None)
         self._resting.end(partition)
         self._ends.pop(partition, None)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        assert partition in self._positions, f"{partition} is not assigned"
+        assert partition in self._positions or partition in self._unplaced, f"{partition} is not assigned"
+        self._unplaced.pop(partition, None)
         self._positions[partition] = offset
         self._epochs.pop(partition, None)
 
     async def poll(self, seconds: float) -> list[ConsumedRecord]:
         """The next records, waiting at most about `seconds` for some; each partition's in order. Empty when none
-        came in time."""
+        came in time; `obstacle` tells then whether that had a reason. Raises what trying again cannot help, and
+        NoBroker for a cluster that has never been reached (`Cluster.is_hopeless`)."""
         clock = self.cluster.world.clock
         deadline = clock.now() + seconds
         backoff = Backoff(self._chance)
-        while self._positions:
-            left = max(0.0, deadline - clock.now())
+        self._obstacle = None
+        while self._positions or self._unplaced:
             try:
                 found = await self._round(deadline)
             except (Disconnected, TimeoutError, NoBroker, ApiError) as problem:
-                if not may_pass(problem) or clock.now() >= deadline:
+                if not is_worth_waiting(problem) or self.cluster.is_hopeless(problem):
                     raise
-                self.cluster.forget()
-                await clock.sleep(min(backoff.next(), left))
+                self._forget([problem])
+                self._obstacle = problem
+                if clock.now() >= deadline:
+                    return []
+                await clock.sleep(min(backoff.next(), max(0.0, deadline - clock.now())))
                 continue
+            self._obstacle = None
             if found:
                 return found
             if clock.now() >= deadline:
-                problem_of_all = self._resting.problem_of_all(self._positions)
-                if problem_of_all is not None:
-                    raise problem_of_all
+                self._obstacle = self._resting.problem_of_all((*self._positions, *self._unplaced))
                 return []
         return []
+
+    async def poll_or_tell(self, seconds: float) -> list[ConsumedRecord]:
+        """Poll like `poll`, but raise the `obstacle` at the end of the time."""
+        found = await self.poll(seconds)
+        if self._obstacle is not None:
+            raise self._obstacle
+        return found
 
     async def _round(self, deadline: float) -> list[ConsumedRecord]:
         """Ask every leader for what does not rest; the first answer with records ends the waiting for the others."""
         clock = self.cluster.world.clock
         now = clock.now()
-        ready = self._resting.ready(self._positions, now)
+        ready = self._resting.ready((*self._positions, *self._unplaced), now)
         wait = max(0.0, min(deadline, self._resting.next_ready(now)) - now)
         if not ready:
             await clock.sleep(wait)
@@ -188,12 +242,16 @@ class Consumer:
         for problem in answers.failures:
             raise problem
         if answers.outside:
-            await self._reset_positions(answers.outside)
+            await self._place(answers.outside, answers)
+            for problem in answers.failures:
+                raise problem
+        for partition, offset in answers.placed.items():
+            self.seek(partition, offset)
         for partition, (epoch, end) in answers.cut.items():
             self._go_back(partition, epoch, end)
         if answers.troubles:
-            self.cluster.forget()
-        for partition in (*answers.moved, *answers.cut, *answers.outside):
+            self._forget(answers.troubles.values())
+        for partition in (*answers.moved, *answers.cut, *answers.placed):
             self._resting.end(partition)
         for partition, problem in answers.troubles.items():
             self._resting.begin(partition, problem, clock.now())
@@ -204,11 +262,31 @@ class Consumer:
                 self._epochs[partition] = epoch
         return answers.found
 
+    def _forget(self, problems: Iterable[Exception]) -> None:
+        """What is cached may be wrong. Topics that do not exist say nothing of the others."""
+        told = list(problems)
+        missing = [each for each in told if isinstance(each, ApiError) and each.code in UNKNOWN_TOPIC]
+        self.missed = missing[0] if missing else self.missed
+        if len(missing) == len(told):
+            self.cluster.forget_topics({each.topic for each in (*self._positions, *self._unplaced)})
+        else:
+            self.cluster.forget()
+
     async def _gather(self, wanted: Sequence[TopicPartition], wait_ms: int, answers: _Answers) -> None:
         unled: dict[TopicPartition, ApiError] = {}
         by_leader = await self.cluster.by_leader(wanted, unled)
         for partition, problem in unled.items():
             answers.note(problem, [partition])
+        self._notice_recreated(wanted)
+        unplaced = [each for each in wanted if each in self._unplaced and each not in unled]
+        if unplaced:
+            await self._place(unplaced, answers)
+            wait_ms = 0 if answers.placed else wait_ms
+        placed = {
+            leader: reading
+            for leader, partitions in by_leader.items()
+            if (reading := [each for each in partitions if each in self._positions])
+        }
 
         async def ask(partitions: Sequence[TopicPartition]) -> Question:
             return await self._question(partitions, wait_ms)
@@ -223,7 +301,23 @@ class Consumer:
                 answers.note(problem, partitions)
             return bool(answers.found or answers.outside or answers.cut)
 
-        await self._fetches.gather(by_leader, ask, take)
+        await self._fetches.gather(placed, ask, take)
+
+    def _notice_recreated(self, wanted: Iterable[TopicPartition]) -> None:
+        """Positions of a topic that was deleted mean nothing in the one made anew under its name. Raises
+        TopicRecreated where no reset says where to begin there."""
+        for name in sorted({each.topic for each in wanted}):
+            topic = self.cluster.cached_topic(name)
+            if topic is None or not any(topic.topic_id):
+                continue  # It does not exist, or the brokers give no ids.
+            if self._ids.setdefault(name, topic.topic_id) == topic.topic_id:
+                continue
+            if self._reset is None:
+                raise TopicRecreated(name)
+            self._ids[name] = topic.topic_id
+            for partition in [each for each in self._positions if each.topic == name]:
+                self.unassign(partition)
+                self._unplaced[partition] = None
 
     async def _question(self, partitions: Sequence[TopicPartition], wait_ms: int) -> Question:
         """Partitions take turns at the front, for the first ones fill the answer (KIP-74)."""
@@ -231,9 +325,11 @@ class Consumer:
         turn = self._turn % len(partitions)
         topics: dict[str, FetchTopic] = {}
         names: dict[bytes, str] = {}
+        ids: dict[str, bytes] = {}
         for partition in (*partitions[turn:], *partitions[:turn]):
             topic = await self.cluster.topic(partition.topic)
             names[topic.topic_id] = topic.name
+            ids[topic.name] = topic.topic_id
             entry = topics.setdefault(topic.name, FetchTopic(topic=topic.name, topic_id=topic.topic_id))
             entry.partitions.append(
                 FetchPartition(
@@ -251,12 +347,14 @@ class Consumer:
             isolation_level=self._isolation,
             topics=list(topics.values()),
         )
-        return Question(request, names, {partition: self._positions[partition] for partition in partitions})
+        return Question(request, names, ids, {partition: self._positions[partition] for partition in partitions})
 
     def _take(self, response: FetchResponse, question: Question, answers: _Answers) -> None:
         check(response.error_code, "fetch")
         for topic in response.responses:
             name = topic.topic or question.names.get(bytes(topic.topic_id), "")
+            if self._ids.get(name) not in (None, question.ids.get(name)):
+                continue  # It was asked of the topic that was deleted, or of the one made anew since.
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
                 if (
@@ -297,16 +395,25 @@ class Consumer:
                 raise
         answers.moved[partition] = position, epoch, end
 
-    async def _reset_positions(self, outside: list[TopicPartition]) -> None:
+    async def _place(self, partitions: Sequence[TopicPartition], answers: _Answers) -> None:
+        """Ask once where they begin by `reset`."""
         if self._reset is None:
-            partition = outside[0]
+            partition = partitions[0]
             raise Refused(
                 ErrorCode.OFFSET_OUT_OF_RANGE, str(partition), f"offset {self._positions[partition]} is not in the log"
             )
-        for partition, offset in (
-            await offsets_at(self.cluster, outside, self._reset, isolation=self._isolation)
-        ).items():
-            self.seek(partition, offset)
+        unled: dict[TopicPartition, ApiError] = {}
+        by_leader = await self.cluster.by_leader(partitions, unled)
+        found = await list_offsets_once(self.cluster, by_leader, self._reset, isolation=self._isolation)
+        for leader, of_leader in by_leader.items():
+            for partition in of_leader:
+                offset = found.get(partition, NoBroker(f"broker {leader} does not answer"))
+                if isinstance(offset, int):
+                    answers.placed[partition] = offset
+                else:
+                    answers.note(offset, [partition])
+        for partition, problem in unled.items():
+            answers.note(problem, [partition])
 
     def _go_back(self, partition: TopicPartition, epoch: int, end: int) -> None:
         """Go back to where the leader's log diverges from what we read. `epoch` is the last epoch that both share, and

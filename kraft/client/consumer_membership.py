@@ -160,6 +160,9 @@ class ConsumerMembership:
         if self._wanted != self._held:
             self.must_join = True
 
+    def look_at_topics(self) -> None:
+        """Nothing to do: the coordinator sees which topics come and go."""
+
     def forget(self) -> None:
         """The group does not know us any more."""
         self.generation, self.assigned, self.must_join = -1, (), True

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 
 
 class NoBroker(KraftError):
-    """No node of the cluster can be reached."""
+    """No node of the cluster can be reached. `reasons` has why, for each address that was tried."""
+
+    def __init__(self, message: str, reasons: Sequence[Exception] = ()) -> None:
+        super().__init__(message)
+        self.reasons = tuple(reasons)
+
+
+class TopicRecreated(KraftError):
+    """The topic that was read has been deleted, and another one has its name now."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"topic {topic} was deleted and made anew: what was read of it says nothing of the new one; assign its "
+            "partitions again, from where the new one shall be read"
+        )
+        self.topic = topic
 
 
 class LoginFailed(KraftError):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import trio
 
 from kraft.admin import groups
+from kraft.admin.errors import UNKNOWN_TOPIC
 from kraft.admin.offsets import EARLIEST, LATEST, READ_UNCOMMITTED
 from kraft.client.cluster import Cluster
-from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
+from kraft.client.connection import Disconnected
+from kraft.client.consumer import ConsumedRecord, Consumer
 from kraft.client.consumer_membership import ConsumerMembership
+from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.client.group_membership import MAX_POLL_SECONDS, GroupMembership
+from kraft.client.resting import is_worth_waiting
 from kraft.common.errors import ApiError, KraftError
+from kraft.common.ids import TopicPartition
 
 LEAVE_SECONDS = 5.0
 CLASSIC, CONSUMER = "classic", "consumer"
@@ -57,8 +62,7 @@ class GroupConsumer:
             )
         self.consumer = Consumer(cluster, reset=reset, isolation=isolation)
         self._cluster = cluster
-        self._reset = reset
-        self._isolation = isolation
+        self._obstacle: Exception | None = None
         self._lacks_positions = False
         self._commits = commits
         self._is_done = True
@@ -68,6 +72,20 @@ class GroupConsumer:
         """Whether all that `poll` has returned is taken as done."""
         return self._is_done
 
+    @property
+    def obstacle(self) -> Exception | None:
+        """What kept the last `poll` from joining or from reading all partitions; None when nothing did."""
+        return self._obstacle
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether it is assigned something, and has read all of that as far as it was there at the last Fetch."""
+        positions, ends = self.consumer.positions, self.consumer.ends
+        assigned = self.membership.assigned
+        return bool(assigned) and all(
+            each in positions and each in ends and positions[each] >= ends[each] for each in assigned
+        )
+
     def rewind(self) -> None:
         """Go back to what is committed with the next poll: what was read since then is read again."""
         self._lacks_positions = True
@@ -75,7 +93,9 @@ class GroupConsumer:
     async def poll(self, seconds: float) -> list[ConsumedRecord]:
         """Poll like `Consumer.poll`, but take part in a pending rebalance first, which may take longer than `seconds`.
 
-        Raises also the error of a heartbeat when the group has removed this member.
+        Brokers that are away are waited for, with the next poll as well. A topic that was deleted is waited for, too,
+        while the others are read: made anew, it is read from where `reset` says. Raises also the error of a heartbeat
+        when the group has removed this member.
         """
         self.membership.idle_since = math.inf
         self._is_done = True
@@ -86,9 +106,39 @@ class GroupConsumer:
         finally:
             self.membership.idle_since = self._cluster.world.clock.now()
 
+    async def poll_or_tell(self, seconds: float) -> list[ConsumedRecord]:
+        """Poll like `poll`, but raise the `obstacle` at the end of the time."""
+        found = await self.poll(seconds)
+        if self._obstacle is not None:
+            raise self._obstacle
+        return found
+
     async def _poll(self, seconds: float) -> list[ConsumedRecord]:
         if self.membership.failure is not None:
             raise self.membership.failure
+        try:
+            await self._take_part()
+        except (Disconnected, TimeoutError, NoBroker, DeadlinePassed, ApiError) as problem:
+            if not isinstance(problem, DeadlinePassed) and not is_worth_waiting(problem):
+                raise
+            if self._cluster.is_hopeless(problem) or self.membership.cluster.is_hopeless(problem):
+                raise
+            self._obstacle = problem
+            await self._cluster.world.clock.sleep(min(seconds, 0.1))
+            return []
+        if self.membership.assigned:
+            found = await self.consumer.poll(min(seconds, 1.0))  # A rebalance must not wait for a long poll.
+            self._obstacle = self.consumer.obstacle
+            if self.consumer.missed is not None:
+                self.consumer.missed = None
+                self.membership.look_at_topics()
+            return found
+        self._obstacle = None
+        await self._cluster.world.clock.sleep(min(seconds, 0.1))
+        return []
+
+    async def _take_part(self) -> None:
+        """Join where that is due, and find where to read. Raises ApiError, DeadlinePassed."""
         if self.membership.must_join:
             if self._commits:
                 await self.commit()
@@ -98,27 +148,23 @@ class GroupConsumer:
         if self._lacks_positions:
             await self._find_positions()
             self._lacks_positions = False
-        if self.consumer.positions:
-            return await self.consumer.poll(min(seconds, 1.0))  # A rebalance must not wait for a long poll.
-        await self._cluster.world.clock.sleep(min(seconds, 0.1))
-        return []
 
     async def commit(self) -> bool:
-        """Commit the positions. False when a rebalance came in between: others may read those records again. Raises
-        ApiError, DeadlinePassed."""
+        """Commit the positions. False when a rebalance came in between: others may read those records again. Those of
+        a topic that was deleted are left out. Raises ApiError, DeadlinePassed."""
         member = self.membership
-        if not self.consumer.positions or member.generation < 0:
-            return member.generation >= 0
+        if member.generation < 0:
+            return False
         try:
-            await groups.commit_offsets(
-                self._cluster,
-                member.group_id,
-                self.consumer.positions,
-                epochs=self.consumer.epochs,
-                generation=member.generation,
-                member_id=member.member_id,
-                instance_id=member.instance_id,
-            )
+            try:
+                await self._commit(self.consumer.positions)
+            except ApiError as problem:
+                if problem.code not in UNKNOWN_TOPIC:
+                    raise
+                left = await self._existing()
+                if len(left) == len(self.consumer.positions):
+                    raise
+                await self._commit(left)
         except ApiError as problem:
             if problem.code not in member.join_again:
                 raise
@@ -126,17 +172,46 @@ class GroupConsumer:
             return False
         return True
 
+    async def _commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        member = self.membership
+        if positions:
+            await groups.commit_offsets(
+                self._cluster,
+                member.group_id,
+                positions,
+                epochs=self.consumer.epochs,
+                generation=member.generation,
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                topic_ids=self.consumer.topic_ids,
+            )
+
+    async def _existing(self) -> dict[TopicPartition, int]:
+        """The positions in topics that exist, and are those that were read. Raises DeadlinePassed."""
+        positions, ids = self.consumer.positions, self.consumer.topic_ids
+        names = sorted({each.topic for each in positions})
+        known = (await self._cluster.retrying(lambda: self._cluster.metadata(names))).topics
+        return {
+            partition: offset
+            for partition, offset in positions.items()
+            if (topic := known.get(partition.topic)) is not None
+            and partition.partition < len(topic.partitions)
+            and ids.get(partition.topic) in (None, topic.topic_id)
+        }
+
     async def _find_positions(self) -> None:
         """Where the group is, once no transaction is about to move it (KIP-447)."""
+        assigned = self.membership.assigned
         committed = await groups.committed_offsets(
-            self._cluster, self.membership.group_id, self.membership.assigned, require_stable=True
+            self._cluster, self.membership.group_id, assigned, require_stable=True
         )
-        fresh = [partition for partition in self.membership.assigned if partition not in committed]
-        positions = await start_positions(self._cluster, fresh, self._reset, isolation=self._isolation) if fresh else {}
-        positions.update(
-            {partition: committed[partition].offset for partition in self.membership.assigned if partition in committed}
+        # What is cached may be an earlier topic of the same name, which those offsets are not of.
+        self._cluster.forget_topics({each.topic for each in assigned})
+        self.consumer.assign(
+            {partition: committed[partition].offset for partition in assigned if partition in committed},
+            {partition: each.leader_epoch for partition, each in committed.items()},
+            unplaced=[partition for partition in assigned if partition not in committed],
         )
-        self.consumer.assign(positions, {partition: each.leader_epoch for partition, each in committed.items()})
 
     async def close(self, *, commit: bool = True) -> None:
         """Commit, unless what was polled last was not done, and leave, as far as the cluster answers in time."""

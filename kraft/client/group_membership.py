@@ -153,9 +153,15 @@ class GroupMembership:
 
     async def _count(self, names: Sequence[str]) -> dict[str, int]:
         """How many partitions each topic has now, 0 where there is no such topic."""
-        self._counts_end = self.cluster.world.clock.now() + METADATA_SECONDS
         found = await self.cluster.metadata(names)
-        return {name: len(found.topics[name].partitions) if name in found.topics else 0 for name in names}
+        counts = {name: len(found.topics[name].partitions) if name in found.topics else 0 for name in names}
+        # A topic that does not exist is looked for with each heartbeat: it may be made at any time.
+        self._counts_end = self.cluster.world.clock.now() + (METADATA_SECONDS if all(counts.values()) else 0.0)
+        return counts
+
+    def look_at_topics(self) -> None:
+        """A topic is missing: see with the next heartbeat whether partitions have to be assigned anew."""
+        self._counts_end = 0.0
 
     async def _count_again(self) -> None:
         """Count the partitions again, and rejoin when there are more or fewer: the group's leader then assigns them

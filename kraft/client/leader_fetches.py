@@ -22,10 +22,12 @@ GRACE_EVERY_SECONDS = 10.0
 
 
 class Question(NamedTuple):
-    """What is asked of one leader: the request, its topics' names by id, and the position of each partition in it."""
+    """What is asked of one leader: the request, its topics' names by id and ids by name, and the position of each
+    partition in it."""
 
     request: FetchRequest
     names: Mapping[bytes, str]
+    ids: Mapping[str, bytes]
     positions: Mapping[TopicPartition, int]
 
 

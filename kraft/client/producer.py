@@ -18,6 +18,7 @@ from typing import Protocol
 import trio
 
 from kraft.admin.errors import Refused, check
+from kraft.admin.metadata import Topic
 from kraft.client.accumulator import VALUE_OVERHEAD_BYTES, Accumulator, Batch, Delivery, PartitionQueue, record_size
 from kraft.client.backoff import Backoff
 from kraft.client.cluster import Cluster
@@ -129,7 +130,7 @@ class Producer:
         if self._gave_turn:  # Shielded, behind the record before.
             self._gave_turn = False
             await trio.lowlevel.checkpoint_if_cancelled()
-        described = self.cluster.cached_topic(topic) or await self.cluster.topic_made_lately(topic)
+        described = await self._described(topic)
         size = record_size(key, value, headers)
         if partition is None:
             partition = self._partitioner.choose(topic, key, size, len(described.partitions))
@@ -158,7 +159,7 @@ class Producer:
         """
         self._accumulator.check(values)
         await trio.lowlevel.checkpoint_if_cancelled()
-        described = self.cluster.cached_topic(topic) or await self.cluster.topic_made_lately(topic)
+        described = await self._described(topic)
         deliveries = []
         for first, end, size in _batch_bounds(values, self._batch_bytes):
             chosen = partition
@@ -174,6 +175,12 @@ class Producer:
             deliveries.append(delivery)
             await trio.lowlevel.cancel_shielded_checkpoint()
         return deliveries
+
+    async def _described(self, topic: str) -> Topic:
+        """Brokers that are away are waited for as long as for the delivery."""
+        return self.cluster.cached_topic(topic) or await self.cluster.topic_made_lately(
+            topic, seconds=self._delivery_seconds
+        )
 
     async def flush(self) -> None:
         """Wait until everything that was sent so far is acknowledged or given up."""

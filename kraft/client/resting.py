@@ -72,3 +72,8 @@ def may_pass(problem: Exception) -> bool:
     if isinstance(problem, ApiError):
         return is_retriable(problem.code) and problem.code not in UNKNOWN_TOPIC
     return isinstance(problem, Disconnected | TimeoutError | NoBroker)
+
+
+def is_worth_waiting(problem: Exception) -> bool:
+    """Whether somebody who reads on and on waits for it to pass: a topic that does not exist may be made."""
+    return may_pass(problem) or (isinstance(problem, ApiError) and problem.code in UNKNOWN_TOPIC)

@@ -102,8 +102,8 @@ class TransactionalIdentity:
         await self._cluster.retrying(attempt)
 
     async def begin(self) -> None:
-        """Raises as `Cluster.call` and `initialize`."""
-        features = await self._cluster.features()
+        """Raises ApiError, DeadlinePassed."""
+        features = await self._cluster.retrying(self._cluster.features)
         epoch_each = features.get(TRANSACTION_VERSION, 0) >= EPOCH_EACH_LEVEL
         if epoch_each and not self._epoch_each:
             # The feature was raised. The last transaction has left the epoch as it was, and where its markers are not

@@ -46,6 +46,9 @@ __all__ = [
     "start_positions",
 ]
 
+ABSENT_SECONDS = 3.0
+"""How long addresses that refuse connections are tried, when none was ever reached."""
+
 
 def connect(
     bootstrap: str | Sequence[str] = "127.0.0.1:9092",
@@ -58,7 +61,9 @@ def connect(
 
     `bootstrap` are nodes of which one must answer, HOST:PORT each, as a list or separated by commas. `config` has
     Kafka's client keys (security.protocol, sasl.mechanism, sasl.jaas.config, ssl.truststore.location ...). `timeout`
-    bounds an operation with all its attempts, in seconds. Raises ValueError for addresses and ConfigurationError for
+    bounds an operation with all its attempts, in seconds. Operations raise NoBroker earlier where no address was ever
+    reached: after ABSENT_SECONDS in which all refuse connections, and at once where no name resolves. Raises ValueError
+    for addresses and ConfigurationError for
     keys that cannot be used.
     """
     security = security_of("config", dict(config or {}))
@@ -67,4 +72,5 @@ def connect(
         bootstrap_addresses(bootstrap),
         client_id=client_id,
         operation_seconds=timeout,
+        absent_seconds=ABSENT_SECONDS,
     )

@@ -357,6 +357,11 @@ class GroupConsumer:
         """The offset that comes next, by partition."""
         return dict(self._held.value.consumer.positions)
 
+    @property
+    def obstacle(self) -> Exception | None:
+        """What keeps it from reading, as that of `kraft.clients.GroupConsumer`."""
+        return self._held.value.obstacle
+
     async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:
         """Poll like `kraft.clients.GroupConsumer.poll`. Where its task is cancelled (`asyncio.wait_for`), the next poll
         gives what it has found."""
@@ -421,6 +426,11 @@ class Consumer:
         """The offset that comes next, by partition."""
         return dict(self._there.positions)
 
+    @property
+    def obstacle(self) -> Exception | None:
+        """What keeps it from reading, as that of `kraft.clients.Consumer`."""
+        return self._there.obstacle
+
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
         """Record after record, without end."""
         return _each(self.poll)
@@ -429,7 +439,7 @@ class Consumer:
         """Read on from there, whatever a cancelled poll has found. KeyError when the partition is not one of those that
         are read."""
         consumer = self._there
-        if partition not in consumer.positions:
+        if partition not in consumer.assigned:
             raise KeyError(partition)
 
         async def go() -> None:

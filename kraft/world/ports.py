@@ -258,7 +258,7 @@ class Network(Protocol):
 
     async def connect(self, host: str, port: int, tls: Tls | None = None) -> Stream:
         """With `tls`, hands have been shaken when this returns. Raises ConnectionRefusedError when nobody listens,
-        OSError otherwise, ValueError as `listen`. May hang: bound it with the clock."""
+        OSError otherwise (UnknownHost), ValueError as `listen`. May hang: bound it with the clock."""
 
 
 class Threads(Protocol):

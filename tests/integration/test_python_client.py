@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer
 from kraft.admin import groups, topics
 from kraft.admin.offsets import LATEST, offsets_at
 from kraft.clients import (
+    CLASSIC,
     CONSUMER,
     EARLIEST,
     READ_COMMITTED,
@@ -202,3 +203,50 @@ def test_members_of_the_new_protocol_share_give_and_take(bootstrap: str) -> None
             assert set(seen.values()) == {1}
 
     trio.run(main)
+
+
+@pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
+def test_a_deleted_topic_holds_up_no_other_of_the_group_and_is_read_when_it_is_made_anew(
+    bootstrap: str, protocol: str
+) -> None:
+    goes, stays = named("goes"), named("stays")
+
+    async def main() -> None:
+        async with aio.connect(bootstrap) as cluster, cluster.producer() as producer:
+
+            async def read_until(member: aio.GroupConsumer, wanted: bytes) -> list[bytes]:
+                found: list[bytes] = []
+                async with asyncio.timeout(40):
+                    while wanted not in found:
+                        found += [bytes(each.record.value or b"") for each in await member.poll(0.5)]
+                return found
+
+            await cluster.run(topics.create_topic, goes, partitions=2)
+            await cluster.run(topics.create_topic, stays)
+            for number in range(10):
+                await (await producer.send(goes, b"old %d" % number, partition=number % 2))
+            async with cluster.group_consumer(
+                named("group"), [goes, stays], reset=EARLIEST, protocol=protocol
+            ) as member:
+                await read_until(member, b"old 9")
+                await member.commit()
+                await cluster.run(topics.delete_topic, goes)
+                for number in range(20):
+                    await (await producer.send(stays, b"meanwhile %d" % number))
+                    await member.poll(0.05)
+                    if number % 5 == 0:
+                        assert await member.commit() is not None
+                await (await producer.send(stays, b"meanwhile the last"))
+                await read_until(member, b"meanwhile the last")
+                await cluster.run(topics.create_topic, goes, partitions=3)
+                for number in range(9):
+                    await (await producer.send(goes, b"new %d" % number, partition=number % 3))
+                found: list[bytes] = []
+                while len([each for each in found if each.startswith(b"new")]) < 9:
+                    found += [bytes(each.record.value or b"") for each in await member.poll(1.0)]
+                assert sorted(each for each in found if each.startswith(b"new")) == [b"new %d" % n for n in range(9)]
+                await (await producer.send(stays, b"and still"))
+                await read_until(member, b"and still")
+                assert await member.commit()
+
+    run(main)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kraft.world.addresses import address_of
+from kraft.world.hosts import UnknownHost
 from kraft.world.ports import Buffer, File, Tls
 from kraft.world.real.files import RealFile, read_if_resident
 
@@ -388,15 +389,20 @@ async def _connect(family: int, address: Address) -> socket.socket:
 
 
 async def _resolve(host: str, port: int) -> list[tuple[int, Address]]:
-    """Addresses of a host in the resolver's order. Numeric hosts need no thread. Raises OSError, also for what no
-    host can be called."""
+    """Addresses of a host in the resolver's order. Numeric hosts need no thread. Raises UnknownHost, and OSError, also
+    for what no host can be called."""
     try:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:
-            found = await trio.to_thread.run_sync(
-                lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), abandon_on_cancel=True
-            )
+            try:
+                found = await trio.to_thread.run_sync(
+                    lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), abandon_on_cancel=True
+                )
+            except socket.gaierror as problem:
+                if problem.errno == socket.EAI_NONAME:
+                    raise UnknownHost(*problem.args) from problem
+                raise
     except (ValueError, OverflowError) as problem:
         # A peer may send anything; IDNA refuses labels that are empty or too long.
         raise OSError(errno.EINVAL, f"{host!r}, port {port}, is no address: {problem}") from problem

@@ -15,6 +15,12 @@ from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kraft.protocol.messages.list_offsets_request import ListOffsetsRequest
+from kraft.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.metadata_response import (
     MetadataResponse,
@@ -49,6 +55,8 @@ class ScriptedCluster(Cluster):
         super().__init__(universe.world_for("client"), [("nowhere", 1)])
         self.leaders = leaders
         self.answer = answer
+        self.ids: dict[str, bytes] = {}
+        """Of topics that were made anew; the others have ids that are made of their names."""
         self.metadata_asked = 0
         self.producer_ids = 0
 
@@ -72,6 +80,9 @@ class ScriptedCluster(Cluster):
     async def begin(self, request: Any, *, node_id: int, seconds: float, lane: object) -> PendingCall:
         return ScriptedCall(lambda: self.call(request, node_id=node_id))
 
+    def topic_id(self, name: str) -> bytes:
+        return self.ids.get(name, name.encode().ljust(16, b"-"))
+
     def _topic(self, name: str) -> MetadataResponseTopic:
         if name not in self.leaders:
             return MetadataResponseTopic(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -79,7 +90,7 @@ class ScriptedCluster(Cluster):
             MetadataResponsePartition(partition_index=index, leader_id=leader)
             for index, leader in enumerate(self.leaders[name])
         ]
-        return MetadataResponseTopic(name=name, topic_id=name.encode().ljust(16, b"-"), partitions=partitions)
+        return MetadataResponseTopic(name=name, topic_id=self.topic_id(name), partitions=partitions)
 
 
 def sent(request: ProduceRequest) -> dict[TopicPartition, bytes]:
@@ -121,5 +132,21 @@ def fetched(answers: dict[TopicPartition, tuple[int, bytes]]) -> FetchResponse:
                 topic=topic, partitions=[PartitionData(partition_index=index, error_code=code, records=records)]
             )
             for (topic, index), (code, records) in answers.items()
+        ]
+    )
+
+
+def begins(request: ListOffsetsRequest, offset: int = 0) -> ListOffsetsResponse:
+    """All that is asked for begins there."""
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(partition_index=each.partition_index, offset=offset)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
         ]
     )

@@ -29,6 +29,10 @@ class SlowConsumer:
     def assign(self, positions: dict[TopicPartition, int]) -> None:
         self.positions = dict(positions)
 
+    @property
+    def assigned(self) -> list[TopicPartition]:
+        return sorted(self.positions)
+
     def seek(self, partition: TopicPartition, offset: int) -> None:
         self.positions[partition] = offset
 
