@@ -101,7 +101,7 @@ async def list_offsets_once(
     isolation: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, int | ApiError]:
     """The offset of each partition at `time`, or the code of its refusal, in one attempt: a partition that fails keeps
-    no other. Those of leaders that do not answer are left out."""
+    no other. Those that no leader answers are left out."""
 
     async def ask(leader: int) -> ListOffsetsResponse:
         request = _request(dict.fromkeys(by_leader[leader], time), isolation)
@@ -112,8 +112,10 @@ async def list_offsets_once(
         for topic in response.topics:
             for each in topic.partitions:
                 partition = TopicPartition(topic.name, each.partition_index)
-                failed = each.error_code != ErrorCode.NONE
-                found[partition] = Refused(each.error_code, str(partition)) if failed else each.offset
+                if each.error_code != ErrorCode.NONE:
+                    found[partition] = Refused(each.error_code, str(partition))
+                elif is_offset_answer(each.offset, time):
+                    found[partition] = each.offset
     return found
 
 

@@ -28,6 +28,7 @@ class Copies:
         self._say = say
         self._seen: dict[str, int] = {}
         """Partitions of each topic of the source that are known to be at the target."""
+        self._warned: dict[str, None] = {}
 
     async def make(self, wanted: Iterable[Topic]) -> None:
         """See that each topic is there with all its partitions. Raises ApiError, DeadlinePassed, MirrorFailed."""
@@ -36,6 +37,10 @@ class Copies:
             if self._seen.get(topic.name, 0) < count:
                 await self._make(topic, count)
                 self._seen[topic.name] = count
+
+    def look_again(self, name: str) -> None:
+        """Its copy may be gone: see with the next `make`."""
+        self._seen.pop(name, None)
 
     async def _make(self, topic: Topic, count: int) -> None:
         name = self._wish.target_topic(topic.name)
@@ -51,7 +56,8 @@ class Copies:
                 )
             await topics.grow_topic(self._target, name, count)
             self._say(Notice(f"topic {name} at the target has {count} partitions now"))
-        if topic.name not in self._seen:
+        if topic.name not in self._warned:
+            self._warned[topic.name] = None
             for danger in dangers(ours, await _configs(self._target, name)):
                 self._say(Notice(f"topic {name} at the target {danger}", is_warning=True))
 

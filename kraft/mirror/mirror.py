@@ -19,8 +19,8 @@ from kraft.client.accumulator import Delivery
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.consumer import Consumer
-from kraft.client.errors import DeadlinePassed, LogTruncated, NoBroker
-from kraft.client.resting import may_pass
+from kraft.client.errors import DeadlinePassed, LogTruncated, NoBroker, TopicRecreated
+from kraft.client.resting import is_worth_waiting, may_pass
 from kraft.client.transactions import TransactionalProducer, open_transactional_producer
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
@@ -36,6 +36,7 @@ POLL_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 10.0
 """How often one that follows looks for new topics, partitions and offsets of groups."""
 PAUSE_SECONDS: Final = 1.0
+SOON_SECONDS: Final = 0.2
 TAKEN_OVER: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
@@ -64,6 +65,8 @@ class Mirror:
         self._progress: dict[TopicPartition, Progress] = {}
         """Of all partitions that are copied, as the target has it, or will have it with the first transaction."""
         self._left_out: dict[str, None] = {}
+        """Topics of which it was said that they are left out."""
+        self._has_chosen = self._is_following = False
         self._records = self._transactions = 0
         self._groups = None if wish.groups is None else GroupOffsets(source, target, wish.groups, self._place, say)
 
@@ -79,7 +82,8 @@ class Mirror:
                         f"another mirror of the name {self._wish.name} has taken over, or a transaction took too long: "
                         "start it again if it is the only one"
                     ) from problem
-                if not self._wish.follow or not (isinstance(problem, DeadlinePassed) or may_pass(problem)):
+                may_help = is_worth_waiting if self._is_following else may_pass
+                if not self._wish.follow or not (isinstance(problem, DeadlinePassed) or may_help(problem)):
                     raise
                 self._say(Notice(f"waiting: {problem}", is_warning=True))
                 self._source.forget()
@@ -107,18 +111,24 @@ class Mirror:
     # What is copied
 
     async def _choose(self) -> list[Topic]:
-        """Topics of the source, made at the target. Raises ApiError for a named one that there is not."""
+        """Topics of the source, made at the target. Raises ApiError for a named one that there is not, unless it has
+        been there since the mirror began."""
         wish = self._wish
         metadata = await self._source.metadata(None if wish.pattern is not None else wish.topics)
         names = chosen_topics(metadata.topics, wish.topics, wish.pattern)
+        if wish.follow and self._has_chosen:
+            names = [each for each in names if each in metadata.topics]
         described = {**metadata.topics, **{each.name: each for each in await self._named(names, metadata.topics)}}
         self._source_id = metadata.cluster_id or ""
         target_id = (await self._target.metadata(())).cluster_id
         for each in names:
             if self._source_id == target_id and wish.target_topic(each) == each:
                 raise MirrorFailed(f"{each} would be copied to itself: give --target-topic, --prefix or another --to")
-        found = [described[each] for each in names if each not in self._left_out]
+        found = [described[each] for each in names]
+        for each in self._left_out:
+            self._copies.look_again(each)  # Its copy may have been deleted, so that it can be copied from now on.
         await self._copies.make(found)
+        self._has_chosen = True
         return found
 
     async def _named(self, names: Sequence[str], known: Iterable[str]) -> list[Topic]:
@@ -130,9 +140,18 @@ class Mirror:
         fresh: list[TopicPartition] = []
         for topic in chosen:
             partitions = [each for each in topic.topic_partitions() if each not in self._progress]
-            if self._is_same(topic, [remembered[each] for each in partitions if each in remembered]):
+            known = [remembered[each] for each in partitions if each in remembered]
+            other = next((each for each in known if each.topic_id != topic.topic_id.hex()), None)
+            if other is None:
                 fresh += [each for each in partitions if each not in remembered]
                 self._progress.update({each: remembered[each] for each in partitions if each in remembered})
+            elif await self._is_empty(topic):
+                self._left_out.pop(topic.name, None)
+                what = f"topic {topic.name} is another one than was copied before"
+                self._say(Notice(f"{what}, and its copy is empty: the copy begins anew"))
+                fresh += partitions
+            else:
+                self._refuse(topic, other)
         ids = {topic.name: topic.topic_id.hex() for topic in chosen}
         if fresh:
             begins = await offsets_at(self._source, fresh, EARLIEST)
@@ -143,29 +162,39 @@ class Mirror:
                     place = self._place(each)
                     self._say(Notice(f"{place} holds {point.target} offsets already: the copy goes behind them", True))
                 self._progress[each] = Progress(self._source_id, ids[each.topic], begins[each], -1, (point,))
-        positions, epochs = self._consumer.positions, self._consumer.epochs
-        added = {each: progress for each, progress in self._progress.items() if each not in positions}
-        if added:
-            self._consumer.assign(
-                {**positions, **{each: progress.offset for each, progress in added.items()}},
-                {**epochs, **{each: progress.epoch for each, progress in added.items()}},
-            )
+        positions = self._consumer.positions
+        if any(each not in positions for each in self._progress):
+            self._assign()
 
-    def _is_same(self, topic: Topic, remembered: Sequence[Progress]) -> bool:
-        """Whether it is the topic that was copied before. Raises MirrorFailed where somebody has named it."""
-        other = next((each for each in remembered if each.topic_id != topic.topic_id.hex()), None)
-        if other is None:
-            return True
+    def _assign(self) -> None:
+        """Read all that is copied, from where the copies are, and from those topics alone that they are of."""
+        self._consumer.assign(
+            {each: progress.offset for each, progress in self._progress.items()},
+            {each: progress.epoch for each, progress in self._progress.items()},
+            topic_ids={each.topic: bytes.fromhex(progress.topic_id) for each, progress in self._progress.items()},
+        )
+
+    async def _is_empty(self, topic: Topic) -> bool:
+        """Whether the topic's copy holds no records."""
+        places = [self._place(each) for each in topic.topic_partitions()]
+        begins = await offsets_at(self._target, places, EARLIEST)
+        return begins == await offsets_at(self._target, places, LATEST)
+
+    def _refuse(self, topic: Topic, other: Progress) -> None:
+        """Its copy holds records of another topic, to which these are not appended. Raises MirrorFailed where somebody
+        has named it and begins with it."""
+        name, copy = topic.name, self._wish.target_topic(topic.name)
         what = "is in another cluster than" if other.source != self._source_id else "was deleted and made anew since"
         sentence = (
-            f"topic {topic.name} {what} the one that mirror {self._wish.name} has copied: copy it under another "
-            "--name, to another topic"
+            f"topic {name} {what} the one that mirror {self._wish.name} has copied: copy it under another "
+            f"--name, to another topic, or delete the copy, {copy}"
         )
-        if topic.name in self._wish.topics:
+        if name in self._wish.topics and not self._is_following:
             raise MirrorFailed(sentence)
-        self._left_out[topic.name] = None
-        self._say(Notice(f"{sentence}. It is left out.", is_warning=True))
-        return False
+        if name not in self._left_out:
+            self._left_out[name] = None
+            then = "until then" if self._wish.follow else "now"
+            self._say(Notice(f"{sentence}. It is left out {then}.", is_warning=True))
 
     def _place(self, partition: TopicPartition) -> TopicPartition:
         return TopicPartition(self._wish.target_topic(partition.topic), partition.partition)
@@ -181,18 +210,24 @@ class Mirror:
                 consumer.unassign(partition)
             if not consumer.positions:
                 break
-            await self._copy_some(sender)
+            if not await self._copy_some(sender):
+                raise MirrorFailed(
+                    f"{consumer.missed or 'a topic was deleted and made anew at the source'} while it was copied: "
+                    "run the mirror again"
+                )
         await self._keep_groups()
 
     async def _follow(self, sender: TransactionalProducer) -> None:
         clock = self._source.world.clock
         look_at = clock.now() + LOOK_SECONDS
+        self._is_following = True
         while True:
+            is_gone = False
             if self._consumer.positions:
-                await self._copy_some(sender)
+                is_gone = not await self._copy_some(sender)
             else:
                 await clock.sleep(POLL_SECONDS)
-            if clock.now() >= look_at:
+            if is_gone or clock.now() >= look_at:
                 chosen = await self._choose()
                 self._leave_out(chosen)
                 await self._take_up(chosen, await recall(self._target, state_topic(self._wish.name)))
@@ -202,31 +237,43 @@ class Mirror:
     def _leave_out(self, chosen: Sequence[Topic]) -> None:
         """What the source does not have any more."""
         ids = {topic.name: topic.topic_id.hex() for topic in chosen}
-        for each in [each for each in self._progress if ids.get(each.topic) != self._progress[each].topic_id]:
-            self._say(Notice(f"{each} was deleted at the source: its copy stays as it is", is_warning=True))
+        gone = [each for each in self._progress if ids.get(each.topic) != self._progress[each].topic_id]
+        ends = self._consumer.ends
+        for name in sorted({each.topic for each in gone}):
+            missed = sum(max(0, ends.get(each, 0) - self._progress[each].offset) for each in gone if each.topic == name)
+            lost = f"; {missed} offsets of it at least were not copied" * bool(missed)
+            self._say(Notice(f"topic {name} was deleted at the source: its copy stays as it is{lost}", is_warning=True))
+            self._copies.look_again(name)
+        for each in gone:
             del self._progress[each]
             if each in self._consumer.positions:
                 self._consumer.unassign(each)
 
-    async def _copy_some(self, sender: TransactionalProducer) -> None:
-        """What the next poll brings, in one transaction."""
+    async def _copy_some(self, sender: TransactionalProducer) -> bool:
+        """What the next poll brings, in one transaction. False where a topic of the source seems to be gone."""
         consumer = self._consumer
+        consumer.missed = None
         try:
             found = await consumer.poll(POLL_SECONDS)
+        except TopicRecreated:
+            await self._source.world.clock.sleep(SOON_SECONDS)
+            return False
         except ApiError as problem:
             if problem.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
             await self._skip_lost()
-            return
+            return True
         except LogTruncated as problem:
             raise MirrorFailed(f"the copy has records that the source has lost since: {problem}") from problem
+        if consumer.obstacle is not None and consumer.missed is None:
+            raise consumer.obstacle
         moved = {
             each: replace(self._progress[each], offset=offset, epoch=consumer.epochs.get(each, -1))
             for each, offset in consumer.positions.items()
             if offset != self._progress[each].offset
         }
         if not moved:
-            return
+            return consumer.missed is None
         async with sender.transaction() as transaction:
             last: dict[TopicPartition, Delivery] = {}
             for each in found:
@@ -252,6 +299,7 @@ class Mirror:
         self._transactions += 1
         behind = sum(max(0, consumer.ends.get(each, at) - at) for each, at in consumer.positions.items())
         self._say(Step(self._records, behind))
+        return consumer.missed is None
 
     async def _skip_lost(self) -> None:
         """Go on behind records that the source does not hold any more. Raises MirrorFailed where that was not
@@ -284,7 +332,7 @@ async def recall(target: Cluster, name: str) -> dict[TopicPartition, Progress]:
     found: dict[TopicPartition, Progress] = {}
     try:
         while consumer.positions[place] < end:
-            for each in await consumer.poll(POLL_SECONDS):
+            for each in await consumer.poll_or_tell(POLL_SECONDS):
                 partition, progress = read_progress(each.record.key or b"", each.record.value or b"")
                 found[partition] = progress
     except ValueError as problem:

@@ -6,6 +6,7 @@ import itertools
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -254,6 +255,48 @@ def test_what_cannot_be_copied_as_it_is_is_said(cluster: Cluster, elsewhere: Clu
     cluster.create("anew", 1)
     said = mirror(cluster, elsewhere, "anew", "--prefix", "west.", "--name", "anew", code=1)["said"]
     assert "topic anew was deleted and made anew since the one that mirror anew has copied" in said
+
+
+@pytest.mark.parametrize("chosen", [("--topics-pattern", r"trade\..*"), ("trade.goes", "trade.stays")])
+@pytest.mark.timeout(120)
+def test_a_topic_that_is_deleted_ends_no_mirror_and_is_never_mixed_with_the_one_made_anew(
+    cluster: Cluster, elsewhere: Cluster, chosen: tuple[str, ...]
+) -> None:
+    name = "goes-pattern" if chosen[0].startswith("--") else "goes-named"
+    writer = Producer({"bootstrap.servers": cluster.bootstrap})
+    admin, there = (AdminClient({"bootstrap.servers": each.bootstrap}) for each in (cluster, elsewhere))
+    for topic in ("trade.goes", "trade.stays"):
+        cluster.create(topic, 2)
+    prefix = f"{name}."
+    goes, stays = f"{prefix}trade.goes", f"{prefix}trade.stays"
+    said: list[str] = []
+    with following(cluster, elsewhere, *chosen, "--prefix", prefix, "--name", name) as process:
+        assert process.stderr is not None
+        threading.Thread(target=lambda: said.extend(process.stderr), daemon=True).start()  # type: ignore[arg-type]
+
+        def hears(words: str) -> Callable[[], bool]:
+            return lambda: any(words in line for line in said)
+
+        produce(writer, "trade.goes", range(1, 11), 2)
+        produce(writer, "trade.stays", range(1, 11), 2)
+        until(lambda: copied(elsewhere, goes) == 10 and copied(elsewhere, stays) == 10)
+        admin.delete_topics(["trade.goes"])["trade.goes"].result(30)
+        produce(writer, "trade.stays", range(11, 21), 2)
+        until(lambda: copied(elsewhere, stays) == 20)
+        until(hears("topic trade.goes was deleted at the source: its copy stays as it is"))
+        cluster.create("trade.goes", 2)
+        produce(writer, "trade.goes", range(101, 106), 2)
+        until(hears(f"copy it under another --name, to another topic, or delete the copy, {goes}"))
+        produce(writer, "trade.stays", range(21, 31), 2)
+        until(lambda: copied(elsewhere, stays) == 30)
+        assert copied(elsewhere, goes) == 10
+        there.delete_topics([goes])[goes].result(30)
+        until(lambda: hears("its copy is empty: the copy begins anew")() and copied(elsewhere, goes) == 5)
+        assert process.poll() is None, said
+    assert rows(elsewhere, goes) == rows(cluster, "trade.goes")
+    assert rows(elsewhere, stays) == rows(cluster, "trade.stays")
+    for topic in ("trade.goes", "trade.stays"):
+        admin.delete_topics([topic])[topic].result(30)
 
 
 @pytest.mark.java

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import trio
@@ -27,6 +27,8 @@ app = typer.Typer(add_completion=False)
 
 POLL_SECONDS = 1.0
 COMMIT_SECONDS = 5.0
+LOOK_SECONDS = 10.0
+"""How often it looks for partitions that were added."""
 VALUE_LINES = "%s\\n"
 START_HELP = (
     "beginning, end (the default), N (an offset), -N (the last N), or the first since a time: "
@@ -93,7 +95,7 @@ def consume(
                 await patience.keep(lambda: cluster.by_leader(chosen))
                 consumer.assign(await patience.keep(lambda: _begin(cluster, chosen, start, isolation)))
                 ends = {} if stop is None else await patience.keep(lambda: _ends(cluster, chosen, stop, isolation))
-                await _read(consumer, printer, ends, patience)
+                await _read(consumer, printer, ends, patience, () if partition else names)
             nursery.cancel_scope.cancel()
 
     ask(bootstrap, DEFAULT_TIMEOUT if timeout is None else timeout, question)
@@ -206,17 +208,35 @@ class _Printer:
         return records
 
 
-async def _read(consumer: Consumer, printer: _Printer, ends: Mapping[TopicPartition, int], patience: Patience) -> None:
-    """Until all are read to their `ends`; those without one have none."""
+async def _read(
+    consumer: Consumer,
+    printer: _Printer,
+    ends: Mapping[TopicPartition, int],
+    patience: Patience,
+    whole: Sequence[str] = (),
+) -> None:
+    """Until all are read to their `ends`; those without one have none. Without `ends` a topic that was deleted is
+    waited for, and partitions that are added to the topics in `whole` are read."""
+    clock = consumer.cluster.world.clock
+    look_at = clock.now() + LOOK_SECONDS
     while not printer.is_done:
         for partition in [
             each for each, end in ends.items() if each in consumer.positions and consumer.positions[each] >= end
         ]:
             consumer.unassign(partition)
-        if not consumer.positions:
+        if not consumer.assigned:
             return
-        found = await patience.keep(lambda: consumer.poll(POLL_SECONDS))
+        found = await patience.keep(lambda: consumer.poll_or_tell(POLL_SECONDS), for_topics=not ends)
         printer.print([each for each in found if each.record.offset < ends.get(each.partition, math.inf)])
+        if consumer.missed is not None:
+            if ends:
+                raise consumer.missed  # Its end, up to which it was to be read, is gone.
+            patience.tell(str(consumer.missed))
+            consumer.missed = None
+        if whole and not ends and clock.now() >= look_at:
+            known = await patience.keep(lambda: consumer.cluster.metadata(whole))
+            consumer.add(each for topic in known.topics.values() for each in topic.topic_partitions())
+            look_at = clock.now() + LOOK_SECONDS
 
 
 async def _read_as_member(
@@ -229,19 +249,14 @@ async def _read_as_member(
     async def poll() -> list[ConsumedRecord]:
         # Says at once that there is none, where joining would try for minutes.
         await cluster.coordinator(member.membership.group_id)
-        return await member.poll(POLL_SECONDS)
+        return await member.poll_or_tell(POLL_SECONDS)
 
     while not printer.is_done:
-        found = await patience.keep(poll)
+        found = await patience.keep(poll, for_topics=not exit_at_end)
         printed = printer.print(found)
         for skipped in reversed(found[len(printed) :]):
             member.consumer.seek(skipped.partition, skipped.record.offset)
-        positions, ends = member.consumer.positions, member.consumer.ends
-        if (
-            exit_at_end
-            and positions
-            and all(partition in ends and offset >= ends[partition] for partition, offset in positions.items())
-        ):
+        if exit_at_end and member.is_at_end:
             return
         if clock.now() >= commit_at:
             await patience.keep(member.commit)

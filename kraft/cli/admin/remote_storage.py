@@ -86,7 +86,7 @@ class _MetadataTopic:
         place = TopicPartition(REMOTE_LOG_METADATA_TOPIC, partition)
         if dict(self._consumer.positions) != {place: offset}:
             self._consumer.assign({place: offset})
-        found = await self._consumer.poll(POLL_SECONDS)
+        found = await self._consumer.poll_or_tell(POLL_SECONDS)
         records = [(each.record.offset, bytes(each.record.value or b"")) for each in found]
         return ReadRecords(records, self._consumer.positions[place])
 

@@ -182,7 +182,7 @@ async def _read(
 ) -> None:
     held: Sequence[Any] = ()
     while records is None or check.count < records:
-        found = await patience.keep(lambda: member.poll(POLL_SECONDS))
+        found = await patience.keep(lambda: member.poll_or_tell(POLL_SECONDS))
         if member.membership.assigned != held:
             held = member.membership.assigned
             tell(
@@ -197,8 +197,7 @@ async def _read(
                 for each, offset in member.consumer.positions.items()
             ]
             tell("offsets_committed", offsets=offsets, success=is_kept)
-        positions, ends = member.consumer.positions, member.consumer.ends
-        if exit_at_end and positions and all(each in ends and at >= ends[each] for each, at in positions.items()):
+        if exit_at_end and member.is_at_end:
             return
 
 

@@ -12,7 +12,7 @@ from kraft.cli.admin.output import warn
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import DeadlinePassed, NoBroker
-from kraft.client.resting import may_pass
+from kraft.client.resting import is_worth_waiting, may_pass
 from kraft.common.errors import ApiError
 
 T = TypeVar("T")
@@ -30,20 +30,21 @@ class Patience:
         self._since: float | None = None
         self._said = ""
 
-    async def keep(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def keep(self, attempt: Callable[[], Awaitable[T]], *, for_topics: bool = False) -> T:
         """What `attempt` returns when it succeeds. Raises at once what trying again cannot help, and the last
-        failure when the time is over."""
+        failure when the time is over. With `for_topics` one that was deleted is waited for, too."""
+        may_help = is_worth_waiting if for_topics else may_pass
         clock = self._cluster.world.clock
         while True:
             began = clock.now()
             try:
                 found = await attempt()
             except (Disconnected, TimeoutError, NoBroker, DeadlinePassed, ApiError) as problem:
-                if not (isinstance(problem, DeadlinePassed) or may_pass(problem)):
+                if not (isinstance(problem, DeadlinePassed) or may_help(problem)):
                     raise
                 if self._since is None:
                     self._since = began
-                    self._say(str(problem))
+                    self.tell(str(problem))
                 if self._seconds is not None and clock.now() - self._since >= self._seconds:
                     raise
             else:
@@ -52,7 +53,8 @@ class Patience:
             self._cluster.forget()
             await clock.sleep(PAUSE_SECONDS)
 
-    def _say(self, reason: str) -> None:
+    def tell(self, reason: str) -> None:
+        """Say what is waited for, unless that was said last."""
         if reason != self._said:
             warn(f"kraft: waiting: {reason}")
         self._said = reason
