@@ -18,7 +18,6 @@ from typing import Protocol
 import trio
 
 from kraft.admin.errors import Refused, check
-from kraft.admin.metadata import Topic
 from kraft.client.accumulator import VALUE_OVERHEAD_BYTES, Accumulator, Batch, Delivery, PartitionQueue, record_size
 from kraft.client.backoff import Backoff
 from kraft.client.cluster import Cluster
@@ -97,17 +96,17 @@ class Producer:
         self._codec = codec
         self._identity = identity
         self._delivery_seconds = delivery_seconds
+        self._topic_made = partial(cluster.topic_made_lately, seconds=delivery_seconds)
         self._accumulator = Accumulator(batch_bytes, buffer_bytes)
         self._batch_bytes = batch_bytes
         chance = cluster.world.random.stream("producer")
         self._partitioner: Partitioner = DefaultPartitioner(chance) if partitioner is None else partitioner
         self._backoff = partial(Backoff, chance)
         self._look_again = self._backoff()
-        self._halted = False
+        self._halted = self._gave_turn = False
         self._wake = trio.Event()
         self._busy: dict[int, bool] = {}
         self._sent = 0
-        self._gave_turn = False
 
     async def send(
         self,
@@ -130,7 +129,7 @@ class Producer:
         if self._gave_turn:  # Shielded, behind the record before.
             self._gave_turn = False
             await trio.lowlevel.checkpoint_if_cancelled()
-        described = await self._described(topic)
+        described = self.cluster.cached_topic(topic) or await self._topic_made(topic)
         size = record_size(key, value, headers)
         if partition is None:
             partition = self._partitioner.choose(topic, key, size, len(described.partitions))
@@ -159,7 +158,7 @@ class Producer:
         """
         self._accumulator.check(values)
         await trio.lowlevel.checkpoint_if_cancelled()
-        described = await self._described(topic)
+        described = self.cluster.cached_topic(topic) or await self._topic_made(topic)
         deliveries = []
         for first, end, size in _batch_bounds(values, self._batch_bytes):
             chosen = partition
@@ -175,12 +174,6 @@ class Producer:
             deliveries.append(delivery)
             await trio.lowlevel.cancel_shielded_checkpoint()
         return deliveries
-
-    async def _described(self, topic: str) -> Topic:
-        """Brokers that are away are waited for as long as for the delivery."""
-        return self.cluster.cached_topic(topic) or await self.cluster.topic_made_lately(
-            topic, seconds=self._delivery_seconds
-        )
 
     async def flush(self) -> None:
         """Wait until everything that was sent so far is acknowledged or given up."""
