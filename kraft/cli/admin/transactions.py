@@ -186,21 +186,12 @@ def find_hanging(
         "transactions": [_open_document(each) for each in hanging],
         "ongoing": [_open_document(each) | {"ends_by_itself_ms": _ends_by_itself(each)} for each in ongoing],
     }
-    rows = [
-        (str(each.place), each.producer.producer_id, moment(each.producer.last_timestamp), _ending(each))
-        for each in hanging
-    ]
+    rows = [(str(each.place), each.producer.producer_id, _last_record(each), _ending(each)) for each in hanging]
     columns: tuple[str, ...] = ("PARTITION", "PRODUCER", "LAST RECORD", "WHAT ENDS IT")
     tables = [Table(columns, rows, "Hanging: no coordinator knows them" if ongoing else "")]
     if ongoing:
         known = [
-            (
-                str(each.place),
-                each.transactional_id,
-                moment(each.producer.last_timestamp),
-                None if (ends := _ends_by_itself(each)) is None else moment(ends),
-                _ending(each),
-            )
+            (str(each.place), each.transactional_id, _last_record(each), _moment_of_end(each), _ending(each))
             for each in ongoing
         ]
         columns = ("PARTITION", "TRANSACTIONAL ID", "LAST RECORD", "ENDS BY ITSELF", "WHAT ENDS IT NOW")
@@ -227,6 +218,15 @@ def _ends_by_itself(found: OpenTransaction) -> int | None:
     if known is None or known.state != ONGOING or known.started_ms is None:
         return None
     return known.started_ms + known.timeout_ms
+
+
+def _last_record(found: OpenTransaction) -> str | None:
+    return moment(found.producer.last_timestamp)
+
+
+def _moment_of_end(found: OpenTransaction) -> str | None:
+    ends_ms = _ends_by_itself(found)
+    return None if ends_ms is None else moment(ends_ms)
 
 
 def _ending(found: OpenTransaction) -> str:
