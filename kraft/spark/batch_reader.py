@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -31,19 +32,22 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
         self.bounds = Bounds()
 
     def partitions(self) -> list[InputPartition]:
-        """All partitions of the selection, or an error. Raises SourceError, KafkaException."""
+        """All partitions of the selection, or an error. Raises SourceError, WireError."""
         from kraft.spark.offset_reader import KafkaOffsetReader
 
-        options, offsets = self.options, KafkaOffsetReader(self.options)
+        with closing(KafkaOffsetReader(self.options)) as offsets:
+            ranges = self.planned(offsets)
+        least, most = self.options.partitions_min, self.options.records_per_partition_max
+        return [InputPartition((each,)) for each in split_ranges(ranges, least, most)]
+
+    def planned(self, offsets: KafkaOffsetReader) -> list[OffsetRange]:
+        """What is read of each partition. Raises SourceError, WireError."""
+        options = self.options
         assert options.ending is not None
         assigned = offsets.with_retries(offsets.whole_selection)
         starts = offsets.resolve(options.starting, starting=True, assigned=assigned)
         ends = offsets.resolve(options.ending, starting=False, assigned=assigned)
-        ranges = self.narrowed(whole_ranges(assigned, starts, ends), offsets)
-        return [
-            InputPartition((each,))
-            for each in split_ranges(ranges, options.partitions_min, options.records_per_partition_max)
-        ]
+        return self.narrowed(whole_ranges(assigned, starts, ends), offsets)
 
     def narrowed(self, ranges: list[OffsetRange], offsets: KafkaOffsetReader) -> list[OffsetRange]:
         """What the query's filters leave."""

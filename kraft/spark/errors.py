@@ -39,7 +39,20 @@ class DataLoss(SourceError):
         self.detail = detail
 
 
-class OffsetNotKnown(SourceError):
+class NotYetKnown(SourceError):
+    """A look-up on the driver had no answer that is of use. May pass: it may be asked again."""
+
+
+class LookUpFailed(NotYetKnown):
+    """No broker has answered a look-up, or none in a way that is of use. `seconds`: how long it was tried; None where
+    that says nothing."""
+
+    def __init__(self, why: str, seconds: float | None) -> None:
+        tried = "" if seconds is None else f" It was tried for {seconds:g} s (kafka.default.api.timeout.ms)."
+        super().__init__("KAFKA_LOOK_UP_FAILED", f"Metadata or offsets could not be looked up: {why}.{tried}")
+
+
+class OffsetNotKnown(NotYetKnown):
     """A client's answer about a partition is not an offset, and says no error: its connection broke meanwhile. May be
     asked again."""
 
@@ -53,7 +66,7 @@ class OffsetNotKnown(SourceError):
         )
 
 
-class PlanIncomplete(SourceError):
+class PlanIncomplete(NotYetKnown):
     """A read would leave out partitions. A node that lags may be why: may be asked again."""
 
     def __init__(self, missing: str, why: str) -> None:

@@ -1,17 +1,12 @@
-"""The existing partitions and their offsets, asked with one cached admin client: one Metadata and one ListOffsets round
-for all partitions."""
+"""The partitions of a read and their offsets, as the driver plans it: one Metadata and one ListOffsets round for all
+partitions, by a client that is kept."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
-
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicCollection
-from confluent_kafka import TopicPartition as WireTopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from kraft.common.ids import TopicPartition
 from kraft.common.java_pattern import java_pattern
@@ -20,12 +15,14 @@ from kraft.security.acls import Operation
 from kraft.spark.client_config import admin_config
 from kraft.spark.errors import (
     DataLoss,
+    NotYetKnown,
     OffsetNotKnown,
     PlanIncomplete,
     SourceError,
     show_offsets,
     show_partitions,
 )
+from kraft.spark.look_ups import LookUps, Offsets, SeenTopic
 from kraft.spark.options import (
     EARLIEST,
     LATEST,
@@ -39,15 +36,14 @@ from kraft.spark.options import (
 )
 from kraft.spark.ranges import OffsetRange, gone_back
 from kraft.spark.rights import require_right
+from kraft.spark.wire import WireError
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-Offsets = dict[TopicPartition, int]
 SETTLE_SECONDS = 10.0
 """How long an end must stay below one that was seen before, or a partition be missing, to be believed."""
 CLIENT_SECONDS_MIN = 0.5
 """The least pause before another client is made."""
-UNKNOWN = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class KafkaOffsetReader:
@@ -55,17 +51,15 @@ class KafkaOffsetReader:
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
-        self.config = admin_config(options.kafka, options.security)
-        self.timeout_s = 30.0
-        self._admin: AdminClient | None = None
+        self._client: LookUps | None = None
 
     @property
-    def admin(self) -> AdminClient:
-        """The admin client. Before it is created, the rights are checked. Raises SourceError, WireError."""
-        if self._admin is None:
+    def client(self) -> LookUps:
+        """The client. Before it is created, the rights are checked. Raises SourceError, WireError."""
+        if self._client is None:
             self.require_rights()
-            self._admin = AdminClient(self.config)
-        return self._admin
+            self._client = look_ups(self.options)
+        return self._client
 
     def require_rights(self) -> None:
         """Check the right to read the topics, as far as they are named. Raises SourceError, WireError."""
@@ -81,14 +75,21 @@ class KafkaOffsetReader:
             require_right(options.kafka["bootstrap.servers"], options.security, topics, Operation.READ)
 
     def close(self) -> None:
-        self._admin = None
+        if self._client is not None:
+            self._client.close()
+        self._client = None
+
+    def renew(self) -> None:
+        """Ask another broker, and look for the leaders anew, before the next question."""
+        if self._client is not None:
+            self._client.renew()
 
     # -- partitions
     # ------------------------------------------------------------------------------------------------------------------
 
     def partitions(self, *, skip_missing: bool = False) -> frozenset[TopicPartition]:
         """The partitions that the selection names now. A topic that does not exist has none with `skip_missing`;
-        otherwise raises KafkaException."""
+        otherwise raises NotYetKnown."""
         selection = self.options.selection
         if isinstance(selection, Subscribe):
             return frozenset(self.describe(selection.topics, skip_missing=skip_missing))
@@ -96,12 +97,12 @@ class KafkaOffsetReader:
             topics = sorted({each.topic for each in selection.partitions})
             return frozenset(self.describe(topics, skip_missing=skip_missing)) & selection.partitions
         pattern = java_pattern(selection.pattern)
-        names = sorted(name for name in self.admin.list_topics(timeout=self.timeout_s).topics if pattern.search(name))
+        names = [name for name in self.client.names() if pattern.search(name)]
         return frozenset(self.describe(names, internal=False, skip_missing=skip_missing))
 
     def whole_selection(self) -> frozenset[TopicPartition]:
         """The partitions of a query that begins: with failOnDataLoss, all that `assign` names must exist. Raises
-        PlanIncomplete, KafkaException."""
+        NotYetKnown, WireError."""
         found, selection = self.partitions(), self.options.selection
         if isinstance(selection, Assign) and (missing := selection.partitions - found):
             absent = PlanIncomplete(
@@ -118,23 +119,17 @@ class KafkaOffsetReader:
         return self.partitions(skip_missing=not self.options.fail_on_data_loss)
 
     def describe(
-        self, topics: Iterable[str], *, internal: bool = True, skip_missing: bool = False
+        self, topics: Sequence[str], *, internal: bool = True, skip_missing: bool = False
     ) -> list[TopicPartition]:
-        """The partitions of each topic. Raises KafkaException, and PlanIncomplete for an answer that lacks some."""
-        names = list(topics)
-        if not names:
+        """The partitions of each topic. Raises NotYetKnown, also for an answer that lacks some."""
+        if not topics:
             return []
-        found = self.admin.describe_topics(TopicCollection(names), request_timeout=self.timeout_s)
-        described = []
-        for name in names:
-            try:
-                described.append(whole_topic(name, found[name].result() if name in found else None))
-            except KafkaException as problem:
-                if not skip_missing or problem.args[0].code() not in UNKNOWN:
-                    raise
+        described = self.client.describe(topics, skip_missing=skip_missing)
+        if not skip_missing and (missing := sorted(set(topics) - {each.name for each in described})):
+            raise PlanIncomplete(f"topics {', '.join(missing)}", "no broker has told of their partitions")
         return [
-            TopicPartition(each.name, partition.id)
-            for each in described
+            TopicPartition(each.name, partition)
+            for each in map(whole_topic, described)
             if internal or not each.is_internal
             for partition in each.partitions
         ]
@@ -143,17 +138,10 @@ class KafkaOffsetReader:
 
     def list_offsets(self, specs: Mapping[TopicPartition, int]) -> Offsets:
         """Offsets for sentinels (EARLIEST, LATEST) or times in ms; -1 where no record is that new. All that were asked
-        for. Raises KafkaException, OffsetNotKnown."""
+        for. Raises NotYetKnown, WireError."""
         if not specs:
             return {}
-        wanted = {WireTopicPartition(each.topic, each.partition): offset_spec(spec) for each, spec in specs.items()}
-        answers = self.admin.list_offsets(wanted, isolation_level=self.isolation_level, request_timeout=self.timeout_s)
-        told = {TopicPartition(each.topic, each.partition): future.result().offset for each, future in answers.items()}
-        return checked_offsets(specs, told)
-
-    @property
-    def isolation_level(self) -> IsolationLevel:
-        return IsolationLevel.READ_COMMITTED if self.options.committed else IsolationLevel.READ_UNCOMMITTED
+        return checked_offsets(specs, self.client.list_offsets(specs, committed=self.options.committed))
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Log start of those partitions that still exist."""
@@ -182,11 +170,11 @@ class KafkaOffsetReader:
                 return offsets
             log.warning("offsets went back (-1: the partition is missing), asking again: %s", show_offsets(behind))
             time.sleep(max(CLIENT_SECONDS_MIN, self.options.offset_fetch_retry_ms / 1000))
-            self._admin = None  # A client keeps to the leaders that it knows: another looks for them anew.
+            self.renew()
 
     def resolve(self, limit: Limit, *, starting: bool, assigned: frozenset[TopicPartition] | None = None) -> Offsets:
         """The offset that a limit names in each partition of `assigned`, or else of all that the selection names.
-        Raises SourceError, KafkaException."""
+        Raises SourceError, WireError."""
         return self.with_retries(
             lambda: self.resolve_once(limit, self.whole_selection() if assigned is None else assigned, starting)
         )
@@ -225,14 +213,14 @@ class KafkaOffsetReader:
         return {partition: offset if offset >= 0 else LATEST for partition, offset in found.items()}
 
     def with_retries(self, ask: Callable[[], T]) -> T:
-        """`ask`, again with a fresh client after a Kafka error, `fetchOffset.numRetries` times in all."""
+        """`ask`, again of other brokers after an error that may pass, `fetchOffset.numRetries` times in all."""
         for attempt in range(1, self.options.offset_fetch_attempts_max):
             try:
                 return ask()
-            except (KafkaException, OffsetNotKnown, PlanIncomplete) as problem:
+            except NotYetKnown as problem:
                 log.warning("attempt %d to get Kafka offsets failed: %s", attempt, problem)
                 time.sleep(self.options.offset_fetch_retry_ms / 1000)
-                self._admin = None
+                self.renew()
         return ask()
 
     # -- what a micro-batch reads
@@ -275,14 +263,10 @@ class KafkaOffsetReader:
     def tell_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Set a group's offsets, best effort: refused while the group has members."""
         if not offsets:
-            return  # The client refuses an empty list.
-        told = [WireTopicPartition(each.topic, each.partition, offset) for each, offset in sorted(offsets.items())]
+            return
         try:
-            for future in self.admin.alter_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group, told)], request_timeout=self.timeout_s
-            ).values():
-                future.result()
-        except KafkaException as problem:
+            self.client.set_group_offsets(group, offsets)
+        except (NotYetKnown, WireError) as problem:
             log.warning("offsets of group %s were not set: %s", group, problem)
 
     def report(self, loss: DataLoss) -> None:
@@ -291,19 +275,28 @@ class KafkaOffsetReader:
         log.warning("%s", loss)
 
 
-def offset_spec(spec: int) -> Any:
-    """A sentinel, or a time in ms."""
-    kinds: Any = OffsetSpec  # Its constructors carry no types.
-    if spec == EARLIEST:
-        return kinds.earliest()
-    return kinds.latest() if spec == LATEST else kinds.for_timestamp(spec)
+def look_ups(options: SourceOptions) -> LookUps:
+    """Our own client, unless the connections need what only librdkafka can do."""
+    if options.own_look_ups:
+        from kraft.spark.wire_look_ups import WireLookUps
+
+        return WireLookUps(
+            options.kafka["bootstrap.servers"],
+            options.security,
+            options.look_up_timeout_ms,
+            options.request_timeout_ms,
+        )
+    from kraft.spark.admin_look_ups import AdminLookUps
+
+    return AdminLookUps(admin_config(options.kafka, options.security), options.look_up_timeout_ms)
 
 
-def whole_topic(name: str, described: Any) -> Any:
-    """What is told of a topic, with all its partitions: 0, 1, 2, ... Raises PlanIncomplete."""
-    indexes = () if described is None else sorted(each.id for each in described.partitions)
-    if not indexes or list(indexes) != list(range(len(indexes))):
-        raise PlanIncomplete(f"partitions of topic {name}", f"a broker has told only of partitions {list(indexes)}")
+def whole_topic(described: SeenTopic) -> SeenTopic:
+    """The topic, which has all its partitions: 0, 1, 2, ... Raises PlanIncomplete."""
+    indexes = sorted(described.partitions)
+    if not indexes or indexes != list(range(len(indexes))):
+        which = f"partitions of topic {described.name}"
+        raise PlanIncomplete(which, f"a broker has told only of partitions {indexes}")
     return described
 
 

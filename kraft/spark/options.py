@@ -13,6 +13,7 @@ from kraft.common.ids import TopicPartition
 from kraft.common.java_pattern import java_pattern
 from kraft.spark.client_config import is_known
 from kraft.spark.errors import show_partitions
+from kraft.spark.look_ups import TIMEOUT_MS
 from kraft.spark.option_values import (
     choice,
     flag,
@@ -124,6 +125,11 @@ class SourceOptions:
     """Of all connections, whichever client reads."""
     shape: Shape | None = None
     """What rows become; None: they stay as they are."""
+    own_look_ups: bool = True
+    """Whether the driver looks up metadata and offsets with the built-in client, else with librdkafka."""
+    look_up_timeout_ms: int = TIMEOUT_MS
+    """How long one attempt at a look-up may take."""
+    request_timeout_ms: int = TIMEOUT_MS
     is_login_known: bool = True
     """Whether `security` has the login. One that librdkafka alone knows is left to it."""
 
@@ -181,6 +187,8 @@ DIRECT_TUNING = frozenset(
     }
 )
 """Consumer properties that only tune what the built-in reader does in its own way."""
+CONNECTING = ("ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "broker.address.")
+"""How names of librdkafka's properties begin that say how connections are made."""
 REFUSED = {
     "auto.offset.reset": (
         "Instead set the source option 'startingOffsets' to 'earliest' or 'latest' to specify where to start."
@@ -235,6 +243,7 @@ def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> So
     )
     kafka = kafka_options(given)
     direct, is_login_known = direct_of(given, kafka), only_librdkafka(kafka) is None
+    own_look_ups = librdkafka_to_connect(kafka) is None
     security, kafka = parted(kafka)
     offsets_max, offsets_min = number(given, "maxOffsetsPerTrigger"), number(given, "minOffsetsPerTrigger")
     if offsets_max is not None and offsets_min is not None and offsets_min > offsets_max:
@@ -266,6 +275,9 @@ def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> So
         kafka=kafka,
         security=security,
         is_login_known=is_login_known,
+        own_look_ups=own_look_ups,
+        look_up_timeout_ms=timeout_of(kafka, "default.api.timeout.ms"),
+        request_timeout_ms=timeout_of(kafka, "request.timeout.ms"),
         shape=shape_options(given, flag(given, "includeHeaders", False)),
     )
 
@@ -295,6 +307,20 @@ def librdkafka_for(kafka: Mapping[str, str]) -> str | None:
         ),
         None,
     )
+
+
+def librdkafka_to_connect(kafka: Mapping[str, str]) -> str | None:
+    """A property that only librdkafka can honour, and without which there is no connection, or not one as it was meant
+    to be; None if there is none. Raises ValueError."""
+    if (login := only_librdkafka(kafka)) is not None:
+        return login
+    others = (name for name in sorted(kafka) if name.startswith(CONNECTING) and name not in SECURITY_KEYS)
+    return next(filter(is_known, others), None)
+
+
+def timeout_of(kafka: Mapping[str, str], name: str) -> int:
+    """The timeout in ms, of a client key. Raises ValueError."""
+    return or_else(number(kafka, name, at_least=1, otherwise=f"kafka.{name} must be positive"), TIMEOUT_MS)
 
 
 def kafka_options(given: Mapping[str, str]) -> dict[str, str]:

@@ -35,7 +35,8 @@ from kraft.spark.worker_socket import ForWorkers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kraft.spark.offset_reader import KafkaOffsetReader, Offsets
+    from kraft.spark.look_ups import Offsets
+    from kraft.spark.offset_reader import KafkaOffsetReader
 
 log = logging.getLogger(__name__)
 RESTART = "The error could be transient - restart your query, and report if you still see the same issue."

@@ -14,7 +14,7 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -46,13 +46,19 @@ class ClusterView:
 
     def learn(self, topic: str, answer: Any) -> Any:
         """Take what is new in a Metadata answer, and answer what it says of the topic."""
-        found = answer.topics[0]
-        told = None if found.error_code else leaders_of(found)
-        if told is not None:
-            self.topics[topic] = merged(self.topics.get(topic), told)
-        if answer.brokers and (told is None or self.topics[topic].partitions == told.partitions or not self.nodes):
+        return self.learn_all(answer)[topic]
+
+    def learn_all(self, answer: Any) -> dict[str, Any]:
+        """Take what is new in a Metadata answer, and answer what it says of its topics, by name."""
+        is_older = False
+        for found in answer.topics:
+            if not found.error_code:
+                told = leaders_of(found)
+                self.topics[found.name] = merged(self.topics.get(found.name), told)
+                is_older |= self.topics[found.name].partitions != told.partitions
+        if answer.brokers and (not is_older or not self.nodes):
             self.nodes = {each.node_id: (each.host, each.port) for each in answer.brokers}
-        return found
+        return {found.name: found for found in answer.topics}
 
     def leader(self, topic: str, partition: int) -> Leader | None:
         """The leader of the newest epoch that any node has told."""
@@ -69,7 +75,7 @@ T = TypeVar("T")
 # The last version that names topics instead of topic ids; an API that is not here is asked in the newest version that
 # both sides know.
 # Of transactions (10, 22, 24, 26) it is the last version for producers from before transaction.version 2.
-VERSION_MAX: Mapping[int, int] = {0: 11, 1: 12, 2: 9, 3: 12, 10: 3, 22: 5, 24: 3, 26: 4}
+VERSION_MAX: Mapping[int, int] = {0: 11, 1: 12, 2: 9, 3: 12, 8: 9, 10: 3, 22: 5, 24: 3, 26: 4}
 CONNECT_SECONDS_MAX = 10.0
 RECEIVE_BUFFER_BYTES = 4 << 20
 FRAME_BYTES_MAX = 1 << 30
@@ -304,6 +310,11 @@ class WireCluster:
                 raise WireError(found.error_code, f"topic {topic}")
             self.view.current.add(topic)
         return {partition: leader.node for partition, leader in self.view.topics[topic].partitions.items()}
+
+    def metadata(self, topics: Sequence[str] | None) -> dict[str, Any]:
+        """What a broker says of these topics (None: of all), by name. Raises ConnectionError, WireError."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=each) for each in topics]
+        return self.view.learn_all(self.any_call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False)))
 
     def create(self, topic: str) -> None:
         """Have a topic made, where nodes do so for whoever asks. Raises ConnectionError."""

@@ -6,27 +6,26 @@ read again. That of a group with members there stays as it is: such a group has 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError
 
+from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.common.java_pattern import java_pattern
-from kraft.common.listed_offsets import is_offset_answer
 from kraft.mirror.names import GROUPS_EXCLUDED
 from kraft.mirror.sync_points import Points, translated
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.asking import SECONDS_MAX, answered
 from kraft.spark.jobs.running import JobFailed, Notice, Say
 from kraft.spark.options import EARLIEST, LATEST
+from kraft.spark.wire_look_ups import WireLookUps
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-POLL_SECONDS = 0.1
-UNKNOWN = (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 PointsOf = Callable[[], Mapping[TopicPartition, Points]]
 """Of all partitions that are copied. Those of which nothing has been noted yet have none."""
@@ -37,6 +36,7 @@ class GroupSync:
 
     def __init__(self, source: Access, target: Access, pattern: str, points: PointsOf, say: Say) -> None:
         self.source, self.target = admin_of(source), admin_of(target)
+        self.target_at = target
         self.pattern = java_pattern(f"^(?:{pattern})$")
         self.points = points
         self.say = say
@@ -84,7 +84,7 @@ class GroupSync:
 
     def begins(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Where the copy's logs begin."""
-        return list_offsets(self.target, partitions, latest=False)
+        return list_offsets(self.target_at, partitions, latest=False)
 
 
 def admin_of(at: Access) -> AdminClient:
@@ -112,29 +112,11 @@ def committed(admin: AdminClient, group: str) -> dict[TopicPartition, int]:
     }
 
 
-def list_offsets(admin: AdminClient, partitions: list[TopicPartition], *, latest: bool) -> dict[TopicPartition, int]:
+def list_offsets(at: Access, partitions: list[TopicPartition], *, latest: bool) -> dict[TopicPartition, int]:
     """Where logs end, or begin. Waits for partitions that were just made, and for leaders. Raises JobFailed."""
-    from confluent_kafka import KafkaException
-    from confluent_kafka import TopicPartition as Theirs
-    from confluent_kafka.admin._listoffsets import OffsetSpec
-
-    kinds: Any = OffsetSpec  # Its constructors carry no types.
-    spec = kinds.latest() if latest else kinds.earliest()
-    wanted, deadline = LATEST if latest else EARLIEST, time.monotonic() + SECONDS_MAX
-    while True:
-        try:
-            asked = admin.list_offsets({Theirs(*each): spec for each in partitions}, request_timeout=SECONDS_MAX)
-            found = {each: answered(answer, "offsets at the target").offset for each, answer in asked.items()}
-            lacking = [each for each, offset in found.items() if not is_offset_answer(offset, wanted)]
-            if not lacking:
-                return {TopicPartition(each.topic, each.partition): offset for each, offset in found.items()}
-            if time.monotonic() > deadline:
-                place = f"{lacking[0].topic}-{lacking[0].partition}"
-                raise JobFailed(f"offsets at the target: {found[lacking[0]]} is told of {place}, which is no offset")
-            time.sleep(POLL_SECONDS)
-            admin.list_topics(timeout=SECONDS_MAX)
-        except KafkaException as problem:
-            if problem.args[0].code() not in UNKNOWN or time.monotonic() > deadline:
-                raise JobFailed(f"offsets at the target: {problem.args[0].str()}") from problem
-            time.sleep(POLL_SECONDS)
-            admin.list_topics(timeout=SECONDS_MAX)
+    wanted = dict.fromkeys(partitions, LATEST if latest else EARLIEST)
+    try:
+        with closing(WireLookUps(at.bootstrap, at.security)) as look_ups:
+            return look_ups.list_offsets(wanted, committed=False)
+    except (OSError, KraftError) as problem:
+        raise JobFailed(f"offsets at {at.bootstrap}: {problem}") from problem

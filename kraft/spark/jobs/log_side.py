@@ -10,8 +10,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kraft.common.errors import KraftError
 from kraft.mirror.topic_configs import is_compacted
-from kraft.spark.errors import PlanIncomplete, SourceError, show_partitions
+from kraft.spark.errors import PlanIncomplete, show_partitions
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.reading import Reading
 from kraft.spark.jobs.running import JobFailed
@@ -49,8 +50,6 @@ class LogSide:
 
 def log_side(at: Access, topic: str, *, committed: bool) -> LogSide:
     """Raises JobNotFound, JobFailed."""
-    from confluent_kafka import KafkaException
-
     from kraft.spark.offset_reader import KafkaOffsetReader
 
     require_topic(at, topic)
@@ -62,9 +61,7 @@ def log_side(at: Access, topic: str, *, committed: bool) -> LogSide:
         starts, ends = offsets.earliest(assigned), offsets.latest(dict.fromkeys(assigned, 0))
         if lacking := assigned - starts.keys() | assigned ^ ends.keys():
             raise PlanIncomplete(f"partitions {show_partitions(lacking)}", "their offsets are not known")
-    except KafkaException as problem:
-        raise JobFailed(f"offsets of topic {topic} at {at.bootstrap}: {problem.args[0].str()}") from problem
-    except SourceError as problem:
+    except (OSError, KraftError) as problem:
         raise JobFailed(f"offsets of topic {topic} at {at.bootstrap}: {problem}") from problem
     finally:
         offsets.close()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kraft.common.ids import TopicPartition
 from kraft.mirror.sync_points import Point, Points, noted
 from kraft.spark.jobs.access import Access
-from kraft.spark.jobs.group_sync import GroupSync, admin_of, list_offsets
+from kraft.spark.jobs.group_sync import GroupSync, list_offsets
 from kraft.spark.jobs.memory import Document, Memory, check_same
 from kraft.spark.jobs.mirror import Mirror, prepared_target
 from kraft.spark.jobs.reading import AS_IT_IS, Reading
@@ -127,7 +127,6 @@ class Copies:
         }
         self.partitions: dict[str, int] = {}  # Of topics that this run has made sure of.
         self.missed: frozenset[str] = frozenset()  # Topics that were said to be gone from the source.
-        self.admin = admin_of(wanted.target)
 
     @property
     def copied(self) -> frozenset[str]:
@@ -190,7 +189,7 @@ class Copies:
         moved = [each for each, end in ends.items() if end > last_of(self.points.get(each, ())).source]
         if not moved:
             return
-        at = list_offsets(self.admin, moved, latest=True)
+        at = list_offsets(self.wanted.target, moved, latest=True)
         self.points = {
             **self.points,
             **{each: noted(self.points.get(each, ()), Point(ends[each], at[each])) for each in moved},

@@ -17,7 +17,15 @@ class FakeCluster(MemoryBroker):
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **topics: int) -> None:
         super().__init__(0, {0: "h"}, {name: [FakePartition() for _ in range(count)] for name, count in topics.items()})
         self.opened: list[FakeSocket] = []
-        timed = ("wire", "row_packer", "sink_transaction", "batch_sender", "internal_topics", "log_reading")
+        timed = (
+            "wire",
+            "wire_look_ups",
+            "row_packer",
+            "sink_transaction",
+            "batch_sender",
+            "internal_topics",
+            "log_reading",
+        )
         self.clock = FakeClock(monkeypatch, *timed)
         monkeypatch.setattr("kraft.spark.wire.socket.create_connection", self.connect)
 

@@ -28,6 +28,7 @@ class Node(MemoryBroker):
         self.partition = MadeUpPartition(low=low, end=high)
         super().__init__(0, {}, {})
         self.leader = leader
+        self.frozen = False
         self.topic_id = topic_id
         self.reachable = reachable
 
@@ -45,7 +46,7 @@ class ManyNodes(FakeClock):
     """`nodes` by id, each at ("n<id>", 1)."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **nodes: Node) -> None:
-        super().__init__(monkeypatch, "wire", "direct_fetcher")
+        super().__init__(monkeypatch, "wire", "direct_fetcher", "wire_look_ups")
         self.nodes = {int(name[1:]): node for name, node in nodes.items()}
         for number, node in self.nodes.items():
             node.number, node.listed = number, {each: f"n{each}" for each in self.nodes}
@@ -70,24 +71,29 @@ class FakeConnection:
         self.node = node
         self.answers: list[Any] = []
         self.dead = False
+        self.sent = 0
         self.sends_left = 1 << 30
         self.is_over = False
 
     def close(self) -> None:
         self.dead = True
 
-    def send(self, request: Any) -> None:
+    def send(self, request: Any) -> int:
         self.check(self.node.reachable and self.sends_left > 0)
         self.sends_left -= 1
-        self.answers.append(self.node.answer(request))
+        self.sent += 1
+        if not self.node.frozen:
+            self.answers.append(self.node.answer(request))
+        return self.sent
 
-    def receive(self) -> Any:
+    def receive(self, _number: int | None = None) -> Any:
         self.check()
+        if not self.answers:
+            raise TimeoutError("timed out")
         return self.answers.pop(0)
 
     def call(self, request: Any) -> Any:
-        self.send(request)
-        return self.receive()
+        return self.receive(self.send(request))
 
     def check(self, is_well: bool = True) -> None:
         if self.dead or not is_well:

@@ -6,6 +6,7 @@ records as a leader does, and refuses as one does who is asked for what it does 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -43,7 +44,7 @@ from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import HEADER_SIZE, RecordBatch, batches, with_offset_and_epoch
 from kraft.spark.leadership import Leader
 
-SERVED = (0, 1, 2, 3, 10, 18, 19, 22, 24, 26)
+SERVED = (0, 1, 2, 3, 8, 10, 18, 19, 22, 24, 26)
 BATCH = 100
 EARLIEST = -2
 LEADER = Leader(0, 0)
@@ -144,7 +145,8 @@ class MemoryBroker:
             for each in request.topics:
                 self.topics.setdefault(each.name, [FakePartition()])
         brokers = [MetadataResponseBroker(node_id=number, host=host, port=1) for number, host in self.listed.items()]
-        return MetadataResponse(brokers=brokers, topics=[self.described(each.name) for each in request.topics])
+        names = sorted(self.topics) if request.topics is None else [each.name for each in request.topics]
+        return MetadataResponse(brokers=brokers, topics=[self.described(each) for each in names])
 
     def described(self, name: str) -> Any:
         if name not in self.topics:
@@ -208,7 +210,15 @@ class MemoryBroker:
         return ErrorCode.MESSAGE_TOO_LARGE if batch.size > self.message_bytes_max else partition.append(batch)
 
     def on_listoffsets(self, request: Any) -> Any:
-        name, wanted = request.topics[0].name, request.topics[0].partitions[0]
+        topics = [
+            ListOffsetsTopicResponse(
+                name=topic.name, partitions=[self.listed_offset(request, topic.name, each) for each in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+        return ListOffsetsResponse(topics=topics)
+
+    def listed_offset(self, request: Any, name: str, wanted: Any) -> Any:
         refused = self.refusal(name, wanted.partition_index, wanted.current_leader_epoch)
         found = ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=refused)
         if not found.error_code:
@@ -218,7 +228,7 @@ class MemoryBroker:
                 partition.low if wanted.timestamp == EARLIEST else end,
                 partition.leader.epoch,
             )
-        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=name, partitions=[found])])
+        return found
 
     def on_fetch(self, request: Any) -> Any:
         name, wanted = request.topics[0].topic, request.topics[0].partitions[0]
@@ -241,7 +251,11 @@ class FakeClock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
         self.now = 1000.0
-        clock = SimpleNamespace(monotonic=lambda: self.now, time_ns=lambda: int(self.now * 1e9), sleep=self.sleep)
+        self.pause: Callable[[float], None] = self.sleep
+        """What waiting does; a test may have more happen."""
+        clock = SimpleNamespace(
+            monotonic=lambda: self.now, time_ns=lambda: int(self.now * 1e9), sleep=lambda seconds: self.pause(seconds)
+        )
         for module in modules:
             monkeypatch.setattr(f"kraft.spark.{module}.time", clock)
 

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from kraft.common.ids import TopicPartition
-from kraft.spark.errors import OffsetNotKnown, PlanIncomplete
+from kraft.spark.errors import LookUpFailed, NotYetKnown, OffsetNotKnown, PlanIncomplete
+from kraft.spark.look_ups import SeenTopic
 from kraft.spark.options import EARLIEST, LATEST, batch_options, stream_options
 from kraft.spark.pushdown import Bounds
 from kraft.spark.ranges import OffsetRange
 
 module = pytest.importorskip("kraft.spark.offset_reader")
+admin = pytest.importorskip("kraft.spark.admin_look_ups")
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
@@ -33,24 +35,24 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return made
 
 
-def told(made: Any, *ends: int) -> list[Any]:
-    """The ends of t-0, one a question; the last one stays. Answers the clients that were asked."""
-    answers, clients = list(ends), []
+def told(made: Any, *ends: int) -> list[int]:
+    """The ends of t-0, one a question; the last one stays. Answers how often the client was renewed before each."""
+    answers, renewals, looks = list(ends), [0], []
+    made._client = SimpleNamespace(renew=lambda: renewals.append(renewals[-1] + 1))
 
     def list_offsets(_: object) -> dict[TopicPartition, int]:
-        clients.append(made._admin)
-        made._admin = object()
+        looks.append(renewals[-1])
         return {T0: answers.pop(0) if len(answers) > 1 else answers[0]}
 
     made.partitions, made.list_offsets = lambda **_: frozenset([T0]), list_offsets
-    return clients
+    return looks
 
 
-def test_an_end_that_went_back_is_asked_of_new_clients_until_it_is_there(clock: SimpleNamespace) -> None:
+def test_an_end_that_went_back_is_asked_of_other_brokers_until_it_is_there(clock: SimpleNamespace) -> None:
     made = reader()
-    clients = told(made, 900, 900, 900, 900, 1000)
+    looks = told(made, 900, 900, 900, 900, 1000)
     assert made.latest({T0: 1000}) == {T0: 1000}
-    assert clients == [None] * 5
+    assert looks == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("attempts", ["0", "3"])
@@ -63,9 +65,9 @@ def test_an_end_that_stays_back_is_believed_after_some_seconds(clock: SimpleName
 
 def test_an_end_that_did_not_go_back_is_asked_once(clock: SimpleNamespace) -> None:
     made = reader()
-    clients = told(made, 1000)
+    looks = told(made, 1000)
     assert made.latest({T0: 1000}) == {T0: 1000}
-    assert (len(clients), clock.now) == (1, 1000)
+    assert (looks, clock.now) == ([0], 1000)
 
 
 def knowing(made: Any, *looks: int) -> None:
@@ -109,7 +111,7 @@ def test_the_first_offset_at_a_filters_time_is_asked_for_again_after_an_error(cl
     made, batch, failures = (
         module.KafkaOffsetReader(options),
         KafkaBatchReader(options),
-        [module.KafkaException("an election")],
+        [LookUpFailed("an election", None)],
     )
     batch.bounds = Bounds(timestamp_ms_low=5)
 
@@ -122,6 +124,13 @@ def test_the_first_offset_at_a_filters_time_is_asked_for_again_after_an_error(cl
     assert batch.narrowed([OffsetRange("t", 0, 0, 9)], made) == [OffsetRange("t", 0, 4, 9)]
 
 
+def asking_librdkafka(monkeypatch: pytest.MonkeyPatch, client: Any) -> None:
+    """Look-ups by librdkafka's admin client, whose answers are the test's."""
+    monkeypatch.setattr(admin, "AdminClient", lambda _: client)
+    monkeypatch.setattr(module, "look_ups", lambda _: admin.AdminLookUps({}))
+    monkeypatch.setattr(module.KafkaOffsetReader, "require_rights", lambda _: None)
+
+
 class OneTopicGone:
     """An admin client of a cluster that has topic t, and u no more."""
 
@@ -131,14 +140,14 @@ class OneTopicGone:
     def describe_topics(self, _topics: object, *, request_timeout: float) -> dict[str, Any]:
         there, gone = Future[Any](), Future[Any]()
         there.set_result(SimpleNamespace(name="t", is_internal=False, partitions=[SimpleNamespace(id=0)]))
-        gone.set_exception(module.KafkaException(module.KafkaError(self.code)))
+        gone.set_exception(admin.KafkaException(admin.KafkaError(self.code)))
         return {"t": there, "u": gone}
 
 
 def with_one_topic_gone(monkeypatch: pytest.MonkeyPatch, code: int | None = None, **options: str) -> Any:
     made = reader(subscribe="t,u", **options)
-    gone = module.KafkaError.UNKNOWN_TOPIC_OR_PART if code is None else code
-    monkeypatch.setattr(module, "AdminClient", lambda _: OneTopicGone(gone))
+    gone = admin.KafkaError.UNKNOWN_TOPIC_OR_PART if code is None else code
+    asking_librdkafka(monkeypatch, OneTopicGone(gone))
     made.list_offsets = lambda specs: {each: 0 if spec == EARLIEST else 7 for each, spec in specs.items()}
     return made
 
@@ -158,7 +167,7 @@ def test_a_query_that_may_lose_data_goes_on_without_a_topic_that_is_deleted(
 def test_a_query_that_may_not_lose_data_ends_with_its_topic(
     clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(module.KafkaException):
+    with pytest.raises(NotYetKnown):
         with_one_topic_gone(monkeypatch).latest({T0: 3})
 
 
@@ -166,15 +175,15 @@ def test_a_query_does_not_begin_without_one_of_its_topics(
     clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = with_one_topic_gone(monkeypatch, failOnDataLoss="false")
-    with pytest.raises(module.KafkaException):
+    with pytest.raises(NotYetKnown):
         made.resolve(made.options.starting, starting=True)
 
 
 def test_a_topic_that_may_not_be_described_is_not_taken_for_deleted(
     clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = with_one_topic_gone(monkeypatch, module.KafkaError.TOPIC_AUTHORIZATION_FAILED, failOnDataLoss="false")
-    with pytest.raises(module.KafkaException):
+    made = with_one_topic_gone(monkeypatch, admin.KafkaError.TOPIC_AUTHORIZATION_FAILED, failOnDataLoss="false")
+    with pytest.raises(NotYetKnown):
         made.latest({T0: 3})
 
 
@@ -211,8 +220,7 @@ def with_lost_connections(monkeypatch: pytest.MonkeyPatch, lost: list[tuple[int,
     from kraft.spark.batch_reader import KafkaBatchReader
 
     broker = LostConnections(3, lost)
-    monkeypatch.setattr(module, "AdminClient", lambda _: broker)
-    monkeypatch.setattr(module.KafkaOffsetReader, "require_rights", lambda _: None)
+    asking_librdkafka(monkeypatch, broker)
     chosen = {"subscribe": "t", **options} if "assign" not in options else options
     return KafkaBatchReader(batch_options({"kafka.bootstrap.servers": "h:1", **chosen}))
 
@@ -258,11 +266,18 @@ def test_an_assigned_partition_that_is_not_there_fails_the_read_unless_losses_ar
     assert "would leave out partitions t-3" in caplog.text
 
 
-@pytest.mark.parametrize("told", [None, [], [0, 2]])
-def test_a_topic_that_is_told_of_without_all_its_partitions_is_not_planned(told: list[int] | None) -> None:
-    described = None if told is None else SimpleNamespace(partitions=[SimpleNamespace(id=each) for each in told])
+@pytest.mark.parametrize("told", [(), (0, 2)])
+def test_a_topic_that_is_told_of_without_all_its_partitions_is_not_planned(told: tuple[int, ...]) -> None:
     with pytest.raises(PlanIncomplete, match="would leave out partitions of topic t"):
-        module.whole_topic("t", described)
+        module.whole_topic(SeenTopic("t", told))
+
+
+def test_a_topic_that_is_not_told_of_is_not_left_out_of_the_plan() -> None:
+    made = reader(subscribe="t,u")
+    made._client = SimpleNamespace(describe=lambda topics, skip_missing: [SeenTopic("t", (0,))])
+    with pytest.raises(PlanIncomplete, match="would leave out topics u"):
+        made.partitions()
+    assert made.partitions(skip_missing=True) == {T0}
 
 
 def test_a_stream_does_not_begin_where_a_lost_connection_says(
@@ -273,3 +288,27 @@ def test_a_stream_does_not_begin_where_a_lost_connection_says(
     with_lost_connections(monkeypatch, [(2, LATEST)])
     made = KafkaStreamReader(stream_options({"kafka.bootstrap.servers": "h:1", "subscribe": "t"}))
     assert made.initialOffset() == {"t": {"0": 7, "1": 7, "2": 7}}
+
+
+@pytest.mark.parametrize(
+    ("options", "own"),
+    [
+        ({}, True),
+        ({"fetcher": "librdkafka"}, True),
+        ({"kafka.client.rack": "a"}, True),
+        ({"kafka.broker.address.family": "v6"}, False),
+        ({"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "OAUTHBEARER"}, False),
+    ],
+)
+def test_the_built_in_client_looks_up_unless_only_librdkafka_can_connect(options: dict[str, str], own: bool) -> None:
+    made = module.look_ups(reader(**options).options)
+    assert type(made).__name__ == ("WireLookUps" if own else "AdminLookUps")
+
+
+def test_look_ups_keep_to_the_timeouts_of_the_options() -> None:
+    made = module.look_ups(
+        reader(**{"kafka.default.api.timeout.ms": "7000", "kafka.request.timeout.ms": "3000"}).options
+    )
+    assert (made.timeout_s, made.cluster.timeout_s) == (7, 3)
+    with pytest.raises(ValueError, match=r"kafka\.default\.api\.timeout\.ms must be positive"):
+        reader(**{"kafka.default.api.timeout.ms": "0"})
