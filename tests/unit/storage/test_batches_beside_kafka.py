@@ -9,12 +9,16 @@ import pytest
 
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.record import Record
 from kraft.storage.log_config import LogConfig
-from tests.unit.storage.support import Machine, batches_in
+from tests.unit.storage.support import Machine, batches_in, found_by_time
 from tests.vectors.case import Ask, Case
 from tests.vectors.cases import MODULES
+from tests.vectors.cases.batch_headers import MAX_TIME
 from tests.vectors.compare import RECORDED, from_text
 from tests.vectors.differences import reason_for
+from tests.vectors.frames import patched
 from tests.vectors.plain import record_values
 
 HERE = ("frames", "batch_headers")
@@ -67,3 +71,16 @@ def test_a_crafted_batch_is_taken_or_refused_as_by_apache_kafka(module: str, cas
         assert not isinstance(records, str), "stored, and cannot be read"
         assert batch.max_timestamp == max(-1, *(record["timestamp"] for record in records))
         assert [record["offset"] for record in records] == list(range(log.log_end_offset))
+
+
+def test_records_of_now_behind_a_record_of_then_are_found_and_kept() -> None:
+    """As KafkaJS sends them where only the first message has a timestamp: the header says its time."""
+    now_ms, then_ms = RECORDED_AT_MS, RECORDED_AT_MS - 10**9
+    records = [Record(0, then_ms, None, b"then"), Record(1, now_ms, None, b"now"), Record(2, now_ms, None, b"now")]
+    sent = patched(MAX_TIME, ">q", then_ms)(bytearray(build_batch(records)))
+    log = Machine().log(LogConfig(retention_ms=10**8))
+    log.append_as_leader(bytes(sent), 0, now_ms=now_ms)
+    log.update_high_watermark(log.log_end_offset)
+    assert found_by_time(log, then_ms + 1) == (now_ms, 1, 0)
+    assert log.delete_old_segments(now_ms).count == 0
+    assert log.delete_old_segments(now_ms + 10**8 + 1).count == 1
