@@ -108,6 +108,9 @@ class ConsumerMembership:
             found = await self.cluster.metadata(None if self._pattern is not None else self._topics)
             self._names.update({topic.topic_id: topic.name for topic in found.topics.values()})
             if any(each not in self._names for each in unknown):
+                # It may have been deleted since: then the coordinator wants something else by now.
+                await self._beat(self.generation, says_all=False)
+                self._held = self._wanted
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"an assigned topic of group {self.group_id}")
         return tuple(
             sorted(

@@ -18,7 +18,11 @@ from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from kraft.protocol.messages.consumer_group_heartbeat_response import (
+    Assignment,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import EpochEndOffset, FetchResponse
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -459,6 +463,30 @@ def test_an_answer_to_a_heartbeat_of_before_it_joined_says_nothing_with_the_new_
             await universe.sleep(2.0)
             assert (member.generation, member.must_join) == (5, False)
             nursery.cancel_scope.cancel()
+
+    Universe(1).run(main)
+
+
+def test_a_topic_that_is_deleted_before_its_name_is_known_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(universe: Universe) -> None:
+        scene = Scene(universe, monkeypatch)
+        member = ConsumerMembership(scene.cluster, "g", ["t", "gone"])
+        known = TopicPartitions(topic_id=scene.cluster.topic_id("t"), partitions=[0])
+        told = [[known, TopicPartitions(topic_id=b"a deleted topic.", partitions=[0])], [known]]
+
+        async def answer(request: ConsumerGroupHeartbeatRequest, _: int | None) -> ConsumerGroupHeartbeatResponse:
+            wanted = Assignment(topic_partitions=told.pop(0)) if told else None
+            return ConsumerGroupHeartbeatResponse(member_id=member.member_id, member_epoch=5, assignment=wanted)
+
+        async def nothing(*_: Any, **__: Any) -> int:
+            return 1
+
+        scene.cluster.answer = answer
+        monkeypatch.setattr(scene.cluster, "coordinator", nothing)
+        monkeypatch.setattr(scene.cluster, "version_of", nothing)
+        with scene.cluster.world.clock.move_on_after(5.0):
+            await member.join()
+        assert (member.assigned, member.must_join) == ((T0,), False)
 
     Universe(1).run(main)
 
