@@ -12,6 +12,8 @@ from kraft.common.config.endpoints import bootstrap_addresses
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_TIMEOUT = 30.0
+DELIVERY_SECONDS = 120.0
+"""Of a record, without --timeout: a leader that is frozen is given up by the cluster after 40 s."""
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 CLEAR = "\x1b[H\x1b[2J"
@@ -68,6 +70,16 @@ Output = Annotated[
     ),
 ]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long to go on trying.")]
+DeliveryTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.1,
+        help=f"How long to go on trying; without it {DELIVERY_SECONDS:g} for a record (Kafka's delivery.timeout.ms), "
+        f"{DEFAULT_TIMEOUT:g} for the rest.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Have the cluster check it, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask. Scripts have to give it.")]
 

@@ -15,7 +15,17 @@ import typer
 
 from kraft.admin import topics
 from kraft.admin.offsets import EARLIEST, LATEST, offsets_at
-from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Codec, Output, OutputFormat, Timeout
+from kraft.cli.admin.options import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT,
+    DELIVERY_SECONDS,
+    Bootstrap,
+    Codec,
+    DeliveryTimeout,
+    Output,
+    OutputFormat,
+    Timeout,
+)
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import ask
 from kraft.client.accumulator import Delivery
@@ -96,7 +106,7 @@ def produce(
     acks: Acks = "all",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    timeout: DeliveryTimeout = None,
 ) -> None:
     """Send records of random letters, and tell how many a second, and how long the acknowledgements took."""
     level = acks_of(acks)
@@ -105,7 +115,11 @@ def produce(
     async def measure(cluster: Cluster) -> tuple[float, float]:
         values = _payloads(cluster, size, records)
         async with open_producer(
-            cluster, acks=level, codec=codec.number, idempotent=level == ALL, delivery_seconds=timeout
+            cluster,
+            acks=level,
+            codec=codec.number,
+            idempotent=level == ALL,
+            delivery_seconds=timeout or DELIVERY_SECONDS,
         ) as producer:
             await producer.send_values(topic, [])  # The topic is known, or there is none.
             began, cpu = cluster.world.clock.now(), time.process_time()
@@ -113,7 +127,7 @@ def produce(
                 await _send(producer, topic, values, records, rate, latencies, nursery)
             return cluster.world.clock.now() - began, time.process_time() - cpu
 
-    seconds, cpu = ask(bootstrap, timeout, measure)
+    seconds, cpu = ask(bootstrap, timeout or DEFAULT_TIMEOUT, measure)
     _show(topic, records, records * size, seconds, cpu, latencies, output)
 
 
@@ -244,17 +258,18 @@ def end_to_end(
     acks: Acks = "all",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    timeout: DeliveryTimeout = None,
 ) -> None:
     """Send records one after the other, and tell how long each took to reach a reader."""
     level = acks_of(acks)
     latencies = Latencies()
+    patience = timeout or DELIVERY_SECONDS
 
     async def measure(cluster: Cluster) -> tuple[float, float]:
         clock = cluster.world.clock
         values = _payloads(cluster, size, records)
         consumer = await _consumer(cluster, [topic], LATEST)
-        async with open_producer(cluster, acks=level, idempotent=level == ALL, delivery_seconds=timeout) as producer:
+        async with open_producer(cluster, acks=level, idempotent=level == ALL, delivery_seconds=patience) as producer:
             await consumer.poll(0.0)  # Connections are there, metadata known.
             began, cpu = clock.now(), time.process_time()
             for number in range(records):
@@ -262,10 +277,10 @@ def end_to_end(
                 asked = clock.now()
                 await producer.send(topic, value)
                 while not any(each.record.value == value for each in await consumer.poll(POLL_SECONDS)):
-                    if clock.now() - asked > timeout:
-                        raise KraftError(f"record {number + 1} did not come back within {timeout:g} s")
+                    if clock.now() - asked > patience:
+                        raise KraftError(f"record {number + 1} did not come back within {patience:g} s")
                 latencies.add(clock.now() - asked)
             return clock.now() - began, time.process_time() - cpu
 
-    seconds, cpu = ask(bootstrap, timeout, measure)
+    seconds, cpu = ask(bootstrap, timeout or DEFAULT_TIMEOUT, measure)
     _show(topic, records, records * size, seconds, cpu, latencies, output)

@@ -13,11 +13,12 @@ import typer
 from kraft.cli.admin.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT,
+    DELIVERY_SECONDS,
     Bootstrap,
     Codec,
+    DeliveryTimeout,
     Output,
     OutputFormat,
-    Timeout,
     parse_pairs,
 )
 from kraft.cli.admin.output import Table, say, show, warn
@@ -78,7 +79,7 @@ def produce(
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    timeout: DeliveryTimeout = None,
 ) -> None:
     """Send each line of standard input as a record, and tell where they went."""
     if acks not in ("all", "-1", "0", "1"):
@@ -97,15 +98,16 @@ def produce(
     report = _Report()
 
     async def question(cluster: Cluster) -> None:
+        seconds = timeout or DELIVERY_SECONDS
         async with open_producer(
-            cluster, acks=level, codec=codec.number, idempotent=level == ALL, delivery_seconds=timeout
+            cluster, acks=level, codec=codec.number, idempotent=level == ALL, delivery_seconds=seconds
         ) as producer:
             await _send_lines(producer, topic, shape, report)
             await producer.flush()
         report.collect()
 
     try:
-        ask(bootstrap, timeout, question)
+        ask(bootstrap, timeout or DEFAULT_TIMEOUT, question)
     except typer.Exit as leaving:
         _tell_part(report, topic, "interrupted" if leaving.__cause__ is None else str(leaving.__cause__), output)
         raise
