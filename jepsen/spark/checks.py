@@ -16,6 +16,17 @@ class Seen(NamedTuple):
     value: str
 
 
+class Plan(NamedTuple):
+    """A plan of a batch read from the beginning. `needed`: by partition the offset behind the last record that was
+    acknowledged before the plan began. `ranges`: by partition what is read, `[start, end)`. `failed`: the error of a
+    plan that says that it failed."""
+
+    needed: Mapping[int, int]
+    ranges: Mapping[int, tuple[int, int]]
+    failed: str
+    seconds: float
+
+
 @dataclass
 class Verdict:
     """The findings about one source in one round. A violation is a sentence."""
@@ -108,3 +119,35 @@ def judge_batch_read(verdict: Verdict, counted: Mapping[int, tuple[int, int, int
                 f"{start}: partition {partition} has {records} records, {distinct} offsets, up to {highest}"
             )
             return
+
+
+def judge_plans(verdict: Verdict, plans: Sequence[Plan]) -> None:
+    """Each plan is whole: it has every partition, from its first record to behind the last one that was acknowledged
+    before. Or it says that it failed; at least the last one must not, for then all nodes run."""
+    if not plans:
+        verdict.violations.append("plans: none was made")
+        return
+    made = [each for each in plans if not each.failed]
+    failures = [each.failed for each in plans if each.failed]
+    short = [each for each in made if lacking(each)]
+    if short:
+        verdict.violations.append(
+            f"plans: {len(short)} of {len(plans)} would leave out acknowledged records, first {lacking(short[0])}"
+        )
+    if plans[-1].failed:
+        verdict.violations.append(f"plans: the last one failed, though all nodes run: {plans[-1].failed[:500]}")
+    longest = max(each.seconds for each in plans)
+    verdict.notes.append(
+        f"plans: {len(made) - len(short)} whole, {len(failures)} failed, the longest took {longest:.1f} s"
+    )
+
+
+def lacking(plan: Plan) -> list[str]:
+    """What of a plan does not cover the records that were acknowledged before it began."""
+    found = []
+    for partition, end in sorted(plan.needed.items()):
+        if partition not in plan.ranges:
+            found.append(f"partition {partition} is missing, its end was {end}")
+        elif plan.ranges[partition][0] != 0 or plan.ranges[partition][1] < end:
+            found.append(f"partition {partition} is read in {plan.ranges[partition]}, its end was {end}")
+    return found

@@ -17,10 +17,12 @@ from jepsen.spark.checks import (
     judge_batch_read,
     judge_checkpoint,
     judge_order,
+    judge_plans,
     judge_sink,
     judge_values_by_place,
 )
 from jepsen.spark.job import SINKS, STUCK
+from jepsen.spark.plans import SteadyPlanner
 from jepsen.spark.processes import SparkDriver
 from jepsen.spark.spark_logs import read_to_the_end
 from jepsen.spark.writer import NumberedWriter
@@ -67,7 +69,10 @@ class Round:
             self.cluster.create(f"{self.topic}-{source}", PARTITIONS)
         self.cluster.until_in_sync(self.topic)
         try:
-            with NumberedWriter(self.cluster.bootstrap, self.topic, self.partitions) as writer:
+            with (
+                NumberedWriter(self.cluster.bootstrap, self.topic, self.partitions) as writer,
+                SteadyPlanner(self.cluster.bootstrap, self.topic, writer) as planner,
+            ):
                 self.driver.start()
                 self.until_progress()
                 for fault in self.faults:
@@ -80,7 +85,7 @@ class Round:
                     )
                     self.until_progress()
             self.until_drained()
-            return self.judge(writer)
+            return self.judge(writer, planner)
         finally:
             self.driver.close()
 
@@ -161,7 +166,8 @@ class Round:
 
     # -- judgement
 
-    def judge(self, writer: NumberedWriter) -> list[Verdict]:
+    def judge(self, writer: NumberedWriter, planner: SteadyPlanner) -> list[Verdict]:
+        assert planner.broken is None, f"the planner broke: {planner.broken!r}"
         log = {
             (m.partition(), m.offset()): text(m.value()) for m in read_to_the_end(self.cluster.bootstrap, self.topic)
         }
@@ -190,6 +196,8 @@ class Round:
                     checkpointed(self.driver.directory / "checkpoints" / f"{source}-{sink}", self.topic),
                 )
             self.judge_events(verdict)
+            if source == "kraft":
+                judge_plans(verdict, planner.plans)
             verdicts.append(verdict)
         return verdicts
 

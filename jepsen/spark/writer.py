@@ -17,8 +17,8 @@ FLUSH_SECONDS_MAX = 120
 
 
 class NumberedWriter:
-    """Writes until it is left. `sent` is all that may be in the log, `acknowledged` all that must be. Only its
-    thread writes; `partitions` may be raised."""
+    """Writes until it is left. `sent` is all that may be in the log, `acknowledged` all that must be, and `ends` where
+    that ends in each partition. Only its thread writes; `partitions` may be raised."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         config = {
@@ -33,6 +33,7 @@ class NumberedWriter:
         self.partitions = partitions
         self.sent: list[str] = []
         self.acknowledged: list[str] = []
+        self.ends: dict[int, int] = {}
         self.failed: list[str] = []
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self.write)
@@ -60,6 +61,8 @@ class NumberedWriter:
     def told(self, error: Any, message: Any) -> None:
         if error is None:
             self.acknowledged.append(message.value().decode())
+            partition, end = message.partition(), message.offset() + 1
+            self.ends[partition] = max(end, self.ends.get(partition, 0))
         else:
             self.failed.append(str(error))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from jepsen.spark.checks import (
+    Plan,
     Seen,
     Verdict,
     judge_batch_read,
     judge_checkpoint,
     judge_order,
+    judge_plans,
     judge_sink,
     judge_values_by_place,
 )
@@ -72,4 +74,30 @@ def test_a_batch_read_must_have_every_offset_once() -> None:
     for counted, ok in (({0: (3, 3, 2)}, True), ({0: (3, 2, 2)}, False), ({0: (3, 3, 3)}, False)):
         verdict = Verdict("kraft")
         judge_batch_read(verdict, counted, "read")
+        assert verdict.ok == ok
+
+
+def plan(ranges: dict[int, tuple[int, int]], failed: str = "") -> Plan:
+    """Of a topic of which 5 records of partition 0 and 7 of partition 1 were acknowledged before."""
+    return Plan(needed={0: 5, 1: 7}, ranges=ranges, failed=failed, seconds=0.1)
+
+
+GOOD = plan({0: (0, 5), 1: (0, 9)})
+
+
+def test_a_plan_must_have_every_partition_and_all_that_was_acknowledged_before() -> None:
+    for ranges, told in (
+        ({1: (0, 7)}, "partition 0 is missing, its end was 5"),
+        ({0: (0, 5), 1: (0, 6)}, "partition 1 is read in (0, 6), its end was 7"),
+        ({0: (1, 5), 1: (0, 7)}, "partition 0 is read in (1, 5), its end was 5"),
+    ):
+        verdict = Verdict("kraft")
+        judge_plans(verdict, [plan(ranges), GOOD])
+        assert told in verdict.violations[0]
+
+
+def test_a_plan_may_say_that_it_failed_but_not_the_last_one_nor_none_be_made() -> None:
+    for plans, ok in (([GOOD], True), ([plan({}, "no"), GOOD], True), ([GOOD, plan({}, "no")], False), ([], False)):
+        verdict = Verdict("kraft")
+        judge_plans(verdict, plans)
         assert verdict.ok == ok

@@ -1,0 +1,59 @@
+"""Plans of batch reads, made all the time while nodes die: what the driver does before any task runs, without Spark."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+
+from jepsen.spark.checks import Plan
+from jepsen.spark.writer import NumberedWriter
+from kraft.spark.errors import NotYetKnown
+from kraft.spark.options import batch_options
+
+PAUSE_SECONDS = 0.1
+
+
+class SteadyPlanner:
+    """Plans until it is left. Each plan is kept with what was acknowledged before it began."""
+
+    def __init__(self, bootstrap: str, topic: str, writer: NumberedWriter) -> None:
+        self.options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
+        self.writer = writer
+        self.plans: list[Plan] = []
+        self.broken: BaseException | None = None
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=self.work)
+
+    def work(self) -> None:
+        try:
+            while not self.stopped.is_set():
+                self.plans.append(self.plan())
+                self.stopped.wait(PAUSE_SECONDS)
+        except BaseException as problem:
+            self.broken = problem
+            raise
+
+    def plan(self) -> Plan:
+        """A plan that fails with a clear error says so; any other error ends the planner."""
+        from kraft.spark.batch_reader import KafkaBatchReader
+
+        needed, began = dict(self.writer.ends), time.monotonic()
+        ranges: dict[int, tuple[int, int]] = {}
+        failed = ""
+        try:
+            tasks = KafkaBatchReader(batch_options(self.options)).partitions()
+            ranges = {each.partition: (each.start, each.end) for task in tasks for each in task.value or ()}
+        except NotYetKnown as problem:
+            failed = str(problem)
+        return Plan(needed=needed, ranges=ranges, failed=failed, seconds=time.monotonic() - began)
+
+    def __enter__(self) -> SteadyPlanner:
+        self.thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stopped.set()
+        self.thread.join()
