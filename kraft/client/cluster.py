@@ -22,9 +22,9 @@ from kraft.client.backoff import Backoff
 from kraft.client.connection import ClientConnection, Disconnected, open_connection
 from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.client.pending_call import PendingCall
+from kraft.client.resting import is_worth_waiting, may_pass
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
-from kraft.protocol.error_codes import is_retriable
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.schema import Message
@@ -175,12 +175,14 @@ class Cluster:
         return [answers[index] for index in sorted(answers)]
 
     async def ask_brokers(self, ask: Callable[[int], Awaitable[T]], broker_ids: Iterable[int]) -> list[T]:
-        """Ask like `of_each`, but leave out the brokers that do not answer."""
+        """Ask like `of_each`, but leave out the brokers that do not answer. Raises NotAdmitted."""
 
         async def one(broker_id: int) -> list[T]:
             try:
                 return [await ask(broker_id)]
-            except (Disconnected, TimeoutError, NoBroker):
+            except (Disconnected, TimeoutError, NoBroker) as problem:
+                if not may_pass(problem):
+                    raise
                 return []
 
         return [answer for answers in await self.of_each(one, broker_ids) for answer in answers]
@@ -230,12 +232,9 @@ class Cluster:
             while True:
                 try:
                     return await operation()
-                except (Disconnected, TimeoutError, NoBroker) as problem:
-                    if self.is_hopeless(problem):
-                        raise
-                    last = problem
-                except ApiError as problem:
-                    if not is_retriable(problem.code) or problem.code in final:
+                except (Disconnected, TimeoutError, NoBroker, ApiError) as problem:
+                    is_final = isinstance(problem, ApiError) and problem.code in final
+                    if is_final or not is_worth_waiting(problem) or self.is_hopeless(problem):
                         raise
                     last = problem
                 self.forget()
@@ -375,6 +374,7 @@ class Cluster:
         return (*self.bootstrap, *((broker.host, broker.port) for broker in known))
 
     async def _any_connection(self) -> ClientConnection:
+        """Raises NotAdmitted where some node does not admit us and none does, NoBroker."""
         opened = [address for address, connection in self._connections.items() if connection.is_open]
         addresses = list(dict.fromkeys((*opened, *self._addresses())))
         if self._any in opened:
@@ -390,6 +390,9 @@ class Cluster:
             else:
                 self._any, self._is_doubted = address, False
                 return connection
+        for failure in failures:
+            if not may_pass(failure):
+                raise failure
         raise NoBroker("; ".join(str(each) for each in failures), failures)
 
     async def _choose_another(self, others: Sequence[tuple[str, int]], opened: Sequence[tuple[str, int]]) -> None:

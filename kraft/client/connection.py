@@ -25,6 +25,7 @@ from kraft.protocol.framing import encode_request
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.primitives import skip_tagged_fields
+from kraft.world.hosts import NoTlsAgreement
 from kraft.world.memory import LargeBuffer, new_buffer
 from kraft.world.ports import Stream, World
 
@@ -41,6 +42,11 @@ _LOGIN_KEYS: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 class Disconnected(KraftError):
     """The connection broke, or never came about. What was under way may or may not have happened."""
+
+
+class NotAdmitted(Disconnected):
+    """The two sides do not go together as they are set up: no waiting mends it. The login is refused, the node does not
+    serve its mechanism, TLS finds no agreement or no trust, or the node is older than all versions that we know."""
 
 
 class UnsupportedApi(KraftError):
@@ -83,17 +89,17 @@ class ClientConnection:
         self.features: dict[str, int] = {}
 
     async def negotiate(self) -> None:
-        """Learn the node's versions (KIP-511). Raises Disconnected."""
+        """Learn the node's versions (KIP-511). Raises Disconnected, NotAdmitted."""
         version = 3
         request = ApiVersionsRequest(client_software_name="kraft", client_software_version="1")
         response: ApiVersionsResponse = await self.call(request, version=version)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            raise Disconnected("the node does not answer ApiVersions version 3")
+            raise NotAdmitted("the node does not answer ApiVersions version 3")
         self.versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
         self.features = {feature.name: feature.max_version_level for feature in response.finalized_features}
 
     async def log_in(self) -> None:
-        """Prove who we are, where the world says how. Raises Disconnected; the connection is closed then."""
+        """Prove who we are, where the world says how. Raises Disconnected, NotAdmitted, and closes the connection."""
         login = self._world.login
         if login is None:
             return
@@ -101,7 +107,8 @@ class ClientConnection:
         try:
             lasts_ms = await log_in(self, login, self._world)
         except LoginFailed as problem:
-            failure = Disconnected(f"the login{f' as {login.username}' * bool(login.username)} failed: {problem}")
+            kind = Disconnected if problem.may_pass else NotAdmitted
+            failure = kind(f"the login{f' as {login.username}' * bool(login.username)} failed: {problem}")
             self._break(failure)
             raise failure from problem
         except BaseException:
@@ -238,7 +245,7 @@ class ClientConnection:
         try:
             await self._stream.send_all((frame,))
         except OSError as problem:
-            failure = Disconnected(f"sending failed: {problem}")
+            failure = _failure(problem, f"sending failed: {problem}")
             self._break(failure)
             raise failure from problem
         except trio.Cancelled:
@@ -288,7 +295,7 @@ class ClientConnection:
                 await stream.wait_readable(assembler.expected)
                 count = stream.receive_nowait(buffer)
         except OSError as problem:
-            self._break(Disconnected(f"receiving failed: {problem}"))
+            self._break(_failure(problem, f"receiving failed: {problem}"))
             return
         if count == 0:
             self._break(Disconnected("the node closed the connection"))
@@ -325,6 +332,10 @@ class ClientConnection:
                 waiter.event.set()
 
 
+def _failure(problem: OSError | ValueError, words: str) -> Disconnected:
+    return NotAdmitted(words) if isinstance(problem, NoTlsAgreement | ValueError) else Disconnected(words)
+
+
 def _decode(key: int, version: int, frame: memoryview) -> Any:
     position = 4 if api_keys.response_header_version(key, version) == 0 else skip_tagged_fields(frame, 4)
     return api_keys.response_class(key).decode(frame[position:], version)
@@ -346,7 +357,7 @@ async def open_connection(
     world: World, host: str, port: int, *, client_id: str = "kraft", timeout: float = 10.0
 ) -> ClientConnection:
     """Open a connection like `connect`, which the caller closes. Raises TimeoutError, and Disconnected, whose cause
-    tells a refusal from other failures."""
+    tells a refusal from other failures; NotAdmitted where no waiting helps."""
     connection: ClientConnection | None = None
     with world.clock.move_on_after(timeout):
         try:
@@ -354,7 +365,7 @@ async def open_connection(
                 world.network.connect(host, port) if world.tls is None else world.network.connect(host, port, world.tls)
             )
         except (OSError, ValueError) as problem:
-            raise Disconnected(f"{host}:{port} cannot be reached: {problem}") from problem
+            raise _failure(problem, f"{host}:{port} cannot be reached: {problem}") from problem
         connection = ClientConnection(world, stream, client_id)
         try:
             await connection.negotiate()

@@ -16,6 +16,7 @@ from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.client.errors import NoBroker
 from kraft.client.group_membership import MAX_POLL_SECONDS
+from kraft.client.resting import may_pass
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.protocol.error_codes import ErrorCode, is_retriable
@@ -183,7 +184,9 @@ class ConsumerMembership:
                     await self.leave()
                 else:
                     await self._beat(self.generation, says_all=self._is_in_doubt)
-            except (Disconnected, TimeoutError, NoBroker):
+            except (Disconnected, TimeoutError, NoBroker) as problem:
+                if isinstance(problem, KraftError) and not may_pass(problem):
+                    self.failure = problem
                 self.cluster.forget()
             except ApiError as problem:
                 if is_retriable(problem.code):

@@ -28,7 +28,12 @@ class TopicRecreated(KraftError):
 
 
 class LoginFailed(KraftError):
-    """The node did not take our login (SASL), or is not the node that it should be."""
+    """The node did not take our login (SASL), or is not the node that it should be. `may_pass`: trying again may help,
+    as where who gives out tokens is away."""
+
+    def __init__(self, message: str, *, may_pass: bool = False) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
 
 
 class DeadlinePassed(KraftError):

@@ -12,11 +12,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kraft.admin.errors import check
+from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
 from kraft.admin.groups import read_assignment
 from kraft.client.cluster import METADATA_SECONDS, Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import NoBroker
+from kraft.client.resting import may_pass
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
@@ -152,8 +153,12 @@ class GroupMembership:
         ]
 
     async def _count(self, names: Sequence[str]) -> dict[str, int]:
-        """How many partitions each topic has now, 0 where there is no such topic."""
+        """How many partitions each topic has now, 0 where there is no such topic. Raises ApiError for one that this
+        member may not see."""
         found = await self.cluster.metadata(names)
+        for name, code in found.errors.items():
+            if code not in UNKNOWN_TOPIC and not is_retriable(code):
+                raise Refused(code, f"topic {name}")
         counts = {name: len(found.topics[name].partitions) if name in found.topics else 0 for name in names}
         # A topic that does not exist is looked for with each heartbeat: it may be made at any time.
         self._counts_end = self.cluster.world.clock.now() + (METADATA_SECONDS if all(counts.values()) else 0.0)
@@ -186,7 +191,9 @@ class GroupMembership:
                 else:
                     await self._beat()
                     await self._count_again()
-            except (Disconnected, TimeoutError, NoBroker):
+            except (Disconnected, TimeoutError, NoBroker) as problem:
+                if isinstance(problem, KraftError) and not may_pass(problem):
+                    self.failure = problem
                 self.cluster.forget()
             except ApiError as problem:
                 if not is_retriable(problem.code):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kraft.client.errors import LoginFailed
-from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_codes import ErrorCode, is_retriable
 from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -15,6 +15,7 @@ from kraft.security.sasl.oauthbearer import CONTROL_A, bearer_message
 from kraft.security.sasl.plain import PLAIN, plain_message
 from kraft.security.sasl.scram import ScramClient, new_nonce
 from kraft.security.scram_credentials import MECHANISMS
+from kraft.security.token_request import NoToken
 from kraft.world.ports import Login, LoginTokens, World
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ async def _bear_token(connection: ClientConnection, tokens: LoginTokens, world: 
     try:
         token = await tokens.token(world)
     except OSError as problem:
-        raise LoginFailed(str(problem)) from problem
+        reason = problem.__cause__
+        raise LoginFailed(str(problem), may_pass=not (isinstance(reason, NoToken) and reason.is_final)) from problem
     answer = await _say(connection, bearer_message(token, tokens.extensions))
     if answer.auth_bytes:  # Refused: the node tells so again upon this, as an error.
         answer = await _say(connection, CONTROL_A)
@@ -64,5 +66,8 @@ async def _bear_token(connection: ClientConnection, tokens: LoginTokens, world: 
 async def _say(connection: ClientConnection, message: bytes) -> SaslAuthenticateResponse:
     response: SaslAuthenticateResponse = await connection.call(SaslAuthenticateRequest(auth_bytes=message))
     if response.error_code:
-        raise LoginFailed(response.error_message or f"the node refused the login (error {response.error_code})")
+        raise LoginFailed(
+            response.error_message or f"the node refused the login (error {response.error_code})",
+            may_pass=is_retriable(response.error_code),
+        )
     return response

@@ -24,6 +24,7 @@ from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.client.errors import NoBroker, not_acknowledged
 from kraft.client.partitioner import DefaultPartitioner, Partitioner
+from kraft.client.resting import is_worth_waiting
 from kraft.common.errors import ApiError, KraftError, ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
@@ -212,9 +213,7 @@ class Producer:
                 await self._identity.prepare()
             by_leader = await self.cluster.by_leader(ready, unled)
         except (Disconnected, TimeoutError, NoBroker, ApiError, UnsupportedApi, ProtocolError) as problem:
-            if isinstance(problem, UnsupportedApi | ProtocolError) or (
-                isinstance(problem, ApiError) and not is_retriable(problem.code)
-            ):
+            if not isinstance(problem, TimeoutError) and not is_worth_waiting(problem):
                 self._fail(self._accumulator.queues.values(), problem)
             else:
                 self._halted = True  # Nobody can be asked.
@@ -285,9 +284,10 @@ class Producer:
                     entry.partition_data.append(PartitionProduceData(index=queue.partition.partition, records=records))
             if taken:
                 await self._exchange(leader, taken, topics)
-        except (Disconnected, TimeoutError, NoBroker, ApiError) as problem:
-            await self._again_later(taken, problem)
-        except (UnsupportedApi, ProtocolError) as problem:
+        except (Disconnected, TimeoutError, NoBroker, ApiError, UnsupportedApi, ProtocolError) as problem:
+            if isinstance(problem, ApiError | TimeoutError) or is_worth_waiting(problem):
+                await self._again_later(taken, problem)
+                return
             for queue in taken:
                 if queue.in_flight is not None:
                     self._finish_with_error(queue, queue.in_flight, problem)

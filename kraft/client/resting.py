@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kraft.admin.errors import UNKNOWN_TOPIC
 from kraft.client.backoff import Backoff
-from kraft.client.connection import Disconnected
+from kraft.client.connection import Disconnected, NotAdmitted
 from kraft.client.errors import NoBroker
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
@@ -68,10 +68,11 @@ class RestingPartitions:
 
 
 def may_pass(problem: Exception) -> bool:
-    """Whether trying again may help. A topic that there is not is said at once."""
+    """Whether trying again may help: nodes are away or slow, leaders move. It does not where we are not admitted,
+    not authorized, or not understood. A topic that there is not is said at once."""
     if isinstance(problem, ApiError):
         return is_retriable(problem.code) and problem.code not in UNKNOWN_TOPIC
-    return isinstance(problem, Disconnected | TimeoutError | NoBroker)
+    return isinstance(problem, Disconnected | TimeoutError | NoBroker) and not isinstance(problem, NotAdmitted)
 
 
 def is_worth_waiting(problem: Exception) -> bool:

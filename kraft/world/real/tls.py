@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from typing import Final
 
 import trio
 
+from kraft.world.hosts import NoTlsAgreement
 from kraft.world.ports import Buffer, File, Tls
 from kraft.world.real.files import RealFile
 from kraft.world.real.network import RETRY_BYTES, TURN_BYTES, RealStream, broken, read_piece
@@ -25,6 +27,7 @@ RECORD_OVERHEAD_BYTES_MAX: Final = 1024
 ALERT_TYPE: Final = 21
 DISGUISED_ALERT_LENGTH: Final = (19).to_bytes(2, "big")
 """Level, description and type of an alert, and the tag of its cipher (RFC 8446, 5.2)."""
+_ALERT_OF_CERTIFICATES: Final = re.compile("ALERT_.*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)")
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _VERIFY: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
@@ -156,10 +159,10 @@ class TlsStream(RealStream):
             return True
         except ssl.SSLWantWriteError:
             return False
-        except ssl.SSLEOFError as error:
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
             raise ConnectionResetError("the peer left during its TLS handshake") from error
         except ssl.SSLError as error:
-            raise ConnectionAbortedError(f"TLS handshake failed: {_reason(error)}") from error
+            raise NoTlsAgreement(f"TLS handshake failed: {_reason(error)}") from error
         except ValueError as error:
             raise ConnectionAbortedError("the connection was closed during its TLS handshake") from error
         except OSError as error:
@@ -279,7 +282,9 @@ class TlsStream(RealStream):
 
 def _failed(error: OSError) -> ConnectionError:
     if isinstance(error, ssl.SSLError):
-        return ConnectionAbortedError(f"TLS failed: {_reason(error)}")
+        # With TLS 1.3 a server judges a client's certificate when the client takes the handshake for done.
+        kind = NoTlsAgreement if _ALERT_OF_CERTIFICATES.search(error.reason or "") else ConnectionAbortedError
+        return kind(f"TLS failed: {_reason(error)}")
     return broken(error)
 
 

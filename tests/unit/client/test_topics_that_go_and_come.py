@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraft.admin.offsets import EARLIEST
-from kraft.client.connection import Disconnected
+from kraft.client.connection import Disconnected, NotAdmitted
 from kraft.client.consumer import Consumer
 from kraft.client.errors import NoBroker, TopicRecreated
 from kraft.common.errors import ApiError
@@ -174,5 +174,29 @@ def test_poll_waits_while_the_only_node_is_away() -> None:
                     assert consumer.obstacle is problem
                 assert 2.0 <= topics.clock.now() - began <= 2.5
             assert [each.record.offset for each in await consumer.poll(2.0)] == [3]
+
+    Universe(1).run(main)
+
+
+def test_poll_raises_at_once_where_a_node_does_not_admit_us() -> None:
+    async def main(universe: Universe) -> None:
+        topics = Topics(universe, t=[1])
+        problem = NotAdmitted("the login failed")
+
+        async def fail(*_: Any, **__: Any) -> Any:
+            raise problem
+
+        consumer = Consumer(topics.cluster, reset=EARLIEST)
+        consumer.assign({T0: 3})
+        assert [each.record.offset for each in await consumer.poll(2.0)] == [3]
+        for way in ("call", "begin"):  # A Fetch is begun.
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(topics.cluster, way, fail)
+                topics.cluster.forget()
+                began = topics.clock.now()
+                with pytest.raises(NotAdmitted):
+                    await consumer.poll(2.0)
+                assert topics.clock.now() - began < 0.1
+        assert [each.record.offset for each in await consumer.poll(2.0)] == [4]
 
     Universe(1).run(main)
