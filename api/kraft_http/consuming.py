@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from kraft.admin.metadata import Topic
 from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at_leaders
 from kraft.admin.topics import describe_topic
-from kraft.common.ids import TopicPartition
+from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.protocol.records.record import Record
 from kraft_http.deps import ClusterContext
 from kraft_http.models.common import CollectionMetadata
@@ -24,6 +24,7 @@ ANSWER_BYTES_MAX: Final = 64 << 20
 the next request."""
 
 
+GONE: Final = "The topic was deleted and made anew, and has no such partition now."
 FETCHES_MAX: Final = 64
 """Of one partition, to find its newest records behind markers, aborted records and what was compacted away."""
 READ_AT_ONCE_MAX: Final = 10_000
@@ -39,6 +40,8 @@ class Consumption:
     offset: int | None
     positions: Mapping[int, int] | None
     """Where to begin in each of several partitions, which are read in this order."""
+    topic_id: bytes | None = None
+    """Of the topic that `positions` are of; None: the one of that name."""
     timestamp: int | None
     tail: int | None
     limit: int
@@ -46,6 +49,8 @@ class Consumption:
     timeout_ms: int
     data_format: DataType | None
     committed: bool
+    from_begin: bool = False
+    """In each partition of `positions`, whatever they say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,12 @@ async def consume(cluster: ClusterContext, topic_name: str, wanted: Consumption)
     """Records in order of partition and offset. Raises Refused, also where the only partition that is asked for
     lacks the offset."""
     topic = await describe_topic(cluster.kafka, topic_name)
+    is_recreated = wanted.topic_id not in (None, topic.topic_id)
+    missing = {}
+    if is_recreated and wanted.positions is not None:
+        kept = {index: 0 for index in wanted.positions if index < len(topic.partitions)}
+        missing = {TopicPartition(topic_name, index): GONE for index in wanted.positions if index not in kept}
+        wanted = replace(wanted, positions=kept, from_begin=True)
     leaders = _chosen(topic, wanted)
     alive = {partition: leader for partition, leader in leaders.items() if leader >= 0 or len(leaders) == 1}
     bounds = await _bounds(cluster, alive or leaders, wanted)
@@ -94,11 +105,14 @@ async def consume(cluster: ClusterContext, topic_name: str, wanted: Consumption)
         metadata=CollectionMetadata(self=str(cluster.url)),
         cluster_id=cluster.cluster_id,
         topic_name=topic_name,
+        topic_id=uuid_to_text(topic.topic_id),
+        topic_recreated=is_recreated,
         data=records,
         next_offsets={str(partition[1]): position for partition, position in positions.items()},
         end_offsets={str(partition[1]): end for partition, end in ends.items()},
         unread_partitions=[
-            UnreadPartition(partition_id=partition, detail=detail) for (_, partition), detail in sorted(unread.items())
+            UnreadPartition(partition_id=partition, detail=detail)
+            for (_, partition), detail in sorted({**unread, **missing}.items())
         ],
     )
 
@@ -124,7 +138,7 @@ async def _bounds(cluster: ClusterContext, leaders: Mapping[TopicPartition, int]
         starts = {partition: offset if offset >= 0 else ends[partition] for partition, offset in young.items()}
         return _Bounds(starts=starts, ends=ends)
     earliest = await offsets_at_leaders(cluster.kafka, leaders, EARLIEST)
-    if wanted.offset is None and wanted.positions is None:
+    if wanted.from_begin or (wanted.offset is None and wanted.positions is None):
         return _Bounds(starts={partition: earliest[partition] for partition in leaders}, ends=ends)
     latest = await offsets_at_leaders(cluster.kafka, leaders, LATEST) if wanted.committed else ends
     asked = {partition: _asked(partition[1], wanted) for partition in leaders}

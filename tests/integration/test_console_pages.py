@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from tests.capabilities import require_capability
 from tests.integration.browser import Browser, browser
@@ -140,6 +141,30 @@ def test_every_partition_is_followed_and_an_offset_is_sought_in_each(node: Runni
     show(tab, node, "messages?topic=many&from=offset&offset=1")
     assert records(tab) == ["3:1"]
     assert "partition 0 (No record has offset 1" in tab.text()
+    assert tab.complaints == []
+
+
+def test_a_followed_topic_that_is_made_anew_is_read_from_its_beginning_and_the_page_says_so(
+    node: RunningNode, tab: Browser
+) -> None:
+    make_topic(node, "anew", 1)
+    produce(node, "anew", [b"of the earlier topic"], 0)
+    show(tab, node, "messages?topic=anew")
+    assert records(tab) == ["0:0"]
+    admin = AdminClient({"bootstrap.servers": node.kafka})
+    admin.delete_topics(["anew"])["anew"].result(30)
+    make_topic(node, "anew", 2)
+    for partition in range(2):
+        produce(node, "anew", [b"of the later topic", b"and one more"], partition)
+    assert "made anew" not in tab.text()
+    press(tab, "Follow")
+    tab.until("document.querySelectorAll('td[data-label=record]').length === 5")
+    assert sorted(records(tab)) == ["0:0", "0:0", "0:1", "1:0", "1:1"]
+    assert "The topic was deleted and made anew." in tab.text()
+    produce(node, "anew", [b"goes on"], 1)
+    tab.until("document.querySelectorAll('td[data-label=record]').length === 6")
+    press(tab, "Read")
+    tab.until("!document.querySelector('main').textContent.includes('made anew')")
     assert tab.complaints == []
 
 
@@ -406,7 +431,9 @@ def test_numbers_keep_their_digits(node: RunningNode, tab: Browser) -> None:
     great = 9007199254740993
     record = {"partition_id": 0, "offset": great, "timestamp": "2026-01-01T00:00:00.000Z", "transaction": None}
     record |= {"key": None, "value": None, "headers": []}
-    answer = json.dumps({"data": [record], "next_offsets": {"0": great + 2}, "unread_partitions": []})
+    answer = json.dumps(
+        {"topic_id": "A" * 22, "data": [record], "next_offsets": {"0": great + 2}, "unread_partitions": []}
+    )
     tab.run(
         "(real => { window.seen = []; window.fetch = async (path, options) => { if (!path.includes('/records?'))"
         " return real(path, options); window.seen.push(decodeURIComponent(path));"

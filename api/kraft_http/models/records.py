@@ -120,9 +120,16 @@ class UnreadPartition(BaseModel):
 class ConsumedRecords(Collection):
     cluster_id: str
     topic_name: str
+    topic_id: str = Field(description="The UUID of the topic that all this is of: what to ask with its offsets.")
+    topic_recreated: bool = Field(
+        description=(
+            "Whether the topic is another one than was asked for: it was deleted and made anew. Its partitions were "
+            "read from their beginning, wherever `positions` were in the earlier one."
+        )
+    )
     data: list[ConsumedRecord]
     next_offsets: dict[str, Int64] = Field(description="For each partition that was read, the offset to go on from.")
     end_offsets: dict[str, Int64] = Field(description="For each partition that was read, its end when it was read.")
     unread_partitions: list[UnreadPartition] = Field(
-        description="Partitions of which nothing was read, since they lack the offset or a leader."
+        description="Partitions of which nothing was read, since they lack the offset or a leader, or are no more."
     )

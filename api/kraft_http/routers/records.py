@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from kraft.common.ids import uuid_from_text
 from kraft_http.consuming import Consumption, consume
 from kraft_http.deps import Cluster, TopicNamePath, Writable
 from kraft_http.errors import ApiProblem, documented
@@ -170,6 +171,14 @@ async def consume_records(
             description="Where to begin in each partition, as `next_offsets` told: `0:17,3:4`. Read in this order.",
         ),
     ] = None,
+    topic_id: Annotated[
+        str | None,
+        Query(
+            pattern=r"^[A-Za-z0-9_-]{22}$",
+            description="The topic that `positions` are of, as its answer told. Where the topic was deleted and made "
+            "anew since then, these partitions are read from their beginning, and `topic_recreated` says so.",
+        ),
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=10_000, description="The most records of the answer.")] = 100,
     max_bytes: Annotated[
         int,
@@ -187,15 +196,19 @@ async def consume_records(
     ] = False,
 ) -> ConsumedRecords:
     """Begins at the first record unless told otherwise. `next_offsets` says where to go on: the server keeps
-    nothing. What an `offset` means for partitions that lack it, `unread_partitions` says."""
+    nothing. What an `offset` means for partitions that lack it, `unread_partitions` says. With `topic_id`, offsets of
+    a topic that was deleted are not taken for those of one made anew under its name."""
     if sum(choice is not None for choice in (offset, timestamp, tail, positions)) > 1:
         raise ApiProblem(400, "offset, timestamp, tail and positions exclude one another.")
     if partition is not None and positions is not None:
         raise ApiProblem(400, "positions names the partitions itself.")
+    if topic_id is not None and positions is None:
+        raise ApiProblem(400, "topic_id says which topic positions are of, and there are none.")
     wanted = Consumption(
         partition=partition,
         offset=offset,
         positions=None if positions is None else _positions(positions),
+        topic_id=None if topic_id is None else uuid_from_text(topic_id),
         timestamp=timestamp,
         tail=tail,
         limit=limit,

@@ -19,7 +19,8 @@ function unread(partitions) {
   return note("Nothing was read of " + told + (partitions.length > NAMED_MAX ? ", and of " + number(partitions.length - NAMED_MAX) + " more" : "") + ".", "warn");
 }
 export async function messages(place, parameters, { current, guarded }) {
-  const name = parameters.topic, described = await request(v3("topics", name)), isSearch = parameters.mode === "search", ways = [link("messages", { topic: name }, "Browse"), link("messages", { topic: name, mode: "search" }, "Search")];
+  let described = await request(v3("topics", parameters.topic));
+  const name = parameters.topic, isSearch = parameters.mode === "search", ways = [link("messages", { topic: name }, "Browse"), link("messages", { topic: name, mode: "search" }, "Search")];
   ways[Number(isSearch)].setAttribute("aria-current", "page");
   place.append(el("h1", { className: "page" }, link("topics", {}, "Topics"), el("span", { className: "crumb" }, " / "), link("topic", { name }, name), el("span", { className: "crumb" }, " / messages")), el("div", { className: "tabs" }, ways));
   if (isSearch) return once(search(place, name, parameters, { current }));
@@ -28,8 +29,8 @@ export async function messages(place, parameters, { current, guarded }) {
   const at = field("Offset", { type: "number", min: 0, value: parameters.offset || "0", name: "offset" }), time = field("Time", { type: "datetime-local", step: 1, value: parameters.time || "", name: "time" });
   const format = select("Show as", [["json", "JSON"], ["text", "UTF-8"], ["hex", "hex"]], parameters.format || "json"), filter = field("Filter (key, value, headers)", { type: "search", value: parameters.q || "", name: "filter" });
   const isolation = select("Isolation", [["all", "read uncommitted"], ["committed", "read committed"]], parameters.isolation || "all");
-  const said = el("span"), shown = el("section"), problem = el("div"), lacking = el("div");
-  let kept = [], positions = null, live = false, turn = 0, reads = 0;
+  const said = el("span"), shown = el("section"), problem = el("div"), lacking = el("div"), anew = el("div");
+  let kept = [], positions = null, topicId = null, live = false, turn = 0, reads = 0;
   const fits = record => { const wanted = filter.input.value.toLowerCase(); return !wanted || [shownAs(record.key, "text"), shownAs(record.value, "text"), ...record.headers.map(header => header.name + " " + (header.value ? shownAs({ data: header.value }, "text") : ""))].some(text => text.toLowerCase().includes(wanted)); };
   const draw = () => {
     const found = kept.filter(fits);
@@ -41,7 +42,7 @@ export async function messages(place, parameters, { current, guarded }) {
   const fetchFrom = query => request(v3("topics", name, "records") + "?" + new URLSearchParams({ format: "BINARY", limit: LIMIT, max_bytes: BYTES_MAX, committed: isolation.input.value === "committed", ...query }));
   const take = answer => {
     kept = [...kept, ...answer.data].sort((a, b) => a.timestamp < b.timestamp ? -1 : a.timestamp > b.timestamp ? 1 : a.partition_id - b.partition_id || a.offset - b.offset).slice(-KEPT_MAX);
-    positions = { ...(positions || {}), ...answer.next_offsets };
+    positions = { ...(positions || {}), ...answer.next_offsets }; topicId = answer.topic_id;
     if (answer.unread_partitions.length) patch(lacking, unread(answer.unread_partitions));
     draw();
   };
@@ -53,16 +54,26 @@ export async function messages(place, parameters, { current, guarded }) {
     at.row.hidden = from.input.value !== "offset"; time.row.hidden = from.input.value !== "time";
     try {
       const answer = await fetchFrom({ ...query, ...(only === "" ? {} : { partition: only }) });
-      if (asked === reads) { lacking.replaceChildren(); take(answer); problem.replaceChildren(); }
+      if (asked === reads) { lacking.replaceChildren(); anew.replaceChildren(); take(answer); problem.replaceChildren(); }
     } catch (failure) { if (asked === reads) { patch(problem, note(failure.message, "bad")); lacking.replaceChildren(); shown.replaceChildren(); } }
+  };
+  // The topic was deleted and made anew, perhaps with more partitions, or fewer: all of it is read that was chosen.
+  const again = async asked => {
+    const only = partition.input.value, answer = await fetchFrom(only === "" ? {} : { partition: only });
+    if (asked !== reads) return;
+    described = await request(v3("topics", name));
+    patch(anew, note("The topic was deleted and made anew. What was read before is of the earlier one; the new one is read from its beginning.", "warn"));
+    positions = null; turn = 0;
+    take(answer);
   };
   // Each partition goes on where it was left. A round asks for so many, and the next round begins behind those that gave records.
   const round = async () => {
     const ids = Object.keys(positions || {}), asked = reads;
     if (!ids.length) return;
     const chosen = [...ids.slice(turn), ...ids.slice(0, turn)].slice(0, FOLLOWED_AT_ONCE);
-    const answer = await fetchFrom({ positions: chosen.map(id => id + ":" + positions[id]).join(",") });
+    const answer = await fetchFrom({ positions: chosen.map(id => id + ":" + positions[id]).join(","), topic_id: topicId });
     if (asked !== reads) return;
+    if (answer.topic_recreated) return again(asked);
     const last = answer.data.length < LIMIT ? chosen.length - 1 : chosen.indexOf(String(answer.data.at(-1).partition_id));
     turn = (turn + last + 1) % ids.length;
     take(answer);
@@ -74,7 +85,7 @@ export async function messages(place, parameters, { current, guarded }) {
   (async () => { while (current()) { if (live && !document.hidden) await guarded(onward); await new Promise(resolve => setTimeout(resolve, TAIL_MS)); } })();
   for (const each of [partition, from, at, time, isolation]) each.input.onchange = read;
   format.input.onchange = draw; filter.input.oninput = draw;
-  place.append(el("div", { className: "bar-row" }, partition.row, from.row, at.row, time.row, isolation.row, format.row, filter.row, button("Read", read, "main"), button("Read on", () => guarded(onward)), follow, button("Produce", () => produce(name, read))), problem, lacking, shown, el("div", { className: "pager" }, said, el("span", {}, "Records of open and aborted transactions are marked. With read committed they are left out, as a consumer with read_committed does.")));
+  place.append(el("div", { className: "bar-row" }, partition.row, from.row, at.row, time.row, isolation.row, format.row, filter.row, button("Read", read, "main"), button("Read on", () => guarded(onward)), follow, button("Produce", () => produce(name, read))), problem, anew, lacking, shown, el("div", { className: "pager" }, said, el("span", {}, "Records of open and aborted transactions are marked. With read committed they are left out, as a consumer with read_committed does.")));
   return once(read);
 }
 // A header as a line of a form: a null value has no "=".

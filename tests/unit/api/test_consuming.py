@@ -89,6 +89,7 @@ class Port:
 
     def __init__(self, *logs: Log | None) -> None:
         self.logs = logs
+        self.topic_id = bytes(range(16))
         self.asked: list[int] = []
 
     async def on_behalf_of(self, caller: Caller) -> Port:
@@ -116,7 +117,7 @@ class Port:
             MetadataResponsePartition(partition_index=index, leader_id=-1 if log is None else 1)
             for index, log in enumerate(self.logs)
         ]
-        return MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=partitions)])
+        return MetadataResponse(topics=[MetadataResponseTopic(name="t", topic_id=self.topic_id, partitions=partitions)])
 
     def offsets(self, request: Any) -> ListOffsetsResponse:
         told = []
@@ -209,6 +210,26 @@ def test_partitions_go_on_where_they_were_left_in_the_order_that_is_asked_for() 
     assert [each["partition_id"] for each in answer["unread_partitions"]] == [3], "it lost the records meanwhile"
     assert consumed(port, "positions=2:7,0:3&partition=1")["error_code"] == 400
     assert consumed(port, "positions=7:0")["error_code"] == 40403
+
+
+def test_positions_in_a_topic_that_was_made_anew_begin_at_its_beginning_and_it_is_told() -> None:
+    port = Port(filled(9, 10), filled(9, 10), filled(9, 10))
+    first = consumed(port, "limit=6")
+    assert first["topic_recreated"] is False
+    on = f"positions=2:7,0:8&topic_id={first['topic_id']}"
+    assert offsets_of(consumed(port, on)) == [(2, 7), (2, 8), (0, 8)]
+    port.topic_id, port.logs = bytes(16), (filled(99, 10, start=4), filled(99, 10))
+    anew = consumed(port, on + "&limit=2")
+    assert anew["topic_recreated"] is True
+    assert offsets_of(anew) == [(0, 4), (0, 5)]
+    assert anew["next_offsets"] == {"0": 6}
+    assert anew["unread_partitions"] == [
+        {"partition_id": 2, "detail": "The topic was deleted and made anew, and has no such partition now."}
+    ]
+    assert anew["topic_id"] != first["topic_id"]
+    assert offsets_of(consumed(port, f"positions=0:8&limit=1&topic_id={anew['topic_id']}")) == [(0, 8)]
+    assert consumed(port, f"offset=8&topic_id={anew['topic_id']}")["error_code"] == 400
+    assert consumed(port, "positions=0:8&topic_id=none")["error_code"] == 400
 
 
 def test_what_became_of_the_transaction_of_each_record_is_told() -> None:
