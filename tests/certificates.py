@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -33,6 +34,10 @@ class Certificates:
     def elsewhere(self) -> tuple[str, str]:
         """Key and chain of another host."""
         return _pem(self._authority.issue_cert("elsewhere.example.org"))
+
+    def ending(self, moment: datetime) -> tuple[str, str]:
+        """Key and chain of the node, which end then."""
+        return _pem(self._authority.issue_cert("localhost", "127.0.0.1", not_after=moment))
 
     @property
     def server(self) -> Tls:

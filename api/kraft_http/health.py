@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from kraft.common.broker_state import ACTIVE
 from kraft_http.int64 import Int64
+from kraft_http.machine_reasons import certificate_reasons, clock_reasons, slow_disk_reasons
 from kraft_http.ports import BrokerFacts, ClusterFacts, InternalTopicFacts, PartitionFacts
 from kraft_http.waits import (
     NodeStatus,
@@ -141,6 +142,9 @@ def judge(
         *authorizer_reasons(nodes),
         *election_reasons(elections),
         *replica_reasons(nodes),
+        *clock_reasons(nodes),
+        *certificate_reasons(nodes),
+        *slow_disk_reasons(nodes),
         *set_aside_reasons(nodes),
         *unmade_topic_reasons(nodes),
         *_internal_topic_reasons(facts.internal_topics),

@@ -102,6 +102,22 @@ class UnmadeTopic(BaseModel):
     reason: str
 
 
+class CertificateEnd(BaseModel):
+    """When the first certificate of those that a listener shows ends."""
+
+    listener: str
+    ends_ms: Int64
+
+
+class SlowDiskStatus(BaseModel):
+    """A log directory whose disk takes long."""
+
+    path: str
+    seconds: float = Field(description="The longest sync of the last five minutes, also one that is under way.")
+    slow: int = Field(description="Syncs of more than a second, in the last five minutes.")
+    syncs: int
+
+
 class NodeStatus(BaseModel):
     """What a node tells of itself: its disks and what waits there. Lists are cut; the counts are whole."""
 
@@ -115,6 +131,10 @@ class NodeStatus(BaseModel):
     )
     disk_free_bytes: int | None = None
     disk_total_bytes: int | None = None
+    wall_ms: int | None = Field(default=None, description="Its wall clock when it told this.")
+    clock_offset_ms: int = Field(default=0, description="How far its clock is ahead of that of the node that answers.")
+    certificates: list[CertificateEnd] = []
+    slow_disks: list[SlowDiskStatus] = []
     waiting_replicas_count: int = 0
     waiting_replicas: list[WaitingReplica] = []
     unreadable_logs_count: int = 0
@@ -182,11 +202,11 @@ def election_reasons(elections: WaitingElections) -> Iterator[Reason]:
     for each in elections.partitions[:WAITS_SAID_MAX]:
         name = f"{each.topic}-{each.partition}"
         ends = ", ".join(f"{end.replica} at {end.end_offset}" for end in each.ends) or "none"
-        until = "without bound" if each.until_ms is None else f"until {_time(each.until_ms)}"
+        until = "without bound" if each.until_ms is None else f"until {at(each.until_ms)}"
         awaited = f"for {_replicas(each.awaited)}" if each.awaited else "for an operator"
         yield Reason(
             code="waiting_election",
-            summary=f"{name} waits {awaited} since {_time(each.since_ms)}, {until}. Known log ends: {ends}.",
+            summary=f"{name} waits {awaited} since {at(each.since_ms)}, {until}. Known log ends: {ends}.",
             remedy=f"{_start(each.awaited)}{each.command} --dry-run shows who would lead now and what would be lost; "
             f"{each.command} does it.",
         )
@@ -216,7 +236,7 @@ def replica_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
         for each in node.waiting_replicas[:WAITS_SAID_MAX]:
             yield Reason(
                 code="waiting_replica",
-                summary=f"Node {node.node_id} waits with {each.topic}-{each.partition} since {_time(each.since_ms)}, "
+                summary=f"Node {node.node_id} waits with {each.topic}-{each.partition} since {at(each.since_ms)}, "
                 f"without bound: {each.reason}. Offsets {each.start_offset} to {each.known_end_offset} (exclusive) "
                 "are in doubt.",
                 remedy="Bring back the other replicas: one that has these offsets leads. If there is none, run on node "
@@ -245,7 +265,7 @@ def _unreadable_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
         yield Reason(
             code="unreadable_records",
             summary=f"{each.topic}-{each.partition} has records that cannot be read (found by the cleaner on "
-            f"{_nodes(found[place])} since {_time(each.since_ms)}): offsets {ranges} (ends exclusive). Consumers stop "
+            f"{_nodes(found[place])} since {at(each.since_ms)}): offsets {ranges} (ends exclusive). Consumers stop "
             "there.",
             remedy=f"Set stopped consumers behind them, or delete them with everything before them: {each.command} "
             "(docs/operations/unreadable-records.md).",
@@ -269,7 +289,7 @@ def set_aside_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
         for each in node.set_aside[:WAITS_SAID_MAX]:
             yield Reason(
                 code="work_set_aside",
-                summary=f"Node {node.node_id} has set {each.item} ({each.work}) aside since {_time(each.since_ms)}: "
+                summary=f"Node {node.node_id} has set {each.item} ({each.work}) aside since {at(each.since_ms)}: "
                 f"{each.error}.",
                 remedy=remedy,
             )
@@ -286,13 +306,13 @@ def unmade_topic_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
     for each in found.values():
         yield Reason(
             code="internal_topic_missing",
-            summary=f"Clients wait for {each.topic} since {_time(each.since_ms)}. It cannot be made: {each.reason}.",
+            summary=f"Clients wait for {each.topic} since {at(each.since_ms)}. It cannot be made: {each.reason}.",
             remedy="Start the brokers that it needs, or have fewer copies made: offsets.topic.replication.factor, "
             "transaction.state.log.replication.factor (with transaction.state.log.min.isr).",
         )
 
 
-def _time(ms: int) -> str:
+def at(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import trio
 
+from kraft.common.disk_times import DiskTimes
 from kraft.common.errors import CorruptData, OutOfResources
 from kraft.common.ids import OffsetAndEpoch, uuid_to_text
 from kraft.common.logging import Logger
@@ -74,6 +75,7 @@ class RaftDriver:
             world.files, config.metadata_log_directory, serde, segment_bytes=config.segment_bytes
         )
         self._room = Room(world, self._storage.directory, log)
+        self.disks = DiskTimes(world.clock)
         state = self._storage.recover(config.static_voters, is_controller=config.quorum.can_be_voter)
         self._synced_end = state.end_offset
         refuse_impossible_election(config.quorum, state.voters, self._storage.directory)
@@ -376,7 +378,8 @@ class RaftDriver:
             )
             self.metrics.wrote(stage.batches, self._node.is_leader)
         elif isinstance(stage, Flush):
-            await run(storage.log.sync)
+            with self.disks.measure(storage.log.directory.rpartition("/")[0]):
+                await run(storage.log.sync)
             self._synced_end = stage.end_offset
             done.append(events.LogFlushed(stage.end_offset, stage.generation))
         elif isinstance(stage, Truncate):

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 _PEM: Final = re.compile("-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
+ENDS_SOON_SECONDS: Final = 14 * 86_400
+"""A certificate that ends within this time is told."""
 _SEQUENCE, _VERSION, _UTC_TIME, _GENERALIZED_TIME = 0x30, 0xA0, 0x17, 0x18
 
 

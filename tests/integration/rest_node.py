@@ -24,18 +24,11 @@ class RunningNode:
 
 
 @contextmanager
-def running_node(directory: Path, *arguments: str) -> Iterator[RunningNode]:
-    command = [
-        sys.executable,
-        "-m",
-        "kraft.cli.node",
-        "--data-dir",
-        str(directory / "data"),
-        "--listen",
-        "127.0.0.1:0",
-        "--controller-listen",
-        "127.0.0.1:0",
-    ]
+def running_node(directory: Path, *arguments: str, own_listeners: bool = False) -> Iterator[RunningNode]:
+    """With `own_listeners` the arguments say where it listens."""
+    command = [sys.executable, "-m", "kraft.cli.node", "--data-dir", str(directory / "data")]
+    if not own_listeners:
+        command += ["--listen", "127.0.0.1:0", "--controller-listen", "127.0.0.1:0"]
     command += [
         "--admin",
         "127.0.0.1:0",

@@ -166,6 +166,14 @@ ALERTS: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
         {'tls_certificate_expiry_timestamp_seconds{listener="SSL"}': f"{14 * 86400}x40"},
         {'tls_certificate_expiry_timestamp_seconds{listener="SSL"}': f"{15 * 86400}x40"},
     ),
+    "KraftClockWrong": (
+        {"kraft_clock_seconds": "3600+60x40"},
+        {"kraft_clock_seconds": "0+60x40"},
+    ),
+    "KraftSlowDisk": (
+        {'kraft_slow_disk_seconds{directory="/d"}': "2x40"},
+        {'kraft_slow_disk_seconds{directory="/d"}': "1x40"},
+    ),
     "KraftNodeBusy": (
         {"kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent": "0.05x40"},
         {"kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent": "0.5x40"},
@@ -180,7 +188,11 @@ ALERTS: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
     ),
 }
 """What makes each alert fire, and what is near to it and does not; a value a minute."""
-ONLY_AFTER_SOMETHING_HAPPENED: Final = ("kraft_throttles_total", "kraft_failed_logins_total")
+ONLY_AFTER_SOMETHING_HAPPENED: Final = (
+    "kraft_throttles_total",
+    "kraft_failed_logins_total",
+    "kraft_slow_disk_seconds",
+)
 """Series that are there once a client had to wait, or was refused."""
 
 

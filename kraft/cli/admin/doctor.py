@@ -20,6 +20,7 @@ from kraft.cli.admin.command_config import security_of_command
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, Bootstrap, Output, parse_bootstrap
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import FAILED, complain
+from kraft.cli.admin.unreached import NAME, OTHER_NAME, REFUSED, SILENT, cause_of, remedy_of
 from kraft.client.cluster import Cluster
 from kraft.client.connection import ClientConnection, open_connection
 from kraft.common.errors import ConfigurationError, KraftError
@@ -36,6 +37,13 @@ FAULT: Final = "fault"
 NAMED_MAX: Final = 5
 """Topics that a finding names; of further ones it says how many there are."""
 Address = tuple[str, int]
+
+
+class Tried(NamedTuple):
+    """The bootstrap addresses that answered, and those that did not."""
+
+    reached: list[Address]
+    failed: list[Address]
 
 
 class Finding(NamedTuple):
@@ -78,19 +86,21 @@ def doctor(
 
 async def examine(world: World, addresses: list[Address], timeout: float) -> list[Finding]:
     """Everything that was found, in the order in which it was looked for."""
-    findings, reached = [], []
-    for host, port in addresses:
-        finding = await _reach(world, (host, port), timeout, _nothing)
+    findings: list[Finding] = []
+    tried = Tried([], [])
+    for address in addresses:
+        finding = await _reach(world, address, timeout, _nothing)
         findings.append(finding)
-        if finding.result == OK:
-            reached.append((host, port))
-    if not reached:
+        (tried.reached if finding.result == OK else tried.failed).append(address)
+    if not tried.reached:
         return findings
-    async with Cluster(world, reached, connect_seconds=timeout, operation_seconds=timeout * 2) as cluster:
+    async with Cluster(world, tried.reached, connect_seconds=timeout, operation_seconds=timeout * 2) as cluster:
         for look in (_addresses_told, _health, _releases, _copies):
             try:
-                findings += await look(cluster, reached, timeout)
+                findings += await look(cluster, tried, timeout)
             except (KraftError, TimeoutError) as problem:
+                if any(str(problem) in finding.summary for finding in findings):
+                    continue  # An address that is told already.
                 findings.append(Finding(look.__name__.strip("_").replace("_", " "), FAULT, str(problem)))
     return findings
 
@@ -106,9 +116,10 @@ async def _reach(
     ask: Callable[[ClientConnection], Awaitable[str]],
     *,
     check: str = "bootstrap address",
-    remedy: str = "",
+    told_by: int | None = None,
 ) -> Finding:
-    """Connect, encrypt, log in, and ask. `ask` tells what is wrong with who answers, or the empty text."""
+    """Connect, encrypt, log in, and ask. `ask` tells what is wrong with who answers, or the empty text. `told_by` is
+    the broker that tells clients this address."""
     host, port = address
     began = world.clock.now()
     try:
@@ -118,28 +129,29 @@ async def _reach(
         finally:
             connection.close()
     except (KraftError, TimeoutError) as problem:
-        return Finding(check, FAULT, str(problem), remedy or _why(problem, world))
+        return Finding(check, FAULT, str(problem), _remedy(problem, world, host, told_by))
     took = f"{host}:{port} answers in {(world.clock.now() - began) * 1000:.0f} ms"
-    return Finding(check, FAULT, wrong, remedy) if wrong else Finding(check, OK, took)
+    if wrong:
+        return Finding(check, FAULT, wrong, f"set advertised.listeners of broker {told_by} to its own address")
+    return Finding(check, OK, took)
 
 
-def _why(problem: Exception, world: World) -> str:
-    text = str(problem)
-    if "login" in text:
-        return "the user or password in --command-config is wrong, or the mechanism is none that the listener has"
-    if isinstance(problem, TimeoutError):
-        return "a firewall drops packets, or the address is that of another machine"
-    if "refused" in text:
-        return "no node listens there: is it running, and is this its port (listeners)?"
-    if world.tls is None:
-        return (
-            "a listener that encrypts hangs up on plain text: --command-config with security.protocol=SSL or SASL_SSL"
-        )
-    return "the listener may not encrypt, or its certificate names another host: see listeners and ssl.* keys"
+def _remedy(problem: Exception, world: World, host: str, told_by: int | None) -> str:
+    remedy = remedy_of(problem, is_encrypted=world.tls is not None)
+    if told_by is None:
+        return remedy
+    cause = cause_of(problem)
+    if cause == REFUSED:
+        return f"is broker {told_by} running? If it is, set its advertised.listeners to an address where it listens"
+    if cause in (NAME, SILENT, OTHER_NAME):
+        return f"{remedy}; or broker {told_by} tells clients a wrong address: set its advertised.listeners"
+    return remedy
 
 
-async def _addresses_told(cluster: Cluster, reached: list[Address], timeout: float) -> list[Finding]:
-    """Clients leave the bootstrap address at once for those that brokers tell of themselves."""
+async def _addresses_told(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
+    """Clients leave the bootstrap address at once for those that brokers tell of themselves. What has failed as a
+    bootstrap address is told already."""
+    reached, failed = tried
     found = await admin.describe_cluster(cluster)
 
     async def same_cluster(connection: ClientConnection) -> str:
@@ -149,7 +161,7 @@ async def _addresses_told(cluster: Cluster, reached: list[Address], timeout: flo
 
     findings = []
     for broker in found.brokers:
-        if broker.is_fenced:
+        if broker.is_fenced or (broker.host, broker.port) in failed:
             continue
         finding = await _reach(
             cluster.world,
@@ -157,8 +169,7 @@ async def _addresses_told(cluster: Cluster, reached: list[Address], timeout: flo
             timeout,
             same_cluster,
             check=f"address of broker {broker.node_id}",
-            remedy=f"broker {broker.node_id} tells clients this address: set its advertised.listeners to one that they "
-            "reach",
+            told_by=broker.node_id,
         )
         if finding.result == OK and _is_loopback(broker.host) and not all(_is_loopback(host) for host, _ in reached):
             finding = finding._replace(
@@ -177,7 +188,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-async def _health(cluster: Cluster, reached: list[Address], timeout: float) -> list[Finding]:
+async def _health(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
     from kraft.cli.admin.health import cluster_health  # pydantic takes 100 ms that no other command needs.
 
     verdict = await cluster_health(cluster)
@@ -186,7 +197,7 @@ async def _health(cluster: Cluster, reached: list[Address], timeout: float) -> l
     return [Finding("health", FAULT, reason.summary, reason.remedy) for reason in verdict.reasons]
 
 
-async def _releases(cluster: Cluster, reached: list[Address], timeout: float) -> list[Finding]:
+async def _releases(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
     """Brokers that serve different requests are of different releases."""
     served: dict[str, list[int]] = {}
     for node_id in await cluster.broker_ids():
@@ -211,7 +222,7 @@ async def _releases(cluster: Cluster, reached: list[Address], timeout: float) ->
     return findings
 
 
-async def _copies(cluster: Cluster, reached: list[Address], timeout: float) -> list[Finding]:
+async def _copies(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
     """Topics whose settings promise less, or refuse more, than people expect."""
     from kraft.cli.admin.health import minima_of
 
@@ -229,12 +240,12 @@ async def _copies(cluster: Cluster, reached: list[Address], timeout: float) -> l
             (
                 strict,
                 "refuse writes with acks=all as soon as one broker is away",
-                "kraft configs alter topic NAME min.insync.replicas=... to one less than the replicas",
+                "kraft configs set topic NAME min.insync.replicas=N, one less than the replicas",
             ),
             (
                 loose,
                 "have min.insync.replicas=1: acks=all may mean one copy",
-                "kraft configs alter topic NAME min.insync.replicas=2",
+                "kraft configs set topic NAME min.insync.replicas=2",
             ),
         )
         if names

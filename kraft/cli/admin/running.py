@@ -12,9 +12,10 @@ import typer
 from kraft.cli.admin.command_config import security_of_command
 from kraft.cli.admin.options import INTERRUPTED, OutputFormat, parse_bootstrap
 from kraft.cli.admin.output import abandon, say, warn
+from kraft.cli.admin.unreached import REFUSED, REMEDIES, SILENT, cause_of
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected, NotAdmitted, UnsupportedApi
-from kraft.client.errors import DeadlinePassed, NoBroker
+from kraft.client.errors import DeadlinePassed, LoginFailed, NoBroker
 from kraft.common.errors import ApiError, ConfigurationError, KraftError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.real import RealWorld
@@ -170,10 +171,9 @@ def hint_for(problem: BaseException | None) -> str:
         return problem.hint
     if isinstance(problem, ApiError):
         return HINTS.get(problem.code, "")
-    if isinstance(problem, NotAdmitted):
-        return "--command-config FILE says how to log in (sasl.jaas.config) and whom to trust (ssl.truststore.location)"
-    if isinstance(problem, NoBroker | Disconnected):
-        return (
+    if isinstance(problem, NoBroker | Disconnected | NotAdmitted | LoginFailed):
+        remedy = REMEDIES.get(cause) if (cause := cause_of(problem)) not in (REFUSED, SILENT) else None
+        return remedy or (
             "is a node running there? `kraft-node` starts one; --bootstrap-server HOST:PORT names another; "
             "--command-config FILE says how to reach one by SSL"
         )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import trio
 
+from kraft.common.disk_times import DiskTimes
 from kraft.common.errors import ApiError, KraftError, OutOfResources, StorageError
 from kraft.common.metrics import SECONDS_BOUNDS, Histogram
 from kraft.protocol.error_codes import ErrorCode
@@ -62,6 +63,8 @@ class LogFlusher:
         self._flushed = flushed
         self.durations = Histogram(SECONDS_BOUNDS)
         """Seconds of each round of syncs."""
+        self.disks = DiskTimes(world.clock)
+        """Syncs and checkpoints by log directory."""
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -132,7 +135,8 @@ class LogFlusher:
             return failures
         start = self._world.clock.now()
         try:
-            outcomes = await self._world.threads.run(_run_all, tuple(job for _, job in jobs))
+            with self.disks.measure(path):
+                outcomes = await self._world.threads.run(_run_all, tuple(job for _, job in jobs))
         except trio.Cancelled:  # The node stops, and nothing is synced: the close has to do it.
             for log, job in jobs:
                 log.flush_state.give_up(job)

@@ -143,7 +143,8 @@ class LogTasks:
             if not job.contents or not directory.is_online:
                 continue
             try:
-                await write_checkpoint(job, self._world.threads)
+                with self._flusher.disks.measure(directory.path):
+                    await write_checkpoint(job, self._world.threads)
             except StorageError as problem:
                 directory.checkpoint_missed()
                 self._failed(directory, problem, "checkpoint")

@@ -15,6 +15,7 @@ import trio
 
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
+from kraft.common.disk_times import SlowDisk
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import METADATA_TOPIC
 from kraft.common.status_keys import (
@@ -99,6 +100,11 @@ class NodeStatus:
             "authorizer": _authorizer(self._node.config),
             "disk_free_bytes": free,
             "disk_total_bytes": total,
+            "wall_ms": self._node.world.clock.wall_ms(),
+            "certificates": [
+                {"listener": name, "ends_ms": ends * 1000} for name, ends in self._node.keys.expiries().items()
+            ],
+            "slow_disks": [each._asdict() for each in slow_disks(self._node)],
         } | _set_aside(self._node)
         broker = self._node.broker
         if broker is None:
@@ -223,14 +229,35 @@ class NodeStatus:
         return voter_facts(ends, quorum.leader_id, self._node.world.clock.wall_ms())
 
     async def _ask_node(self, node_id: int, told: dict[int, Any], room: trio.Semaphore) -> None:
+        clock = self._node.world.clock
         try:
             async with room:
-                with self._node.world.clock.move_on_after(ANSWER_SECONDS_MAX):
+                with clock.move_on_after(ANSWER_SECONDS_MAX):
+                    begun_ms = clock.wall_ms()
                     found = await ask_status(self._node.remote, node_id, ResourceType.BROKER, str(node_id), NODE_STATUS)
                     if found is not None:
-                        told[node_id] = found
+                        told[node_id] = with_clock_offset(found, begun_ms, clock.wall_ms())
         except (KraftError, ConnectionError, TimeoutError, ValueError):
             return  # Its silence is in the verdict already, if it is down.
+
+
+def with_clock_offset(told: Any, begun_ms: int, ended_ms: int) -> Any:
+    """What a node tells of itself, with how far its wall clock is ahead of ours (`clock_offset_ms`) where it tells its
+    time. What the answer took is no difference."""
+    wall_ms = told.get("wall_ms") if isinstance(told, dict) else None
+    if not isinstance(wall_ms, int):
+        return told
+    return {**told, "clock_offset_ms": wall_ms - min(max(wall_ms, begun_ms), ended_ms)}
+
+
+def slow_disks(node: Node) -> list[SlowDisk]:
+    """The directories of a node whose disks take long."""
+    found = node.shared.raft.disks.slow()
+    if node.broker is not None:
+        found += node.broker.replicas.flusher.disks.slow()
+    # The metadata log may share a directory with other logs.
+    worst = {each.path: each for each in sorted(found, key=lambda each: each.seconds)}
+    return [worst[path] for path in sorted(worst)]
 
 
 class ControllerStatus:

@@ -19,7 +19,7 @@ from kraft.protocol.error_codes import name_of as error_name_of
 from kraft.protocol.records.judged_records import READ_BY
 from kraft.server.events.event_journal import EventKind
 from kraft.server.facts.cluster_facts import offline_log_dirs
-from kraft.server.facts.node_status import failed_work
+from kraft.server.facts.node_status import failed_work, slow_disks
 from kraft.server.metrics.group_families import group_families, register_group_activity
 from kraft.server.metrics.group_lags import GroupLags
 from kraft.server.metrics.latest import Latest
@@ -143,11 +143,26 @@ class NodeMetrics:
             ("listener",),
             self._connections,
         )
+        self._register_machine()
+
+    def _register_machine(self) -> None:
+        node, registry = self._node, self._registry
         registry.gauges(
             "tls_certificate_expiry_timestamp_seconds",
             "When the first certificate of those that a listener shows ends, since 1970.",
             ("listener",),
             lambda: [((name,), end) for name, end in node.keys.expiries().items()],
+        )
+        registry.gauge(
+            "kraft_clock_seconds",
+            "This node's wall clock at the scrape, in seconds since 1970.",
+            lambda: node.world.clock.wall_ms() / 1000,
+        )
+        registry.gauges(
+            "kraft_slow_disk_seconds",
+            "The longest sync of the last five minutes, of log directories whose disks are slow.",
+            ("directory",),
+            lambda: [((each.path,), each.seconds) for each in slow_disks(node)],
         )
         registry.gauge(
             "kafka_log_logmanager_offlinelogdirectorycount",

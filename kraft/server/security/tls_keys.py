@@ -7,6 +7,7 @@ with. Keys that cannot be used end a start, but do not touch a node that runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Final
 
 import trio
@@ -14,7 +15,7 @@ import trio
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Logger
-from kraft.security.certificates import first_expiry
+from kraft.security.certificates import ENDS_SOON_SECONDS, first_expiry
 from kraft.security.tls import STORE_BYTES_MAX, TlsProblem, TlsSettings, load_tls
 from kraft.world.ports import FileStatus, FileSystem, Listener, Login, SecuredWorld, Tls, World
 
@@ -77,8 +78,16 @@ class TlsKeys:
 
     def start(self, nursery: trio.Nursery, listeners: Mapping[str, Listener], log: Logger) -> None:
         """Follow the files from now on, if there are any."""
+        self._warn_of_ends(log)
         if self._settings:
             nursery.start_soon(self._follow_files, listeners, log)
+
+    def _warn_of_ends(self, log: Logger) -> None:
+        now = self._world.clock.wall_ms() // 1000
+        for name, end in self.expiries().items():
+            if end - now < ENDS_SOON_SECONDS:
+                event = "a certificate has ended" if end <= now else "a certificate ends soon"
+                log.warning(event, listener=name, ends=datetime.fromtimestamp(end, UTC).isoformat())
 
     async def _follow_files(self, listeners: Mapping[str, Listener], log: Logger) -> None:
         """Take keys over from files that change, for ever."""
@@ -107,6 +116,7 @@ class TlsKeys:
                     )
                 continue
             self._current[name, is_server] = tls
+            self._warn_of_ends(log)
             log.info("keys of TLS renewed", listener=name, towards="clients" if is_server else "other nodes")
             await trio.lowlevel.checkpoint()
 

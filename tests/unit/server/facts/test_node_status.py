@@ -70,7 +70,8 @@ def test_a_node_whose_words_cannot_be_read_is_unknown(
         config=SimpleNamespace(node_id=1),
         remote=None,
         world=SimpleNamespace(
-            threads=SimpleNamespace(run=run), clock=SimpleNamespace(move_on_after=lambda _: nullcontext())
+            threads=SimpleNamespace(run=run),
+            clock=SimpleNamespace(move_on_after=lambda _: nullcontext(), wall_ms=lambda: 0),
         ),
     )
     channel: Any = Controller(elections)

@@ -1,0 +1,70 @@
+"""How long the disks of a node take for what waits for them: which one is slow.
+
+A disk that is slow and does not fail holds up whatever is synced to it, and no error tells of it. Each directory's
+syncs are timed: of its logs, its checkpoints and its metadata log.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple, Protocol
+
+SLOW_SECONDS: Final = 1.0
+"""What a sync of a healthy disk does not take, short of a burst."""
+SLOW_MIN: Final = 3
+"""So many slow syncs within the window make the disk slow: a single one may be a burst."""
+WINDOW_SECONDS: Final = 300.0
+STUCK_SECONDS: Final = 10.0
+"""A sync that is under way for longer counts before it has ended."""
+KEPT_MAX: Final = 1_000
+
+
+class SlowDisk(NamedTuple):
+    """A directory whose disk is slow. `seconds` is the longest sync of late, `slow` and `syncs` count within the
+    window."""
+
+    path: str
+    seconds: float
+    slow: int
+    syncs: int
+
+
+class Now(Protocol):
+    def now(self) -> float: ...
+
+
+class DiskTimes:
+    """Owned by a node's loop."""
+
+    def __init__(self, clock: Now) -> None:
+        self._clock = clock
+        self._done: dict[str, deque[tuple[float, float]]] = {}
+        """By directory: when a sync ended, and how long it took."""
+        self._under_way: dict[str, list[float]] = {}
+
+    @contextmanager
+    def measure(self, path: str) -> Iterator[None]:
+        """Time what the body waits for in this directory."""
+        begun = self._clock.now()
+        running = self._under_way.setdefault(path, [])
+        running.append(begun)
+        try:
+            yield
+        finally:
+            running.remove(begun)
+            now = self._clock.now()
+            self._done.setdefault(path, deque(maxlen=KEPT_MAX)).append((now, now - begun))
+
+    def slow(self) -> list[SlowDisk]:
+        """The directories whose disks are slow now, by path."""
+        now = self._clock.now()
+        found = []
+        for path in sorted({*self._done, *self._under_way}):
+            late = [seconds for ended, seconds in self._done.get(path, ()) if ended > now - WINDOW_SECONDS]
+            stuck = [now - begun for begun in self._under_way.get(path, ()) if now - begun > STUCK_SECONDS]
+            slow = [seconds for seconds in late if seconds >= SLOW_SECONDS] + stuck
+            if len(slow) >= SLOW_MIN or stuck:
+                found.append(SlowDisk(path, max(slow), len(slow), len(late) + len(stuck)))
+        return found

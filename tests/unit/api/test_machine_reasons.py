@@ -1,0 +1,80 @@
+"""What the verdict says of clocks, certificates and slow disks."""
+
+from __future__ import annotations
+
+import pytest
+from kraft_http.health import judge
+from kraft_http.waits import CertificateEnd, NodeStatus, SlowDiskStatus
+
+from kraft.server.facts.node_status import with_clock_offset
+from tests.unit.api.test_health import FINE
+
+NOW_MS = 1_700_000_000_000
+DAY_MS = 86_400_000
+
+
+def nodes_ahead(*offsets_ms: int) -> list[NodeStatus]:
+    return [
+        NodeStatus(node_id=number, wall_ms=NOW_MS + offset, clock_offset_ms=offset)
+        for number, offset in enumerate(offsets_ms, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "told"),
+    [
+        ((0, 0, 3_600_000), "node 3 is 1 h ahead"),
+        ((0, -3_600_000, -3_600_400), "node 1 is 1 h ahead"),
+        ((0, 10, -DAY_MS), "node 3 is 1 d behind"),
+        ((0, 90_000), "node 2 is 1 min 30 s ahead"),
+        ((0, 10_000, -10_000), "node 2 is 10 s ahead; node 3 is 10 s behind"),
+    ],
+)
+def test_a_clock_that_is_away_from_the_others_is_named(offsets: tuple[int, ...], told: str) -> None:
+    [reason] = judge(FINE, nodes=nodes_ahead(*offsets)).reasons
+    assert (reason.code, reason.summary) == ("clocks_differ", f"Clocks differ: {told}.")
+
+
+def test_clocks_that_are_seconds_apart_do_not_differ() -> None:
+    assert judge(FINE, nodes=nodes_ahead(0, 5_000, -4_000)).is_healthy
+    assert judge(FINE, nodes=[NodeStatus(node_id=1, clock_offset_ms=DAY_MS)]).is_healthy, "it does not tell its time"
+
+
+def test_what_an_answer_took_is_no_difference_of_clocks() -> None:
+    for wall_ms, offset_ms in ((1_050, 0), (900, -100), (1_300, 200)):
+        told = with_clock_offset({"node_id": 2, "wall_ms": wall_ms}, 1_000, 1_100)
+        assert told == {"node_id": 2, "wall_ms": wall_ms, "clock_offset_ms": offset_ms}
+    for of_another_release in ({}, [], {"wall_ms": "now"}):
+        assert with_clock_offset(of_another_release, 1_000, 1_100) == of_another_release
+
+
+@pytest.mark.parametrize(
+    ("left_ms", "code", "told"),
+    [
+        (-DAY_MS, "certificate_ended", "ended at 2023-11-13T22:13:20Z: clients and nodes are refused"),
+        (DAY_MS + 3_600_000, "certificate_ends", "ends in 1 d 1 h, at 2023-11-15T23:13:20Z"),
+    ],
+)
+def test_a_certificate_that_ends_is_told_by_listener_and_node(left_ms: int, code: str, told: str) -> None:
+    node = NodeStatus(
+        node_id=2, wall_ms=NOW_MS, certificates=[CertificateEnd(listener="SSL", ends_ms=NOW_MS + left_ms)]
+    )
+    [reason] = judge(FINE, nodes=[node]).reasons
+    assert (reason.code, reason.summary) == (code, f"The certificate of listener SSL on node 2 {told}.")
+    assert "ssl.keystore.location" in reason.remedy
+
+
+def test_a_certificate_that_lasts_is_no_fault() -> None:
+    node = NodeStatus(
+        node_id=2, wall_ms=NOW_MS, certificates=[CertificateEnd(listener="SSL", ends_ms=NOW_MS + 14 * DAY_MS)]
+    )
+    assert judge(FINE, nodes=[node]).is_healthy
+
+
+def test_a_slow_disk_is_told_with_the_command_that_moves_leaders_away() -> None:
+    node = NodeStatus(node_id=2, slow_disks=[SlowDiskStatus(path="/d", seconds=3.26, slow=4, syncs=60)])
+    [reason] = judge(FINE, nodes=[node]).reasons
+    assert reason.code == "slow_disk"
+    assert reason.summary.startswith("The disk of /d on node 2 is slow: 4 of 60 syncs")
+    assert "the longest 3.3 s" in reason.summary
+    assert "`kraft brokers maintenance 2`" in reason.remedy
