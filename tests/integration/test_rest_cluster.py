@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -326,6 +327,11 @@ def test_a_broker_is_emptied_and_what_has_nowhere_to_go_is_told(
     assert main(health) == 1
     [reason] = json.loads(capsys.readouterr().out)["reasons"]
     assert reason == next(each for each in cluster.get(1, "/v1/cluster/health")["reasons"])
+    asked = ["brokers", "decommission", "3", "--yes", "--bootstrap-server", f"127.0.0.1:{cluster.kafka}"]
+    begun = time.monotonic()
+    assert main([*asked, "--wait", "600"]) == 1
+    assert time.monotonic() - begun < 60, "it waits for what cannot be"
+    assert "Broker 3 cannot be emptied: for" in capsys.readouterr().err
     assert httpx.delete(f"{cluster.admins[2]}/v1/brokers/3/decommission", timeout=30).status_code == 200
     until(lambda: cluster.codes(1) == [], "the cluster is not well")
 

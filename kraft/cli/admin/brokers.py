@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from kraft.admin import cluster as admin
-from kraft.admin import members, moves, topics
+from kraft.admin import members, moves, status, topics
 from kraft.admin.cluster import BrokerState, LogDirectory
 from kraft.admin.errors import Refused
 from kraft.admin.throttles import cancel_departure, throttle_departure
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
-from kraft.cli.admin.output import Table, say, show, size
+from kraft.cli.admin.output import Table, say, show, size, warn
 from kraft.cli.admin.reassignments import ThrottleOption
 from kraft.cli.admin.running import FAILED, NotFound, ask
 from kraft.client.cluster import Cluster
@@ -231,7 +231,10 @@ def decommission(
     wait: Annotated[
         float,
         typer.Option(
-            "--wait", metavar="SECONDS", min=0, help="Until it holds nothing, this long at most; else leaves with 1."
+            "--wait",
+            metavar="SECONDS",
+            min=0,
+            help="Until it holds nothing, or nothing moves any more, this long at most; else leaves with 1.",
         ),
     ] = 0.0,
     yes: Yes = False,
@@ -255,11 +258,13 @@ def decommission(
                 await throttle_departure(cluster, node_id, throttle)
             await members.want_state(cluster, node_id, None if cancel else DECOMMISSION)
         clock = cluster.world.clock
-        deadline = clock.now() + wait
+        deadline = clock.now() + max(wait, LOOK_AGAIN_SECONDS)  # Nodes hear of it a moment after the controller.
         while True:
             found = await _left(cluster, node_id)
-            if cancel or not found["replicas_left"] or clock.now() >= deadline:
-                return {**found, "decommissioning": not cancel}
+            blocked = None if cancel or not found["replicas_left"] else await _blocked(cluster, node_id)
+            is_stuck = blocked is not None and not found["moving"]
+            if cancel or not found["replicas_left"] or is_stuck or clock.now() >= deadline:
+                return {**found, "decommissioning": not cancel, "blocked": blocked}
             await clock.sleep(min(LOOK_AGAIN_SECONDS, deadline - clock.now()))
 
     found = ask(bootstrap, timeout + wait, question)
@@ -275,8 +280,20 @@ def decommission(
         f"broker {node_id} stays: {left}" if cancel else f"broker {node_id} is being decommissioned: {left}",
         output,
     )
-    if wait and found["replicas_left"] and not cancel:
+    if found["blocked"] is not None:
+        warn(found["blocked"])
+    if (wait or found["blocked"] is not None) and found["replicas_left"] and not cancel:
         raise typer.Exit(FAILED)
+
+
+async def _blocked(cluster: Cluster, node_id: int) -> str | None:
+    """Why the broker cannot be emptied, and what to do; None where it can, and where no node tells, as in Kafka."""
+    verdict = await status.cluster_health(cluster)
+    reasons = verdict.get("reasons", ()) if isinstance(verdict, dict) else ()
+    for reason in reasons:
+        if reason.get("code") == "decommission_blocked" and f"Broker {node_id} " in reason.get("summary", ""):
+            return f"{reason['summary']} {reason.get('remedy', '')}"
+    return None
 
 
 async def _left(cluster: Cluster, node_id: int) -> dict[str, Any]:
