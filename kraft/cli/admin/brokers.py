@@ -268,22 +268,19 @@ def decommission(
             await clock.sleep(min(LOOK_AGAIN_SECONDS, deadline - clock.now()))
 
     found = ask(bootstrap, timeout + wait, question)
-    left = f"{found['replicas_left']} replicas left, {found['moving']} of them moving"
-    if not found["replicas_left"]:
-        left = (
-            "it holds nothing: it is unregistered as soon as it has stopped"
-            if found["registered"]
-            else "it holds nothing and is unregistered"
-        )
-    say(
-        found,
-        f"broker {node_id} stays: {left}" if cancel else f"broker {node_id} is being decommissioned: {left}",
-        output,
-    )
+    say(found, f"broker {node_id} {'stays' if cancel else 'is being decommissioned'}: {_text_of_left(found)}", output)
     if found["blocked"] is not None:
         warn(found["blocked"])
     if (wait or found["blocked"] is not None) and found["replicas_left"] and not cancel:
         raise typer.Exit(FAILED)
+
+
+def _text_of_left(found: dict[str, Any]) -> str:
+    if found["replicas_left"]:
+        return f"{found['replicas_left']} replicas left, {found['moving']} of them moving"
+    if found["registered"]:
+        return "it holds nothing: it is unregistered as soon as it has stopped"
+    return "it holds nothing and is unregistered"
 
 
 async def _blocked(cluster: Cluster, node_id: int) -> str | None:
