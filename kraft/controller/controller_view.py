@@ -46,6 +46,7 @@ class ControllerSettings:
     delegation_token_expiry_time_ms: int = 86_400_000  # delegation.token.expiry.time.ms
     delegation_token_expiry_check_interval_ms: int = 3_600_000  # delegation.token.expiry.check.interval.ms
     internal_topics_grow: bool = False  # kraft.internal.topics.growth.enable
+    remote_storage_enabled: bool = False  # remote.log.storage.system.enable
     # inter.broker.listener.name: where brokers are asked; their first listener where they have none of that name
     inter_broker_listener_name: str = ""
     probe_timeout_ms: int = 1_000  # How long a connect to a broker that seems dead may take before it proves nothing.

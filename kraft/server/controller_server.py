@@ -218,6 +218,7 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         delegation_token_expiry_time_ms=config.integer("delegation.token.expiry.time.ms"),
         delegation_token_expiry_check_interval_ms=config.integer("delegation.token.expiry.check.interval.ms"),
         internal_topics_grow=config.flag(GROWTH_ENABLE),
+        remote_storage_enabled=config.flag("remote.log.storage.system.enable"),
         inter_broker_listener_name=config.inter_broker_listener_name,
     )
 

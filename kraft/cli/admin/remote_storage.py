@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from kraft.admin.metadata import Topic
 from kraft.admin.offsets import LATEST, READ_COMMITTED, offsets_at
 from kraft.admin.topics import describe_topic
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
@@ -51,7 +52,7 @@ def verify(
         try:
             objects = cluster.world.objects.open(store, timeout_seconds=STORE_SECONDS_MAX)
             topic = await describe_topic(cluster, REMOTE_LOG_METADATA_TOPIC)
-            verification = StoreVerification(_MetadataTopic(cluster, len(topic.partitions)), objects, reads=read)
+            verification = StoreVerification(_MetadataTopic(cluster, topic), objects, reads=read)
             await verification.run()
         except (ObjectError, ValueError) as problem:
             raise KraftError(f"{store}: {problem}") from problem
@@ -74,8 +75,9 @@ def verify(
 class _MetadataTopic:
     """Implements `kraft.remote.metadata_manager.MetadataTopic` for one who reads alone."""
 
-    def __init__(self, cluster: Cluster, partition_count: int) -> None:
-        self.partition_count = partition_count
+    def __init__(self, cluster: Cluster, topic: Topic) -> None:
+        self.partition_count = len(topic.partitions)
+        self.topic_id = topic.topic_id
         self._cluster = cluster
         self._consumer = Consumer(cluster, isolation=READ_COMMITTED)
 
@@ -85,7 +87,7 @@ class _MetadataTopic:
     async def read(self, partition: int, offset: int) -> ReadRecords:
         place = TopicPartition(REMOTE_LOG_METADATA_TOPIC, partition)
         if dict(self._consumer.positions) != {place: offset}:
-            self._consumer.assign({place: offset})
+            self._consumer.assign({place: offset}, topic_ids={place.topic: self.topic_id})
         found = await self._consumer.poll_or_tell(POLL_SECONDS)
         records = [(each.record.offset, bytes(each.record.value or b"")) for each in found]
         return ReadRecords(records, self._consumer.positions[place])

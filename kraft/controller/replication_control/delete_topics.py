@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import ZERO_UUID
+from kraft.common.internal_topics import REMOTE_LOG_METADATA_TOPIC
+from kraft.controller.configuration_control import REMOTE_STORAGE
 from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.request_context import ControllerRequestContext
@@ -13,6 +15,8 @@ from kraft.metadata.records.remove_topic_record import RemoveTopicRecord
 from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+
+NAMED_MAX: Final = 3
 
 
 def delete_topics(
@@ -28,6 +32,7 @@ def delete_topics(
     for topic_id, name in resolved.items():
         code, message = ErrorCode.NONE, None
         try:
+            _check_is_not_needed(view, name)
             context.charge_mutations(len(view.image.topics.by_id[topic_id].partitions))
             records.append(RemoveTopicRecord(topic_id=topic_id))
         except ApiError as error:
@@ -35,6 +40,29 @@ def delete_topics(
         results.append(_result(name, topic_id, code, message))
     check_operation_size(records)
     return ControllerResult(records, DeleteTopicsResponse(responses=results), atomic=True)
+
+
+def _check_is_not_needed(view: ControllerView, name: str) -> None:
+    """Raises ApiError POLICY_VIOLATION for the topic that tells what is in remote storage, while something may be."""
+    if name != REMOTE_LOG_METADATA_TOPIC:
+        return
+    configs = view.image.configs
+    tiered = sorted(each for each in view.image.topics.id_by_name if configs.topic(each).get(REMOTE_STORAGE) == "true")
+    if tiered:
+        named = ", ".join(tiered[:NAMED_MAX]) + f" and {len(tiered) - NAMED_MAX} more" * (len(tiered) > NAMED_MAX)
+        lost = (
+            f"those of {named} can be neither read nor deleted. Delete these topics first, or switch their tiering "
+            "off (remote.storage.enable=false, remote.log.delete.on.disable=true), and set"
+        )
+    elif view.settings.remote_storage_enabled:
+        lost = "those of deleted topics cannot be deleted. If none are left, set"
+    else:
+        return
+    raise ApiError(
+        ErrorCode.POLICY_VIOLATION,
+        f"{name} stays: it alone tells which segments are in remote storage. Without it {lost} "
+        "remote.log.storage.system.enable=false on every node.",
+    )
 
 
 def _result(name: str | None, topic_id: bytes, code: int, message: str | None) -> DeletableTopicResult:

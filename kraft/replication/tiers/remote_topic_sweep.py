@@ -32,11 +32,12 @@ STRAY_PASSES: Final = 3
 
 class _Swept:
     """A partition of the metadata's topic, as far as it is read. `passes` counts those over partitions of deleted
-    topics."""
+    topics. `topic_id` is of the metadata's topic: one that was deleted and made anew is read from its beginning."""
 
-    __slots__ = ("next_offset", "partitions", "passes")
+    __slots__ = ("next_offset", "partitions", "passes", "topic_id")
 
-    def __init__(self) -> None:
+    def __init__(self, topic_id: bytes | None) -> None:
+        self.topic_id = topic_id
         self.next_offset = 0
         self.partitions: dict[tuple[Uuid, int], TopicIdPartition] = {}
         self.passes: dict[tuple[Uuid, int], int] = {}
@@ -80,8 +81,11 @@ class RemoteTopicSweep:
         if found is None or not found.is_leader:
             self._swept.pop(index, None)
             return
+        topic_id = self._topic.topic_id
+        if index not in self._swept or self._swept[index].topic_id != topic_id:
+            self._swept[index] = _Swept(topic_id)
         try:
-            await self._sweep(index, self._swept.setdefault(index, _Swept()))
+            await self._sweep(index, self._swept[index])
         except (KraftError, ObjectError, OSError, TimeoutError) as problem:
             self._log.warning("remote topic deletion put off", metadata_partition=index, reason=str(problem))
 
@@ -89,7 +93,7 @@ class RemoteTopicSweep:
         end_offset = await self._topic.end_offset(index)
         while swept.next_offset < end_offset:
             read = await self._topic.read(index, swept.next_offset)
-            if read.next_offset <= swept.next_offset:
+            if read.next_offset <= swept.next_offset or self._topic.topic_id != swept.topic_id:
                 break
             for _, value in read.records:
                 self._note(swept, value)

@@ -64,6 +64,12 @@ class RemoteLogMetadataTopic:
         topic = self._metadata.image.topics.by_name(REMOTE_LOG_METADATA_TOPIC)
         return 0 if topic is None else len(topic.partitions)
 
+    @property
+    def topic_id(self) -> bytes | None:
+        """See `MetadataTopic`."""
+        topic = self._metadata.image.topics.by_name(REMOTE_LOG_METADATA_TOPIC)
+        return None if topic is None else topic.id
+
     async def make_sure(self) -> None:
         """Returns when the topic is there, and forgets nothing. Raises MetadataNotWritten."""
         if self.partition_count:
@@ -165,10 +171,10 @@ class RemoteLogMetadataTopic:
         return int(answer.offset)
 
     def _topic_id(self) -> bytes:
-        topic = self._metadata.image.topics.by_name(REMOTE_LOG_METADATA_TOPIC)
-        if topic is None:
+        topic_id = self.topic_id
+        if topic_id is None:
             raise MetadataNotWritten(f"there is no topic {REMOTE_LOG_METADATA_TOPIC}")
-        return topic.id
+        return topic_id
 
     async def _ask(self, partition: int, request: Any) -> Any:
         leader = self._metadata.leader_of(REMOTE_LOG_METADATA_TOPIC, partition)

@@ -311,6 +311,46 @@ def test_what_cannot_be_deleted() -> None:
     assert set(cluster.image.topics.id_by_name) == {"a", "b"}
 
 
+REMOTE_METADATA = "__remote_log_metadata"
+
+
+def test_the_topic_of_remote_segments_is_not_deleted_while_topics_have_some() -> None:
+    cluster = PureCluster(1)
+    metadata_id = cluster.topic(REMOTE_METADATA, [1])
+    for name in ("a", "b", "c", "d"):
+        cluster.topic(name, [1], remote_storage_enable="true")
+    cluster.topic("never", [1], remote_storage_enable="false")
+    for request in ({"topic_names": [REMOTE_METADATA]}, {"topics": [DeleteTopicState(topic_id=metadata_id)]}):
+        ((name, _, code, message),) = delete(cluster, **request)
+        assert (name, code) == (REMOTE_METADATA, ErrorCode.POLICY_VIOLATION)
+        assert message == (
+            "__remote_log_metadata stays: it alone tells which segments are in remote storage. Without it those of a, "
+            "b, c and 1 more can be neither read nor deleted. Delete these topics first, or switch their tiering off "
+            "(remote.storage.enable=false, remote.log.delete.on.disable=true), and set "
+            "remote.log.storage.system.enable=false on every node."
+        )
+    assert [code for _, _, code, _ in delete(cluster, topic_names=["a", "b", "c", "d"])] == [0, 0, 0, 0]
+    assert [code for _, _, code, _ in delete(cluster, topic_names=[REMOTE_METADATA])] == [0]
+
+
+def test_the_topic_of_remote_segments_is_not_deleted_while_nodes_may_tier() -> None:
+    """Segments of topics that were deleted are deleted by what it says."""
+    cluster = PureCluster(1, remote_storage_enabled=True)
+    cluster.topic(REMOTE_METADATA, [1])
+    ((_, _, code, message),) = delete(cluster, topic_names=[REMOTE_METADATA])
+    assert code == ErrorCode.POLICY_VIOLATION
+    assert message is not None
+    assert "those of deleted topics cannot be deleted" in message
+    assert set(cluster.image.topics.id_by_name) == {REMOTE_METADATA}
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
+def test_other_internal_topics_are_deleted_as_by_kafka(name: str) -> None:
+    cluster = PureCluster(1, remote_storage_enabled=True)
+    cluster.topic(name, [1])
+    assert [code for _, _, code, _ in delete(cluster, topic_names=[name])] == [0]
+
+
 def test_deletion_may_be_switched_off() -> None:
     cluster = PureCluster(1, delete_topic_enable=False)
     for version, code in ((2, ErrorCode.INVALID_REQUEST), (6, ErrorCode.TOPIC_DELETION_DISABLED)):

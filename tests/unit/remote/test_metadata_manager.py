@@ -30,6 +30,7 @@ class MemoryTopic:
     """Implements `MetadataTopic`. Reads give a few records, and take a few turns of the loop."""
 
     partition_count = 2
+    topic_id = uuid(1)
 
     def __init__(self, seed: int = 0) -> None:
         self.records: dict[int, list[bytes]] = {0: [], 1: []}
@@ -175,6 +176,59 @@ def test_a_partition_that_was_forgotten_begins_anew() -> None:
         assert numbers(again.cache) == []
         await again.catch_up()
         assert numbers(again.cache) == [1]
+
+    run(body)
+
+
+def test_a_topic_that_was_made_anew_is_read_from_its_begin_and_nothing_of_the_earlier_one_is_kept() -> None:
+    async def body(topic: MemoryTopic) -> None:
+        topic.partition_count = 1
+        manager = RemoteLogMetadataManager(topic)
+        before = manager.follow(PARTITION)
+        for number in range(3):
+            await copy(before, PARTITION, number)
+        topic.topic_id, topic.records = uuid(2), {0: []}
+        for number in range(10, 14):  # Beyond where the earlier one was left.
+            await copy(RemoteLogMetadataManager(topic).follow(PARTITION), PARTITION, number)
+        again = manager.follow(PARTITION)
+        await again.catch_up()
+        assert numbers(again.cache) == [10, 11, 12, 13]
+        for late in (before.catch_up, lambda: copy(before, PARTITION, 4)):
+            with pytest.raises(MetadataNotWritten, match="was deleted and made anew"):
+                await late()
+        assert numbers(before.cache) == [0, 1, 2]
+
+    run(body)
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read_gives_nothing_of_one_for_the_other() -> None:
+    async def body(topic: MemoryTopic) -> None:
+        topic.partition_count = 1
+        for number in range(4):
+            await copy(RemoteLogMetadataManager(topic).follow(PARTITION), PARTITION, number)
+        read = topic.read
+
+        async def read_late(partition: int, offset: int) -> ReadRecords:
+            topic.topic_id = uuid(2)
+            return await read(partition, offset)
+
+        topic.read = read_late  # type: ignore[method-assign]
+        followed = RemoteLogMetadataManager(topic).follow(PARTITION)
+        with pytest.raises(MetadataNotWritten, match="was deleted and made anew"):
+            await followed.catch_up()
+        assert numbers(followed.cache) == []
+
+    run(body)
+
+
+def test_a_partition_is_forgotten_while_the_topic_does_not_exist() -> None:
+    async def body(topic: MemoryTopic) -> None:
+        manager = RemoteLogMetadataManager(topic)
+        await copy(manager.follow(PARTITION), PARTITION, 1)
+        topic.partition_count = 0
+        manager.forget(PARTITION)
+        topic.partition_count = 2
+        assert numbers(manager.follow(PARTITION).cache) == []
 
     run(body)
 

@@ -42,8 +42,9 @@ from kraft.world.simulated.disk import Fault
 from kraft.world.simulated.objects import ObjectServer
 from kraft.world.simulated.threads import SimulatedThreads
 from kraft.world.turns import TURN_PARTITIONS
-from tests.unit.remote.support import DELETED, DELETING, FINISHED, STARTED
+from tests.unit.remote.support import DELETED, DELETING, FINISHED, STARTED, uuid
 from tests.unit.remote.test_metadata_manager import MemoryTopic
+from tests.unit.remote.test_metadata_serde import SNAPSHOT
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 from tests.unit.storage.producers.test_producer_state import end
 from tests.unit.storage.recovery.test_aborted_stay_aborted import produce, write
@@ -547,6 +548,29 @@ def test_what_a_deleted_topic_left_is_deleted_and_nothing_else() -> None:
             count = sum(map(len, metadata.records.values()))
             await tiered.rounds(10)
             assert sum(map(len, metadata.records.values())) == count, "it goes on for ever"
+            nursery.cancel_scope.cancel()
+
+    play(body)
+
+
+def test_the_sweep_reads_a_metadata_topic_that_was_made_anew_from_its_begin() -> None:
+    async def body(tiered: Tiered) -> None:
+        made, metadata = tiered.made, tiered.metadata
+        made.topic("metadata", partitions=2)
+        store = made.world.objects.open(URI, timeout_seconds=5.0)
+        sweep = RemoteTopicSweep(
+            made.replicas, metadata, "metadata", store, current, lambda: 1.0, made.server.services.log
+        )
+        await fill(tiered)
+        made.delete_topic(made.replicas.topic_ids["t"])
+        told, metadata.records = metadata.records, {index: [encode_metadata(SNAPSHOT)] * 100 for index in range(2)}
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sweep.run)
+            await tiered.rounds(5)
+            assert tiered.store.objects
+            metadata.topic_id, metadata.records = uuid(2), told
+            await tiered.rounds(10)
+            assert tiered.store.objects == {}
             nursery.cancel_scope.cancel()
 
     play(body)
