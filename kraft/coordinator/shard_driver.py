@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
+from kraft.common.backed_off_log import Repetitions
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.common.set_aside import SetAside
@@ -87,6 +88,7 @@ class ShardDriver(Generic[S]):
         self._shard = shard
         self._log = log
         self._clock = clock
+        self._repetitions = Repetitions(clock)
         self._write_timeout_ms = write_timeout_ms
         self._note = note
         self._timers = TimerIndex()
@@ -401,14 +403,12 @@ class ShardDriver(Generic[S]):
             self._note_problem("coordinator_leadership_lost", problem)
 
     def _note_problem(self, event: str, problem: Exception) -> None:
-        self._note(
-            {
-                "event": event,
-                "partition": str(self.partition),
-                "epoch": self.leader_epoch,
-                "error": str(problem),
-            }
-        )
+        error = str(problem)
+        left_out = self._repetitions.take(f"{event}: {error}")
+        if left_out is None:
+            return
+        fields = {"event": event, "partition": str(self.partition), "epoch": self.leader_epoch, "error": error}
+        self._note({**fields, "left_out": left_out} if left_out else fields)
 
     def _revert(self, batch: Batch[S], problem: KraftError | OSError) -> None:
         """Put back the state from before `batch`, which is the oldest that is not in the log, and fail all that was

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
+from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.errors import ApiError
 from kraft.common.set_aside import SetAside
 from kraft.protocol.error_codes import ErrorCode, name_of
@@ -104,6 +105,8 @@ class AlterPartitionManager:
         self._clock = world.clock
         self.set_aside = SetAside(world.clock, world.log_sink)
         self._log = log
+        self._refusals = BackedOffLog(log, world.clock)
+        self._was_refused = False
         self._wanted: dict[tuple[bytes, int], _Proposal] = {}
         self._woken = trio.Event()
         self.shrinks = 0
@@ -159,7 +162,9 @@ class AlterPartitionManager:
                 proposals[key] = wanted
         if not proposals:
             return True
-        self._log.info("in-sync sets proposed", partitions=len(proposals))
+        if not self._was_refused:
+            self._log.info("in-sync sets proposed", partitions=len(proposals))
+        self._was_refused = False
         try:
             response = await self._channel.send(self._request(proposals))
         except ApiError as problem:
@@ -185,7 +190,8 @@ class AlterPartitionManager:
         return AlterPartitionRequest(broker_id=self._broker_id, broker_epoch=own_epoch, topics=data)
 
     def _try_again(self, proposals: dict[tuple[bytes, int], _Proposal], reason: str) -> bool:
-        self._log.warning("in-sync sets not decided", partitions=len(proposals), reason=reason)
+        self._refusals.warning("in-sync sets not decided", reason, partitions=len(proposals), reason=reason)
+        self._was_refused = True
         self.failed_updates += len(proposals)
         for key, proposal in proposals.items():
             if proposal.stands:
@@ -201,8 +207,9 @@ class AlterPartitionManager:
             self.reconsider(partition)
             return
         self.failed_updates += 1
-        self._log.info(
+        self._refusals.info(
             "in-sync set refused",
+            f"{partition} {code}",
             topic=partition.topic,
             partition=partition.index,
             code=name_of(code),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
+from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.errors import ApiError
 from kraft.common.set_aside import SetAside
 from kraft.protocol.error_codes import name_of
@@ -51,6 +52,7 @@ class DirectoryAssignments:
         self._is_here = is_here
         self._set_aside = set_aside
         self._log = log
+        self._refusals = BackedOffLog(log, clock)
         self._wanted: dict[Key, bytes] = {}
         self._told: dict[Key, trio.Event] = {}
         self._woken = trio.Event()
@@ -67,6 +69,11 @@ class DirectoryAssignments:
         self._told[key] = trio.Event()
         self._woken.set()
         return self._told[key]
+
+    def _not_assigned(self, partitions: int, reason: str) -> bool:
+        """There is to be a pause before the next request: False."""
+        self._refusals.warning("directories not assigned", reason, partitions=partitions, reason=reason)
+        return False
 
     def is_pending(self, key: Key) -> bool:
         """Whether the controller has yet to hear of it."""
@@ -99,11 +106,9 @@ class DirectoryAssignments:
         try:
             response = await channel.send(self._request(sent, broker_epoch))
         except ApiError as problem:
-            self._log.warning("directories not assigned", partitions=len(sent), reason=str(problem))
-            return False
+            return self._not_assigned(len(sent), str(problem))
         if response.error_code:
-            self._log.warning("directories not assigned", partitions=len(sent), reason=name_of(response.error_code))
-            return False
+            return self._not_assigned(len(sent), name_of(response.error_code))
         done = 0
         for directory in response.directories:
             for topic in directory.topics:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.errors import OutOfResources, StorageError
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.replication.logs.ownership import settle_owner
@@ -32,6 +33,7 @@ class ReplicaHosting:
     def __init__(self, replicas: ReplicaManager, log: Logger) -> None:
         self._replicas = replicas
         self._log = log
+        self._shortages = BackedOffLog(log, replicas.world.clock)
         self._postponed: dict[tuple[str, int], bytes] = {}
         self._woken = trio.Event()
 
@@ -64,11 +66,14 @@ class ReplicaHosting:
             )
         except (OSError, StorageError) as problem:
             failure = problem if isinstance(problem, StorageError) else upkeep_failure(problem, str(topic_partition))
-            self._log.error("replica cannot be made", topic=key[0], partition=key[1], reason=str(failure))
+            fields = {"topic": key[0], "partition": key[1], "reason": str(failure)}
             if isinstance(failure, OutOfResources):
+                where = "" if directory is None else directory.path
+                self._shortages.error("replica cannot be made", where, **fields)
                 self._postponed[key] = topic_id
                 self._woken.set()
                 raise failure from problem
+            self._log.error("replica cannot be made", **fields)
             if directory is not None:
                 replicas.directory_failed(directory.path, str(failure))
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError, CorruptData, NotLeader, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition
@@ -106,6 +107,7 @@ class ReplicaManager:
         self.world = world
         self.set_aside = SetAside(world.clock, world.log_sink)
         self._log = log
+        self._shortages = BackedOffLog(log, world.clock)
         self.offline: set[tuple[str, int]] = set()
         self._image: MetadataImage | None = None
         self.directories = ReplicaDirectories(self, log)
@@ -318,7 +320,12 @@ class ReplicaManager:
             problem = upkeep_failure(problem, f"{topic}-{index}")
         if not isinstance(problem, StorageError):
             return
-        self._log.error(f"{doing} failed", topic=topic, partition=index, reason=str(problem))
+        fields = {"topic": topic, "partition": index, "reason": str(problem)}
+        if isinstance(problem, OutOfResources):
+            directory = "" if log is None else self.logs.directory_of(log).path
+            self._shortages.error(f"{doing} failed", directory, **fields)  # Each partition there, and each attempt.
+        else:
+            self._log.error(f"{doing} failed", **fields)
         if log is not None and not isinstance(problem, CorruptData | OutOfResources):
             self.directory_failed(self.logs.directory_of(log).path, str(problem))
 

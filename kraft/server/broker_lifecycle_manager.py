@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.features import SUPPORTED_FEATURES
@@ -71,6 +72,7 @@ class BrokerLifecycleManager:
         self._channel = channel
         self._metadata_offset = metadata_offset
         self._log = log
+        self._unreached = BackedOffLog(log, world.clock)
         self._incarnation_id = world.random.uuid("broker-incarnation")
         self._wake = trio.Event()
         self._wants_shutdown = False
@@ -152,7 +154,8 @@ class BrokerLifecycleManager:
         try:
             return await self._channel.send(request, timeout=max(0.1, deadline - self._world.clock.now()))
         except KraftError as problem:
-            self._log.warning("controller not reached", request=type(request).__name__, reason=str(problem))
+            name, reason = type(request).__name__, str(problem)
+            self._unreached.warning("controller not reached", f"{name} {reason}", request=name, reason=reason)
             return None
 
     async def _heartbeat(self) -> float:

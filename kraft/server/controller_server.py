@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 
+from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ApiError, KraftError
@@ -173,16 +174,16 @@ class ControllerServer:
                 for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
             ],
         )
+        refusals = BackedOffLog(self._log, self._world.clock)
         while True:
             try:
                 response = await self._channel.send(request)
                 if not response.error_code:
                     return
-                self._log.warning(
-                    "controller registration refused", code=response.error_code, reason=response.error_message
-                )
+                code, reason = response.error_code, response.error_message
+                refusals.warning("controller registration refused", f"{code} {reason}", code=code, reason=reason)
             except KraftError as problem:
-                self._log.warning("controller registration failed", reason=str(problem))
+                refusals.warning("controller registration failed", str(problem), reason=str(problem))
             await self._world.clock.sleep(REGISTRATION_RETRY_SECONDS)
 
 

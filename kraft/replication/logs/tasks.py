@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import OutOfResources, StorageError
 from kraft.common.ids import TopicPartition
@@ -53,6 +54,7 @@ class LogTasks:
         self._directory_failed = directory_failed
         self._log_start_moved = log_start_moved
         self._log = log
+        self._shortages = BackedOffLog(log, world.clock)
         self.set_aside = SetAside(world.clock, world.log_sink)
         self.cleaner = LogCleaner(world, logs, config, self._failed, all_in_sync, log)
 
@@ -118,7 +120,8 @@ class LogTasks:
         """Handle a failure. When resources have run out, the work is put off to the next time. Any other failure is the
         disk's."""
         if isinstance(problem, OutOfResources):
-            self._log.warning(f"{doing} put off", directory=directory.path, reason=str(problem))
+            fields = {"directory": directory.path, "reason": str(problem)}
+            self._shortages.warning(f"{doing} put off", directory.path, **fields)
         else:
             self._directory_failed(directory.path, str(problem))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss
 from kraft.common.errors import CorruptData, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition, uuid_from_text, uuid_to_text
@@ -75,6 +76,7 @@ class UntoldLossFiles:
     def __init__(self, replicas: ReplicaManager, log: Logger) -> None:
         self._replicas = replicas
         self._log = log
+        self._shortages = BackedOffLog(log, replicas.world.clock)
         self._checkpoints = {
             directory.path: UntoldLossCheckpoint(replicas.world.files, directory.path)
             for directory in replicas.logs.directories
@@ -119,7 +121,8 @@ class UntoldLossFiles:
         try:
             await write_checkpoint(self._checkpoints[directory].job(untold), self._replicas.world.threads)
         except OutOfResources as problem:
-            self._log.warning("file of untold losses put off", directory=directory, reason=str(problem))
+            fields = {"directory": directory, "reason": str(problem)}
+            self._shortages.warning("file of untold losses put off", directory, **fields)
             return False
         except StorageError as problem:
             self._replicas.directory_failed(directory, str(problem))

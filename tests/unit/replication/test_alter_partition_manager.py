@@ -116,6 +116,23 @@ def test_what_is_not_decided_is_asked_again(trouble: str) -> None:
     simulate(play)
 
 
+def test_a_refusal_that_lasts_leaves_few_lines_in_the_log() -> None:
+    async def play(universe: Universe) -> None:
+        def refuse(request: Any) -> AlterPartitionResponse:
+            return AlterPartitionResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+
+        async with proposing(universe, refuse) as (made, _):
+            await universe.sleep(180)
+            assert len(made.controller.asked) > 1_000
+            lines = [event for event in made.events if "in-sync set" in str(event.get("event"))]
+            refused = [event for event in lines if event["event"] == "in-sync sets not decided"]
+            assert len(lines) - len(refused) == 1, "what is proposed again is not told again"
+            assert 5 < len(refused) < 12
+            assert sum(event.get("left_out", 0) for event in refused) > 1_000
+
+    simulate(play)
+
+
 def test_a_member_that_starts_again_before_it_is_agreed_is_proposed_as_the_one_it_was() -> None:
     async def play(universe: Universe) -> None:
         made_by: list[tuple[Broker, Partition]] = []

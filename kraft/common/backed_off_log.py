@@ -1,0 +1,91 @@
+"""The same complaint again and again: one line at once, the next ones at growing intervals, with how many were left
+out.
+
+For work that is tried again several times a second: on a full disk its lines would take the room that is made.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kraft.common.few_at_a_time import MonotonicClock
+from kraft.common.logging import Logger
+
+FIRST_SECONDS: Final = 1.0
+SECONDS_MAX: Final = 60.0
+SERIES_MAX: Final = 64
+"""How many complaints are remembered. The one that was begun first is forgotten for another."""
+
+
+class _Series:
+    __slots__ = ("due", "interval", "last", "left_out")
+
+    def __init__(self, now: float, left_out: int) -> None:
+        self.interval = FIRST_SECONDS
+        self.due = now + FIRST_SECONDS
+        self.last = now
+        self.left_out = left_out
+
+
+class Repetitions:
+    """Decides which of the complaints that are made again and again are told. One that was not made for a minute begins
+    anew."""
+
+    __slots__ = ("_clock", "_series")
+
+    def __init__(self, clock: MonotonicClock) -> None:
+        self._clock = clock
+        self._series: dict[str, _Series] = {}
+
+    def take(self, about: str) -> int | None:
+        """Return how many complaints `about` this were left out since the last one that was told, or None if this one
+        is left out, too."""
+        now = self._clock.now()
+        series = self._series.get(about)
+        if series is None or now > series.last + SECONDS_MAX:
+            series = self._begin(about, now, 0 if series is None else series.left_out)
+        elif now < series.due:
+            series.last = now
+            series.left_out += 1
+            return None
+        else:
+            series.interval = min(2 * series.interval, SECONDS_MAX)
+            series.last, series.due = now, now + series.interval
+        left_out, series.left_out = series.left_out, 0
+        return left_out
+
+    def _begin(self, about: str, now: float, left_out: int) -> _Series:
+        self._series.pop(about, None)
+        if len(self._series) == SERIES_MAX:
+            del self._series[next(iter(self._series))]
+        series = self._series[about] = _Series(now, left_out)
+        return series
+
+
+class BackedOffLog:
+    """`about` tells one complaint from another with the same event: what failed, and why. The number of those left out
+    is the field `left_out`."""
+
+    __slots__ = ("_log", "_repetitions")
+
+    def __init__(self, log: Logger, clock: MonotonicClock) -> None:
+        self._log = log
+        self._repetitions = Repetitions(clock)
+
+    def info(self, event: str, about: str, **fields: Any) -> None:
+        if self._is_due(event, about, fields):
+            self._log.info(event, **fields)
+
+    def warning(self, event: str, about: str, **fields: Any) -> None:
+        if self._is_due(event, about, fields):
+            self._log.warning(event, **fields)
+
+    def error(self, event: str, about: str, **fields: Any) -> None:
+        if self._is_due(event, about, fields):
+            self._log.error(event, **fields)
+
+    def _is_due(self, event: str, about: str, fields: dict[str, Any]) -> bool:
+        left_out = self._repetitions.take(f"{event}: {about}")
+        if left_out:
+            fields["left_out"] = left_out
+        return left_out is not None
