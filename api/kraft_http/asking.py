@@ -143,14 +143,21 @@ class Kafka:
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         return read_metadata(await self.ask(request, MetadataResponse))
 
-    async def by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+    async def by_leader(
+        self, partitions: Iterable[TopicPartition], unled: dict[TopicPartition, ApiError] | None = None
+    ) -> dict[int, list[TopicPartition]]:
         """The partitions that each broker leads, in order of broker. Raises Refused, also for the first that nobody
-        leads or that there is not."""
+        leads or that there is not; with `unled` all those are put there."""
         wanted = sorted(partitions)
         found = await self.metadata(list(dict.fromkeys(place.topic for place in wanted)))
         grouped: dict[int, list[TopicPartition]] = {}
         for place in wanted:
-            grouped.setdefault(found.topic(place.topic).leader(place.partition), []).append(place)
+            try:
+                grouped.setdefault(found.topic(place.topic).leader(place.partition), []).append(place)
+            except ApiError as problem:
+                if unled is None:
+                    raise
+                unled[place] = problem
         return dict(sorted(grouped.items()))
 
     async def coordinator(self, key: str, kind: int = COORDINATOR_OF_GROUP) -> int:

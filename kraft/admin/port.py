@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
 from kraft.admin.metadata import ClusterMetadata
+from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.schema import Message
 from kraft.security.scram_credentials import ScramMechanism
@@ -50,9 +51,11 @@ class AskPort(Protocol):
     async def metadata(self, topics: Sequence[str] | None = ()) -> ClusterMetadata:
         """A fresh answer of any node; `topics` None means all. No topic is created. Raises as `ask`."""
 
-    async def by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        """The partitions that each node leads, in order of node. Raises as `ask`, and Refused for the first that
-        nobody leads or that there is not."""
+    async def by_leader(
+        self, partitions: Iterable[TopicPartition], unled: dict[TopicPartition, ApiError] | None = None
+    ) -> dict[int, list[TopicPartition]]:
+        """The partitions that each node leads, in order of node. Raises as `ask`, and ApiError for the first that
+        nobody leads or that there is not; with `unled` all those are put there."""
 
     async def coordinator(self, key: str, kind: int = COORDINATOR_OF_GROUP) -> int:
         """The node that coordinates the group, or the transactional id. Raises as `ask`, and Refused."""

@@ -1,16 +1,13 @@
-"""Topics: create, list, grow, delete, and cut records off at the front."""
+"""Topics: create, list, grow and delete."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
+from kraft.admin.errors import UNKNOWN_TOPIC, check
 from kraft.admin.metadata import Topic
-from kraft.admin.offsets import LATEST, offsets_at
 from kraft.admin.port import AskPort
-from kraft.common.ids import TopicPartition
-from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from kraft.protocol.messages.create_topics_request import (
@@ -20,18 +17,10 @@ from kraft.protocol.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
-from kraft.protocol.messages.delete_records_request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from kraft.protocol.messages.delete_records_response import DeleteRecordsResponse
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 
 TIMEOUT_MS = 30_000
-TO_END = -1
-"""Instead of the offset of the first record that stays: none does."""
 CLUSTER_DEFAULT = -1
 """Number of partitions or replication factor: the cluster's own default."""
 
@@ -140,37 +129,3 @@ def _for_version(request: DeleteTopicsRequest, version: int) -> DeleteTopicsRequ
     if version >= 6:
         return DeleteTopicsRequest(topics=request.topics, timeout_ms=request.timeout_ms)
     return DeleteTopicsRequest(topic_names=request.topic_names, timeout_ms=request.timeout_ms)
-
-
-async def delete_records(port: AskPort, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Cut off what lies before an offset (-1: all that is there); the new first offset of each partition.
-
-    What is all of a partition is asked once: another attempt would take what has come since with it.
-    """
-    to_end = [partition for partition, offset in before.items() if offset == TO_END]
-    wanted = {**before, **(await offsets_at(port, to_end, LATEST) if to_end else {})}
-
-    async def attempt() -> dict[TopicPartition, int]:
-        found: dict[TopicPartition, int] = {}
-        for leader, partitions in (await port.by_leader(wanted)).items():
-            request = _deletion({each: wanted[each] for each in partitions})
-            response = await port.ask(request, DeleteRecordsResponse, node_id=leader)
-            for topic in response.topics:
-                for each in topic.partitions:
-                    partition = TopicPartition(topic.name, each.partition_index)
-                    check(each.error_code, str(partition))
-                    if each.low_watermark < 0:
-                        what = f"{partition}: {each.low_watermark} is no offset"
-                        raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE, what)
-                    found[partition] = each.low_watermark
-        return {partition: found[partition] for partition in wanted}
-
-    return await port.retrying(attempt, final=UNKNOWN_TOPIC)
-
-
-def _deletion(before: Mapping[TopicPartition, int]) -> DeleteRecordsRequest:
-    topics: dict[str, list[DeleteRecordsPartition]] = {}
-    for (topic, index), offset in before.items():
-        topics.setdefault(topic, []).append(DeleteRecordsPartition(partition_index=index, offset=offset))
-    entries = [DeleteRecordsTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
-    return DeleteRecordsRequest(topics=entries, timeout_ms=TIMEOUT_MS)

@@ -138,7 +138,7 @@ SHAPES: dict[str, Any] = {
     "topics delete nowhere --if-exists --yes": {"deleted": [], "failed": {}},
     "topics delete-records shapes --before 0 --yes": {
         "topic": "str",
-        "partitions": [{"partition": "int", "begin_offset": "int"}],
+        "partitions": [{"partition": "int", "begin_offset": "int", "error": "NoneType"}],
     },
     "configs describe topic shapes": {
         "resource": {"type": "str", "name": "str"},

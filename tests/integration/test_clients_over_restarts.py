@@ -11,7 +11,9 @@ import pytest
 import trio
 
 from kraft.admin import topics
+from kraft.admin.delete_records import delete_records
 from kraft.admin.offsets import LATEST, offsets_at
+from kraft.client.cluster import Cluster
 from kraft.clients import (
     CLASSIC,
     CONSUMER,
@@ -31,6 +33,10 @@ from kraft.testing.ports import free_ports
 pytestmark = pytest.mark.timeout(120)
 
 AWAY_SECONDS = 2.0
+
+
+async def delete_first(cluster: Cluster, place: TopicPartition) -> None:
+    (await delete_records(cluster, {place: 0})).require()
 
 
 @pytest.fixture
@@ -124,7 +130,7 @@ def test_everything_else_waits_while_the_only_node_restarts(node: NodeProcess) -
                         ("create", lambda: topics.create_topic(cluster, "more")),
                         ("list", lambda: topics.list_topics(cluster)),
                         ("ends", lambda: offsets_at(cluster, [place], LATEST)),
-                        ("delete", lambda: topics.delete_records(cluster, {place: 0})),
+                        ("delete", lambda: delete_first(cluster, place)),
                     ):
                         nursery.start_soon(note, name, act)
                     await trio.sleep(AWAY_SECONDS)

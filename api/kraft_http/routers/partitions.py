@@ -6,9 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from kraft.admin.delete_records import delete_records
 from kraft.admin.metadata import Partition
 from kraft.admin.offsets import EARLIEST, LATEST, offsets_at_leaders
-from kraft.admin.topics import delete_records, describe_topic
+from kraft.admin.topics import describe_topic
 from kraft.common.ids import TopicPartition
 from kraft_http.deps import BrokerIdPath, Cluster, ClusterContext, PartitionIdPath, TopicNamePath, Writable, whole
 from kraft_http.errors import documented, not_found
@@ -87,9 +88,8 @@ async def delete_partition_records(
     partition_id: PartitionIdPath,
     before_offset: Annotated[int, Query(ge=-1, le=INT64_MAX, description="The first offset to keep; -1 keeps none.")],
 ) -> DeleteRecordsData:
-    [low_watermark] = (
-        await delete_records(cluster.kafka, {TopicPartition(topic_name, partition_id): before_offset})
-    ).values()
+    deletion = await delete_records(cluster.kafka, {TopicPartition(topic_name, partition_id): before_offset})
+    [low_watermark] = deletion.require().values()
     return DeleteRecordsData(topic_name=topic_name, partition_id=partition_id, low_watermark=low_watermark)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from kraft.admin import configs, moves, topics
+from kraft.admin.delete_records import TO_END, Deletion, delete_records
 from kraft.admin.metadata import Topic
 from kraft.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, OffsetAtTime, list_offsets, offsets_at
 from kraft.admin.status import topic_tiers
@@ -25,7 +26,7 @@ from kraft.cli.admin.options import (
     parse_pairs,
 )
 from kraft.cli.admin.output import Table, moment, say, show
-from kraft.cli.admin.running import Failures, ask, each_of, tell_deleted
+from kraft.cli.admin.running import Failures, ask, complain, each_of, tell_deleted
 from kraft.client.cluster import Cluster
 from kraft.client.errors import DeadlinePassed
 from kraft.common.errors import ApiError, KraftError
@@ -390,8 +391,12 @@ def delete(
     tell_deleted(deleted, failed, output)
 
 
+FOLLOWED_SECONDS: Final = 3.0
+"""How long each leader waits for its followers before it answers for the other partitions. It is asked again."""
+
+
 @app.command("delete-records", epilog="Example: kraft topics delete-records flights --before 1000 --partition 0")
-def delete_records(
+def delete_records_command(
     name: Name,
     before: Annotated[
         str, typer.Option("--before", metavar="OFFSET|end", help="The first record that stays.", show_default=False)
@@ -404,23 +409,35 @@ def delete_records(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Delete the oldest records of a topic."""
+    """Delete the oldest records of a topic. A partition where that fails keeps no other; the exit code is that of the
+    first."""
     if before != "end" and not before.isdigit():
         raise typer.BadParameter("give an offset, or end", param_hint="--before")
     confirm(f"Delete records of {name} before {before}?", yes)
 
-    async def question(cluster: Cluster) -> dict[TopicPartition, int]:
+    async def question(cluster: Cluster) -> Deletion:
         [topic] = await topics.describe_topics(cluster, [name])
         chosen = (
             topic.topic_partitions() if partition is None else [TopicPartition(name, topic.partition(partition).index)]
         )
-        return await topics.delete_records(
-            cluster, dict.fromkeys(chosen, topics.TO_END if before == "end" else int(before))
-        )
+        wanted = dict.fromkeys(chosen, TO_END if before == "end" else int(before))
+        return await delete_records(cluster, wanted, timeout_ms=int(min(FOLLOWED_SECONDS, timeout / 2) * 1000))
 
-    begins = ask(bootstrap, timeout, question)
+    deletion = ask(bootstrap, timeout, question)
+    begins, failed = deletion.begins, deletion.failed
     document = {
         "topic": name,
-        "partitions": [{"partition": index, "begin_offset": offset} for (_, index), offset in begins.items()],
+        "partitions": [
+            {
+                "partition": each.partition,
+                "begin_offset": begins.get(each),
+                "error": str(failed[each]) if each in failed else None,
+            }
+            for each in sorted((*begins, *failed))
+        ],
     }
-    show(document, [Table(("PARTITION", "BEGIN"), [(index, offset) for (_, index), offset in begins.items()])], output)
+    if begins or not failed or (output is not None and output.is_document):
+        rows = [(each.partition, offset) for each, offset in begins.items()]
+        show(document, [Table(("PARTITION", "BEGIN"), rows)], output)
+    if codes := [complain(problem) for problem in dict.fromkeys(failed.values())]:
+        raise typer.Exit(codes[0])

@@ -123,11 +123,17 @@ def truncation_offset(log: UnifiedLog, leader_epoch: int, leader_end: int) -> in
 
 
 async def append_fetched(replicas: ReplicaManager, partition: Partition, data: PartitionData) -> None:
-    """Take over what the leader sent: not durable yet, so not acknowledged either. Raises ApiError, NotLeader,
-    StorageError."""
+    """Take over what the leader sent: not durable yet, so not acknowledged either. Where the disk is full, the log
+    still starts where the leader's does, so that retention can make room. Raises ApiError, NotLeader, StorageError."""
     records = memoryview(data.records or b"")
+    log, epoch = partition.log, partition.leader_epoch
     try:
         info = await _append(replicas, partition, data, records)
+    except ApiError as problem:
+        is_same = partition.log is log and not log.is_appending and partition.leader_epoch == epoch
+        if problem.code == ErrorCode.KAFKA_STORAGE_ERROR and is_same:
+            partition.followed(data.high_watermark, data.log_start_offset)
+        raise
     except ProtocolError as problem:
         # This partition's, and no fault of the connection: the others of the answer go on.
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: a bad Fetch answer: {problem}") from problem

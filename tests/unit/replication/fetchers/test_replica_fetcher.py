@@ -218,6 +218,26 @@ def test_a_refused_partition_is_asked_for_again_later_and_others_meanwhile() -> 
     simulate(play)
 
 
+@pytest.mark.parametrize("large_bytes_min", [1 << 20, 1])
+def test_a_follower_whose_disk_is_full_still_starts_where_its_leader_does(large_bytes_min: int) -> None:
+    """Else its retention never makes room, and DeleteRecords waits for it in vain."""
+
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.made.replicas.writer.large_bytes_min = large_bytes_min
+            it.follow()
+            await it.fetch(high_watermark=0, log_start_offset=0, records=record(0, 1) + record(1, 1))
+            universe.disk("broker").capacity = universe.disk("broker").used
+            await it.fetch(high_watermark=2, log_start_offset=2, records=record(2, 1))
+            assert it.ends == (2, 2)
+            assert it.partition.log.log_start_offset == 2
+            await universe.sleep(1)
+            asked = (await it.fetch(high_watermark=2, log_start_offset=2, records=None)).topics[0].partitions[0]
+            assert asked.log_start_offset == 2, "the leader hears of it"
+
+    simulate(play)
+
+
 def test_a_partition_that_is_left_while_its_records_cannot_be_written_is_not_asked_for_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
