@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import trio
 
@@ -20,7 +20,27 @@ from kraft.controller.controller_result import MAX_RECORDS_PER_BATCH, Controller
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import RECORDS_PER_STEP, TRANSACTION_MARKERS
+from kraft.metadata.records.access_control_entry_record import AccessControlEntryRecord
+from kraft.metadata.records.delegation_token_record import DelegationTokenRecord
+from kraft.metadata.records.no_op_record import NoOpRecord
+from kraft.metadata.records.partition_record import PartitionRecord
+from kraft.metadata.records.topic_record import TopicRecord
+from kraft.metadata.records.user_scram_credential_record import UserScramCredentialRecord
 from kraft.protocol.error_codes import ErrorCode
+
+GROWING: Final = frozenset(
+    record.API_KEY
+    for record in (
+        TopicRecord,
+        PartitionRecord,
+        AccessControlEntryRecord,
+        UserScramCredentialRecord,
+        DelegationTokenRecord,
+        NoOpRecord,
+    )
+)
+"""What a nearly full disk refuses: such records only add to the metadata, or say nothing. All others shrink it, or keep
+the cluster going: configurations and quotas, deletions, in-sync sets, elections, registrations and fencing."""
 
 
 class MetadataLog(Protocol):
@@ -36,8 +56,9 @@ class MetadataLog(Protocol):
     def append(self, epoch: int, records: Sequence[Any], *, encoded: Sequence[bytes] | None = None) -> int:
         """Append as leader of `epoch`, as one batch; returns the offset of the last record. Raises NotLeader."""
 
-    def require_room(self) -> None:
-        """Raises ApiError(KAFKA_STORAGE_ERROR) while the disk is too full to append."""
+    def require_room(self, *, grows: bool) -> None:
+        """Raises ApiError(KAFKA_STORAGE_ERROR) while the disk is too full to append records that make the metadata
+        grow, or others."""
 
 
 class _Pending(NamedTuple):
@@ -122,7 +143,7 @@ class PendingLog:
         changes = MetadataChanges()
         if not records:
             return (self._pending[-1].last_offset if self._pending else -1), changes
-        self._log.require_room()
+        self._log.require_room(grows=any(record.API_KEY in GROWING for record in records))
         assert not result.atomic or len(records) <= MAX_RECORDS_PER_BATCH, "an atomic result fits into one batch"
         for start in range(0, len(records), MAX_RECORDS_PER_BATCH):
             changes.merge(await self._append_batch(epoch, records[start : start + MAX_RECORDS_PER_BATCH]))

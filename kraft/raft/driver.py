@@ -74,7 +74,7 @@ class RaftDriver:
         self._storage = QuorumStorage(
             world.files, config.metadata_log_directory, serde, segment_bytes=config.segment_bytes
         )
-        self._room = Room(world, self._storage.directory, log)
+        self._room = Room(world, self._storage.directory, config.reserve_bytes, log)
         self.disks = DiskTimes(world.clock)
         state = self._storage.recover(config.static_voters, is_controller=config.quorum.can_be_voter)
         self._synced_end = state.end_offset
@@ -120,6 +120,7 @@ class RaftDriver:
                 for feed in self._feeds:
                     raft_nursery.start_soon(feed.run, self._forget_delivered)
                 raft_nursery.start_soon(self._clean_periodically)
+                raft_nursery.start_soon(self._room.keep_reserve)
                 raft_nursery.start_soon(self._warnings.watch_for_leader)
                 self._step(events.Tick())
                 task_status.started()
@@ -188,9 +189,10 @@ class RaftDriver:
         hint = self._node.leader
         return LeaderAndEpoch(hint.leader_id, hint.epoch)
 
-    def require_room(self) -> None:
-        """Raises ApiError KAFKA_STORAGE_ERROR while the disk is too full for `append`."""
-        self._room.require()
+    def require_room(self, *, grows: bool) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR while the disk is too full for `append`, of records that make the
+        metadata grow or of others."""
+        self._room.require(grows=grows)
 
     @property
     def is_leader(self) -> bool:

@@ -20,6 +20,7 @@ class RaftConfig:
     segment_bytes: int = 1 << 30  # metadata.log.segment.bytes
     retention_bytes: int = 100 << 20  # metadata.max.retention.bytes; -1 for no bound.
     retention_ms: int = 7 * 24 * 3600 * 1000  # metadata.max.retention.ms; -1 for no bound.
+    reserve_bytes: int = 0  # kraft.metadata.reserve.bytes
     batch_bytes_max: int = 8 << 20
     shutdown_timeout_s: float = 5.0  # How long a leader that leaves waits for voters to hear of it.
 

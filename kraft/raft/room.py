@@ -1,10 +1,10 @@
 """A metadata disk that is full. It is no reason to end a node: nothing is in doubt, and there may be room again.
 
-Two lines of defence. The state machine asks `require` before it appends, which refuses while less than a reserve is
-free; so requests are answered with an error at once, and what must be written all the same (an election, records
-accepted a moment ago) finds room. Where even that finds none, the driver waits and writes again: to the quorum such
-a replica is one whose disk is slow, and every promise still follows its write. Syncs are never among what is tried
-again.
+Three lines of defence. The state machine asks `require` before it appends. Below FREE_BYTES_MIN that refuses what
+makes the metadata grow (new topics, say), with an error at once; what helps or shrinks goes on (configurations,
+deletions, elections, fencing). A write that finds no room gets some from the reserve (`reserve.py`), and is tried
+again at once. When the reserve is used up the driver waits and writes again: to the quorum such a replica is one whose
+disk is slow, and every promise still follows its write. Syncs are never among what is tried again.
 """
 
 from __future__ import annotations
@@ -13,51 +13,98 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import trio
+
 from kraft.common.errors import ApiError, OutOfResources
 from kraft.common.logging import Logger
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.reserve import FREE_BYTES_MIN, Reserve
+from kraft.storage.storage_failure import is_out_of_space
 from kraft.world.ports import World
 
-RESERVE_BYTES = 1 << 20
+HELP_BYTES_MIN = 64 << 10
+"""Free or in the reserve. With less even changes that help are refused: it is for what was accepted already."""
+PIECE_BYTES = 4096
+"""What a write first gets from the reserve, a block; twice as much at each further attempt."""
 RETRY_SECONDS = 0.2
 TELL_SECONDS = 30.0
+FILL_SECONDS = 5.0
+FILL_AT_ONCE = 1 << 20
+REMEDY = "docs/operations/full-disk.md"
 
 
 class Room:
     """Owned by the driver. `is_missing` while a write waits."""
 
-    def __init__(self, world: World, directory: str, log: Logger) -> None:
+    def __init__(self, world: World, directory: str, reserve_bytes: int, log: Logger) -> None:
+        """Fills the reserve as far as there is room. Blocks. Raises OSError."""
         self._world = world
         self._directory = directory
         self._log = log
+        self._tell_at = -math.inf
+        self._reserve = Reserve(world.files, directory, reserve_bytes)
+        self._reserve.fill(reserve_bytes)
+        self._wanting = trio.Event()
+        if not self._reserve.is_whole:
+            self._wanting.set()
         self.is_missing = False
 
-    def require(self) -> None:
-        """Raises ApiError KAFKA_STORAGE_ERROR while there is too little room to append metadata."""
-        if self.is_missing or self._world.files.free_bytes(self._directory) < RESERVE_BYTES:
-            raise ApiError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"less than {RESERVE_BYTES} bytes are free on the disk of the metadata log, {self._directory}",
+    def require(self, *, grows: bool) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR while there is too little room to append metadata. `grows` says that
+        the metadata takes more room afterwards, and that nobody is helped by it."""
+        free = self._world.files.free_bytes(self._directory)
+        if grows and (self.is_missing or free < FREE_BYTES_MIN):
+            raise self._refusal(
+                f"less than {FREE_BYTES_MIN} bytes are free",
+                "nothing can be created. Deletions and changes of configurations are still accepted",
             )
+        if self.is_missing or free + self._reserve.size < HELP_BYTES_MIN:
+            raise self._refusal("nothing is free, nor left in the reserve,", "no change can be written")
+
+    def _refusal(self, what: str, consequence: str) -> ApiError:
+        return ApiError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"{what} on the disk of the metadata log, {self._directory}: {consequence} ({REMEDY})",
+        )
 
     async def until_written(self, write: Callable[..., Awaitable[None]], *arguments: Any) -> None:
-        """`await write(*arguments)`, again and again while it raises OutOfResources."""
-        tell_at = -math.inf
+        """`await write(*arguments)`, again and again while it raises OutOfResources. Raises OSError."""
+        piece = PIECE_BYTES
         while True:
             try:
                 await write(*arguments)
                 break
             except OutOfResources as problem:
-                now = self._world.clock.now()
-                if now >= tell_at:
-                    self._log.error(
-                        "metadata disk is full: the node waits for room and then goes on by itself",
-                        reason=str(problem),
-                        remedy=f"make room on the disk of {self._directory} (docs/operations/full-disk.md)",
-                    )
-                    tell_at = now + TELL_SECONDS
+                if is_out_of_space(problem) and self._reserve.release(piece):
+                    piece *= 2
+                    self._wanting.set()
+                    self._tell("metadata disk is full: the node writes into its reserve", problem)
+                    continue
+                self._tell("metadata disk is full: the node waits for room and then goes on by itself", problem)
                 self.is_missing = True
             await self._world.clock.sleep(RETRY_SECONDS)
         if self.is_missing:
             self.is_missing = False
             self._log.info("metadata disk has room again")
+
+    def _tell(self, event: str, problem: OutOfResources) -> None:
+        now = self._world.clock.now()
+        if now >= self._tell_at:
+            self._tell_at = now + TELL_SECONDS
+            self._log.error(
+                event,
+                reason=str(problem),
+                reserve_bytes=self._reserve.size,
+                remedy=f"make room on the disk of {self._directory} ({REMEDY})",
+            )
+
+    async def keep_reserve(self) -> None:
+        """Fill the reserve again whenever a part of it was used and there is room. Never ends. Raises OSError."""
+        while True:
+            await self._wanting.wait()
+            await self._world.clock.sleep(FILL_SECONDS)
+            while self._reserve.fill(FILL_AT_ONCE):
+                await trio.lowlevel.checkpoint()
+            if self._reserve.is_whole:
+                self._wanting = trio.Event()
+                self._log.info("metadata reserve is whole", bytes=self._reserve.size)

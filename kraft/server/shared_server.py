@@ -117,4 +117,5 @@ def raft_config(
         segment_bytes=config.integer("metadata.log.segment.bytes"),
         retention_bytes=config.integer("metadata.max.retention.bytes"),
         retention_ms=config.integer("metadata.max.retention.ms"),
+        reserve_bytes=config.integer("kraft.metadata.reserve.bytes"),
     )

@@ -11,6 +11,7 @@ from kraft.protocol.error_codes import ErrorCode
 
 PASSING_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """What says nothing about the disk: there may be room, descriptors and memory again later."""
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 
@@ -26,6 +27,11 @@ def refuse_if_passing(problem: OSError, what: str) -> None:
     never tried again."""
     if problem.errno in PASSING_ERRORS:
         raise OutOfResources(f"{what}: out of resources: {problem}") from problem
+
+
+def is_out_of_space(problem: OutOfResources) -> bool:
+    """Whether the disk, or the owner's share of it, was full; not if descriptors or memory were missing."""
+    return isinstance(problem.__cause__, OSError) and problem.__cause__.errno in NO_SPACE
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.node.node_loader import load_node_config
 from kraft.testing.cluster_security import ClusterSecurity
 from kraft.testing.ports import HOST, free_ports
+from kraft.testing.reserve import RESERVE_BYTES, RESERVE_KEY
 
 
 def configurations(
@@ -34,6 +35,7 @@ def configurations(
                     "kraft.format": "true",
                     "kraft.cluster.id": "bG9jYWwta3JhZnQtdGVzdA",
                     "group.initial.rebalance.delay.ms": "0",
+                    RESERVE_KEY: str(RESERVE_BYTES),
                     **internal_topic_settings(len(nodes)),
                     **settings,
                 }.items()

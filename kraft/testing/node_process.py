@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+from kraft.testing.reserve import RESERVE_BYTES, RESERVE_KEY
+
 READY_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 30.0
 
@@ -65,6 +67,8 @@ class NodeProcess:
             self.data_directories,
             "--admin",
             self._admin,
+            "--set",
+            f"{RESERVE_KEY}={RESERVE_BYTES}",
             *self.arguments,
         ]
         for option, address in (("--listen", self._listen), ("--controller-listen", self._controller_listen)):

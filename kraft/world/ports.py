@@ -98,11 +98,8 @@ class FileStatus:
 
 
 class FileSystem(Protocol):
-    """Files as the storage engine sees them.
-
-    `File.sync` makes content durable, `sync_directory` makes names durable; a crash keeps what was synced and any
-    subset of the rest.
-    """
+    """Files as the storage engine sees them. `File.sync` makes content durable, `sync_directory` makes names durable;
+    a crash keeps what was synced and any subset of the rest."""
 
     def open(
         self, path: str, *, create: bool = False, exclusive: bool = False, truncate: bool = False, writable: bool = True
@@ -126,6 +123,10 @@ class FileSystem(Protocol):
     def lock(self, path: str) -> AbstractContextManager[None]:
         """Exclusive advisory lock on a file (made if missing), held until exit or death of the process. Raises
         LockHeld when somebody else holds it."""
+
+    def reserve(self, path: str, size: int) -> None:
+        """Give the file at `path` (made if missing) `size` bytes, allocated, of no said content. Not durable. Raises
+        OSError (ENOSPC); the size is then as before."""
 
     def free_bytes(self, path: str) -> int: ...
     def total_bytes(self, path: str) -> int: ...

@@ -1,14 +1,15 @@
 """A node's files on a disk that may be full, failing or slow.
 
-A full disk takes no new bytes, files or directories (ENOSPC); what is there can be read, overwritten and removed. A
-failing one takes nothing, and syncs nothing (EIO); what is there can be read. On a slow one syncs take longer, and
-writes that are left to a thread.
+A full disk takes no new bytes, files or directories (ENOSPC), but for as many bytes as the node's own reserve for
+metadata gives back; what is there can be read, overwritten and removed. A failing one takes nothing, and syncs nothing
+(EIO); what is there can be read. On a slow one syncs take longer, and writes that are left to a thread.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import threading
 import time
 from collections.abc import Sequence
 
@@ -20,20 +21,37 @@ from kraft.world.real.files import RealFile, RealFileSystem
 class DiskOf:
     """The disk of one node. Used from any thread."""
 
-    __slots__ = ("_board", "_node")
+    __slots__ = ("_board", "_lock", "_node", "_released")
 
     def __init__(self, board: Switchboard, node: int) -> None:
         self._board = board
         self._node = node
+        self._lock = threading.Lock()
+        self._released = 0
+        """Bytes that files have given back since the disk is full."""
 
     @property
     def is_full(self) -> bool:
         return self._board.disk_fault(self._node) == "full"
 
-    def grow(self, path: str) -> None:
-        """Raises OSError where there is no room for more."""
-        if self.is_full:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+    @property
+    def released(self) -> int:
+        return self._released
+
+    def release(self, count: int) -> None:
+        """A file gives back `count` bytes: while the disk is full they are all that is free."""
+        with self._lock:
+            self._released = self._released + count if self.is_full else 0
+
+    def grow(self, path: str, count: int = 0) -> None:
+        """Take `count` bytes, or a name. Raises OSError where there is no room for more."""
+        with self._lock:
+            if not self.is_full:
+                self._released = 0
+            elif self._released == 0 or self._released < count:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+            else:
+                self._released -= count
         self.change(path)
 
     def change(self, path: str) -> None:
@@ -54,12 +72,12 @@ class FaultyFile(RealFile):
         self._disk = disk
 
     def append(self, buffers: Sequence[Buffer]) -> int:
-        self._disk.grow(self.path)
+        self._disk.grow(self.path, sum(map(len, buffers)))
         return super().append(buffers)
 
     def pwrite(self, data: Buffer, offset: int) -> None:
-        if offset + len(data) > self.size():
-            self._disk.grow(self.path)
+        if (growth := offset + len(data) - self.size()) > 0:
+            self._disk.grow(self.path, growth)
         self._disk.change(self.path)
         super().pwrite(data, offset)
 
@@ -102,5 +120,13 @@ class FaultyFileSystem(RealFileSystem):
         self._disk.change(path)
         super().sync_directory(path)
 
+    def reserve(self, path: str, size: int) -> None:
+        before = os.stat(path).st_size if os.path.exists(path) else 0
+        if size > before:
+            self._disk.grow(path, size - before)
+        self._disk.change(path)
+        super().reserve(path, size)
+        self._disk.release(max(0, before - size))
+
     def free_bytes(self, path: str) -> int:
-        return 0 if self._disk.is_full else super().free_bytes(path)
+        return self._disk.released if self._disk.is_full else super().free_bytes(path)

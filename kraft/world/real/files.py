@@ -22,6 +22,7 @@ _FILE_MODE = 0o600  # Records and credentials are nobody else's.
 _DIRECTORY_MODE = 0o700
 PROBE_STRIDE = 128 * 1024  # Bytes between two residency probes: the kernel's usual read-ahead window.
 BUFFERS_PER_CALL = 1024  # IOV_MAX on Linux.
+ALLOCATED_AT_ONCE = 1 << 20
 LOCK_PATIENCE_SECONDS = 2.0
 LOCK_RETRY_SECONDS = 0.01
 COMMAND_BYTES_MAX = 200  # Of what is told about another process.
@@ -203,6 +204,17 @@ def _is_frozen(pid: int) -> bool:
         return False
 
 
+def _allocate(descriptor: int, start: int, end: int) -> None:
+    """Give the file blocks from `start` to `end`, where it ends afterwards. Raises OSError, with a part done."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, start, end - start)
+        return
+    for position in range(start, end, ALLOCATED_AT_ONCE):  # macOS.
+        count = min(ALLOCATED_AT_ONCE, end - position)
+        if os.pwrite(descriptor, bytes(count), position) < count:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 class RealFileSystem:
     """Implements `kraft.world.ports.FileSystem`. `lock_descriptors` are those of the locks that are held here."""
 
@@ -266,6 +278,21 @@ class RealFileSystem:
         finally:
             self.lock_descriptors.discard(descriptor)
             os.close(descriptor)  # Closing the last descriptor, also in work processes, releases the lock.
+
+    def reserve(self, path: str, size: int) -> None:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+        try:
+            before = os.fstat(descriptor).st_size
+            if size <= before:
+                os.ftruncate(descriptor, size)
+                return
+            try:
+                _allocate(descriptor, before, size)
+            except OSError:
+                os.ftruncate(descriptor, before)
+                raise
+        finally:
+            os.close(descriptor)
 
     def free_bytes(self, path: str) -> int:
         found = os.statvfs(path)

@@ -135,6 +135,15 @@ class Disk:
         inode.truncate(size)
         inode.modified_ms = modified_ms
 
+    def reserve(self, inode: Inode, size: int) -> None:
+        """Let a file without content take up `size` bytes. Raises OSError (ENOSPC)."""
+        growth = size - inode.reserved
+        if growth > self.free():
+            self.bites["full"] += 1
+            self._refuse_space()
+        self.used += growth
+        inode.reserved = size
+
     def sync(self, inode: Inode, path: str) -> None:
         """A failed sync loses the pages for good: the kernel then calls them clean."""
         try:
@@ -162,7 +171,9 @@ class Disk:
                 elif entry not in seen:
                     seen[entry] = None
                     entry.crash(self._random)
-                    self.used += len(entry.content)
+                    if entry.reserved:
+                        entry.reserved = self._random.choice((0, entry.reserved))
+                    self.used += entry.taken
 
     def restart(self) -> None:
         """A process has ended. After a failed sync the page cache shows what the disk does not have, and calls it

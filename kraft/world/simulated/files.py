@@ -168,7 +168,7 @@ class SimulatedFileSystem:
         found = self._find(path)
         if isinstance(found, Directory):
             return FileStatus(size=0, modified_ms=self._wall_ms(), is_directory=True)
-        return FileStatus(size=len(found.content), modified_ms=found.modified_ms, is_directory=False)
+        return FileStatus(size=found.taken, modified_ms=found.modified_ms, is_directory=False)
 
     def list_directory(self, path: str) -> list[str]:
         self._enter("list", path)
@@ -206,7 +206,7 @@ class SimulatedFileSystem:
         elif replaced is not None:
             if isinstance(moved, Directory):
                 fail(errno.ENOTDIR, target)
-            self._disk.used -= len(replaced.content)
+            self._disk.used -= replaced.taken
         self._disk.journal.record((from_directory, from_name, None), (to_directory, to_name, moved))
 
     def remove(self, path: str) -> None:
@@ -215,7 +215,7 @@ class SimulatedFileSystem:
         found = self._find(path)
         if isinstance(found, Directory):
             fail(errno.EISDIR, path)
-        self._disk.used -= len(found.content)
+        self._disk.used -= found.taken
         self._disk.journal.record((directory, name, None))
 
     def remove_tree(self, path: str) -> None:
@@ -229,7 +229,7 @@ class SimulatedFileSystem:
             if isinstance(entry, Directory):
                 self._empty(entry)
             else:
-                self._disk.used -= len(entry.content)
+                self._disk.used -= entry.taken
             self._disk.journal.record((directory, name, None))
 
     def sync_directory(self, path: str) -> None:
@@ -249,6 +249,17 @@ class SimulatedFileSystem:
             if self._disk.locks.get(file.inode) is self._node:
                 del self._disk.locks[file.inode]
             file.close()
+
+    def reserve(self, path: str, size: int) -> None:
+        self._enter("reserve", path, size)
+        directory, name = self._place(path)
+        found = directory.names.get(name)
+        if found is None:
+            found = self._disk.new_file(self._wall_ms())
+            self._disk.journal.record((directory, name, found))
+        elif isinstance(found, Directory):
+            fail(errno.EISDIR, path)
+        self._disk.reserve(found, size)
 
     def free_bytes(self, path: str) -> int:
         self._enter("free_bytes", path)

@@ -17,16 +17,23 @@ SIZES_MAX = 64  # Sizes remembered since the last sync.
 class Inode:
     """A regular file."""
 
-    __slots__ = ("content", "dirty", "durable", "modified_ms", "number", "sizes")
+    __slots__ = ("content", "dirty", "durable", "modified_ms", "number", "reserved", "sizes")
 
     def __init__(self, number: int, modified_ms: int) -> None:
         self.number = number
+        self.reserved = 0
+        """Bytes that it takes up besides its content, which nobody reads."""
         self.content = bytearray()
         self.durable = bytearray()
         self.dirty: dict[int, None] = {}  # Numbers of pages that differ from `durable`, in order of their first change.
         # Sizes taken since the last sync, the present one last; empty when the size is durable.
         self.sizes: list[int] = []
         self.modified_ms = modified_ms
+
+    @property
+    def taken(self) -> int:
+        """Bytes of the disk."""
+        return len(self.content) + self.reserved
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
         end = position + len(data)

@@ -51,7 +51,7 @@ class LogInMemory:
         self._news = trio.Event()
         self._serde = MetadataRecordSerde()
 
-    def require_room(self) -> None:
+    def require_room(self, *, grows: bool) -> None:
         if self.is_full:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
 

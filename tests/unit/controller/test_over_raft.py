@@ -39,6 +39,7 @@ class NoPeers:
 class Node:
     def __init__(self, world: SimulatedWorld, snapshot_bytes: int = 1 << 30) -> None:
         world.files.make_directories("/data")
+        world.files.sync_directory("/")  # As formatting does.
         loggers = Loggers(world.log_sink, world.clock)
         endpoints = (Endpoint("CONTROLLER", "node-1", 9093),)
         quorum = QuorumConfig(local=ReplicaKey(1, Uuid(bytes(16))), endpoints=endpoints, cluster_id=CLUSTER)

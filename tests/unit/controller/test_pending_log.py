@@ -15,8 +15,13 @@ from kraft.controller.pending_log import PendingLog
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import RECORDS_PER_STEP
 from kraft.metadata.records.begin_transaction_record import BeginTransactionRecord
+from kraft.metadata.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.end_transaction_record import EndTransactionRecord
 from kraft.metadata.records.no_op_record import NoOpRecord
+from kraft.metadata.records.partition_change_record import PartitionChangeRecord
+from kraft.metadata.records.partition_record import PartitionRecord
+from kraft.metadata.records.remove_topic_record import RemoveTopicRecord
 from kraft.metadata.records.topic_record import TopicRecord
 from kraft.protocol.error_codes import ErrorCode
 
@@ -26,8 +31,10 @@ class Log:
         self.log_end_offset = 5
         self.sizes: list[int] = []
         self.is_full = False
+        self.asked_to_grow: list[bool] = []
 
-    def require_room(self) -> None:
+    def require_room(self, *, grows: bool) -> None:
+        self.asked_to_grow.append(grows)
         if self.is_full:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
 
@@ -87,6 +94,35 @@ def test_a_full_disk_refuses_what_has_records_and_changes_nothing() -> None:
         log.is_full = False
         await pending.append(topics("a"))
         assert log.sizes == [1]
+
+    trio.run(body)
+
+
+TOPIC = TopicRecord(name="a", topic_id=b"a".ljust(16))
+
+
+@pytest.mark.parametrize(
+    ("records", "grows"),
+    [
+        ([ConfigRecord(resource_type=2, resource_name="a", name="retention.ms", value="1")], False),
+        ([RemoveTopicRecord(topic_id=TOPIC.topic_id)], False),
+        ([PartitionChangeRecord(partition_id=0, topic_id=TOPIC.topic_id, isr=[1])], False),
+        ([BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, fenced=1)], False),
+        ([NoOpRecord()], True),
+        ([PartitionRecord(partition_id=1, topic_id=TOPIC.topic_id, replicas=[1], isr=[1], leader=1)], True),
+        ([ConfigRecord(resource_type=2, resource_name="b", name="retention.ms", value="1"), TOPIC], True),
+    ],
+    ids=["configuration", "deletion", "in-sync set", "fencing", "nothing", "partition", "topic"],
+)
+def test_what_makes_the_metadata_grow_is_told_from_what_helps(records: list[Any], grows: bool) -> None:
+    async def body() -> None:
+        log = Log()
+        pending = PendingLog(log)
+        pending.claim(3, MetadataImage())
+        log.is_full = True
+        with pytest.raises(ApiError):
+            await pending.append(ControllerResult(records, None))
+        assert log.asked_to_grow == [grows]
 
     trio.run(body)
 

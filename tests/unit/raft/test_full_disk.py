@@ -62,7 +62,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
             await until(lambda: member.listener.records == ["a"])
             disk.free = 0
             with pytest.raises(ApiError) as refused:
-                member.driver.require_room()
+                member.driver.require_room(grows=True)
             assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
             member.driver.append(1, ["b", "c"])  # Accepted a moment before: it waits.
             await until(lambda: disk.refused)
@@ -72,7 +72,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
             assert member.driver.known_high_watermark() == 2
             disk.free = 1 << 30
             await until(lambda: member.listener.records == ["a", "b", "c", "d"])
-            member.driver.require_room()
+            member.driver.require_room(grows=True)
         again = alone(tmp_path)
         async with running(again):
             await until(lambda: again.listener.records == ["a", "b", "c", "d"])

@@ -31,7 +31,7 @@ class Scene:
         self.clock = HandClock()
         log = Loggers(self.lines.append, self.clock).get("raft")
         world = RealWorld(log_sink=self.lines.append)
-        self.room = Room(world, "/data", log)
+        self.room = Room(world, "/", 0, log)
         addresses = [(1, "a", 9093), (2, "b", 9093)]
         self.warnings = QuorumWarnings(replica, self.room, lambda: addresses, self.clock, log)  # type: ignore[arg-type]
 

@@ -238,3 +238,13 @@ class FilesContract:
     def test_free_and_total_space_are_plausible(self, harness: Harness) -> None:
         files = harness.files()
         assert 0 < files.free_bytes(harness.root) <= files.total_bytes(harness.root)
+
+    def test_a_reserved_file_takes_up_what_it_was_told_to(self, harness: Harness) -> None:
+        files = harness.files()
+        path = f"{harness.root}/reserve"
+        for size in (1 << 20, 3 << 20, 1 << 16, 0, 1 << 16):
+            files.reserve(path, size)
+            assert files.status(path).size == size
+        files.remove(path)
+        with pytest.raises(FileNotFoundError):
+            files.reserve(f"{harness.root}/nowhere/reserve", 1)

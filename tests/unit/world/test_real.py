@@ -311,6 +311,29 @@ def test_what_a_node_makes_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert (mode(tmp_path / "data"), mode(tmp_path / "data" / "a")) == (0o700, 0o600)
 
 
+def test_a_reserved_file_has_blocks_and_gives_them_back(tmp_path: Path) -> None:
+    path = tmp_path / "reserve"
+    for size in (1 << 20, 4 << 20, 1 << 20):
+        RealFileSystem().reserve(str(path), size)
+        assert abs(path.stat().st_blocks * 512 - size) <= 1 << 16
+    assert mode(path) == 0o600
+
+
+def test_a_reservation_that_finds_no_room_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, start: int, count: int) -> None:
+        os.ftruncate(descriptor, start + count // 2)
+        raise OSError(errno.ENOSPC, "full")
+
+    path = tmp_path / "reserve"
+    RealFileSystem().reserve(str(path), 1 << 16)
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with pytest.raises(OSError, match="full"):
+        RealFileSystem().reserve(str(path), 1 << 20)
+    assert path.stat().st_size == 1 << 16
+
+
 def test_what_was_made_for_all_is_made_private(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o755)
     (tmp_path / "data" / "a").touch(mode=0o644)

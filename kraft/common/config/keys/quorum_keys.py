@@ -257,6 +257,17 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "How long old metadata log and snapshots are kept; the newest snapshot always stays.",
     ),
     key(
+        "kraft.metadata.reserve.bytes",
+        LONG,
+        "16777216",
+        LOW,
+        READ_ONLY,
+        ENFORCED,
+        at_least(0),
+        "How many bytes of the disk are kept for the metadata log, at most a 32nd part of it. On a full disk changes "
+        "that help (configurations, deletions, elections) are written there.",
+    ),
+    key(
         "internal.metadata.log.segment.bytes",
         INT,
         None,

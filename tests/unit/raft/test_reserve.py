@@ -1,0 +1,191 @@
+"""The space kept for the metadata log: taken while there is room, given back when a write finds none, filled again."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+import trio
+
+from kraft.common.errors import ApiError, OutOfResources
+from kraft.common.logging import Loggers
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.reserve import FILE_NAME, FREE_BYTES_MIN
+from kraft.raft.room import FILL_SECONDS, Room
+from kraft.storage.storage_failure import passing_refused
+from kraft.world.ports import World
+from kraft.world.simulated import Fault, Universe
+from tests.unit.world.test_simulated_nodes import simulate
+
+DIRECTORY = "/meta"
+PATH = f"{DIRECTORY}/{FILE_NAME}"
+RESERVE = 4 << 20
+BALLAST = "/data"
+
+
+def start(universe: Universe, reserve_bytes: int = RESERVE) -> tuple[World, Room]:
+    world = universe.world_for(1)
+    world.files.make_directories(DIRECTORY)
+    return world, Room(world, DIRECTORY, reserve_bytes, Loggers(world.log_sink, world.clock).get("raft"))
+
+
+def reserved(world: World) -> int:
+    return world.files.status(PATH).size
+
+
+async def append(world: World, size: int) -> None:
+    """Like the metadata log's append: whole, or the file is as before."""
+    with passing_refused(DIRECTORY):
+        file = world.files.open(f"{DIRECTORY}/0.log", create=True)
+    before = file.size()
+    try:
+        with passing_refused(file.path):
+            file.append([bytes(size)])
+    except OutOfResources:
+        file.truncate(before)
+        raise
+    finally:
+        file.close()
+
+
+def fill_disk(world: World, leaving: int = 0) -> None:
+    """Data takes all that is free but for so much."""
+    taken = world.files.status(BALLAST).size if world.files.exists(BALLAST) else 0
+    world.files.reserve(BALLAST, taken + world.files.free_bytes("/") - leaving)
+
+
+def accepts(room: Room, *, grows: bool) -> bool:
+    try:
+        room.require(grows=grows)
+    except ApiError as refused:
+        return refused.code != ErrorCode.KAFKA_STORAGE_ERROR
+    return True
+
+
+def test_a_start_with_room_takes_the_reserve_and_a_small_disk_gives_a_share() -> None:
+    async def play(universe: Universe) -> None:
+        world, _ = start(universe)
+        assert (reserved(world), universe.disk(1).used) == (RESERVE, RESERVE)
+        start(universe, 0)
+        assert (reserved(world), universe.disk(1).used) == (0, 0)
+        universe.disk(1).capacity = 64 << 20
+        start(universe)
+        assert reserved(world) == 2 << 20
+
+    simulate(play)
+
+
+def test_on_a_full_disk_what_helps_is_written_and_what_grows_is_refused() -> None:
+    async def play(universe: Universe) -> None:
+        world, room = start(universe)
+        fill_disk(world)
+        assert not accepts(room, grows=True)
+        assert accepts(room, grows=False)
+        for _ in range(100):
+            await room.until_written(append, world, 1000)
+            fill_disk(world)  # Data takes at once what the write left of its piece.
+        assert world.files.status(f"{DIRECTORY}/0.log").size == 100_000
+        assert RESERVE - reserved(world) == 100 * 4096
+
+    simulate(play)
+
+
+def test_a_write_larger_than_a_piece_gets_as_many_as_it_needs() -> None:
+    async def play(universe: Universe) -> None:
+        world, room = start(universe)
+        fill_disk(world)
+        await room.until_written(append, world, 1_000_000)
+        assert RESERVE - reserved(world) < 2_100_000
+
+    simulate(play)
+
+
+def test_a_used_up_reserve_refuses_all_and_writes_wait_for_room() -> None:
+    async def play(universe: Universe) -> None:
+        world, room = start(universe)
+        fill_disk(world)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(room.until_written, append, world, RESERVE + 1)
+            await universe.sleep(1)
+            assert (room.is_missing, reserved(world)) == (True, 0)
+            assert not accepts(room, grows=False)
+            world.files.remove(BALLAST)
+        assert not room.is_missing
+        assert accepts(room, grows=True)
+
+    simulate(play)
+
+
+def test_a_reserve_that_was_used_is_filled_again_when_there_is_room() -> None:
+    async def play(universe: Universe) -> None:
+        world, room = start(universe)
+        fill_disk(world)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(room.keep_reserve)
+            await room.until_written(append, world, 1_000_000)
+            fill_disk(world)
+            short = reserved(world)
+            await universe.sleep(3 * FILL_SECONDS)
+            assert reserved(world) == short, "there is no room yet"
+            fill_disk(world, FREE_BYTES_MIN + 200_000)
+            await universe.sleep(2 * FILL_SECONDS)
+            assert reserved(world) == short + 200_000, "the last of the disk is left to others"
+            world.files.remove(BALLAST)
+            await universe.sleep(2 * FILL_SECONDS)
+            assert reserved(world) == RESERVE
+            nursery.cancel_scope.cancel()
+
+    simulate(play)
+
+
+def test_a_restart_on_a_full_disk_uses_the_reserve_of_before() -> None:
+    async def play(universe: Universe) -> None:
+        world, _ = start(universe)
+        fill_disk(world)
+        universe.kill(1)
+        world, room = start(universe)
+        assert reserved(world) == RESERVE
+        await room.until_written(append, world, 1000)
+        assert reserved(world) == RESERVE - 4096
+
+    simulate(play)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_after_a_loss_of_power_the_next_start_fills_what_is_missing(seed: int) -> None:
+    async def play(universe: Universe) -> None:
+        world, room = start(universe)
+        fill_disk(world)
+        await room.until_written(append, world, 1000)
+        universe.power_off(1)
+        world = universe.world_for(1)
+        if world.files.exists(BALLAST):
+            world.files.remove(BALLAST)
+        universe.kill(1)
+        world, _ = start(universe)
+        assert reserved(world) == RESERVE
+
+    simulate(play, seed)
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EOPNOTSUPP])
+def test_a_disk_that_cannot_allocate_leaves_a_node_without_a_reserve(error: int) -> None:
+    async def play(universe: Universe) -> None:
+        universe.disk(1).faults = [Fault("reserve", error)]
+        world, room = start(universe)
+        assert not world.files.exists(PATH)
+        assert accepts(room, grows=True)
+        fill_disk(world)
+        assert not accepts(room, grows=False)
+
+    simulate(play)
+
+
+def test_missing_descriptors_do_not_use_the_reserve_up() -> None:
+    async def play(universe: Universe) -> None:
+        world, room = start(universe)
+        universe.disk(1).faults = [Fault("open", errno.EMFILE, "0.log", times=3)]
+        await room.until_written(append, world, 1000)
+        assert reserved(world) == RESERVE
+
+    simulate(play)
