@@ -7,10 +7,17 @@ has queued for a leader that is gone waits there for its whole timeout.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
 from confluent_kafka import TopicPartition as WireTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
@@ -59,7 +66,8 @@ class AdminLookUps:
                 if not skip_missing or problem.args[0].code() not in UNKNOWN:
                     raise LookUpFailed(f"topic {name}: {problem.args[0].str()}", None) from problem
             else:
-                described.append(SeenTopic(topic.name, tuple(each.id for each in topic.partitions), topic.is_internal))
+                partitions = tuple(each.id for each in topic.partitions)
+                described.append(SeenTopic(topic.name, partitions, topic.is_internal, bytes_of(topic.topic_id)))
         return described
 
     def list_offsets(self, specs: Mapping[TopicPartition, int], *, committed: bool) -> Offsets:
@@ -92,6 +100,12 @@ class AdminLookUps:
             return ask()
         except KafkaException as problem:
             raise LookUpFailed(problem.args[0].str() or str(problem.args[0]), None) from problem
+
+
+def bytes_of(topic_id: Any) -> bytes | None:
+    """A Uuid of confluent_kafka as it is on the wire; None where there is none."""
+    halves = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
+    return b"".join(struct.pack(">q", each) for each in halves) if any(halves) else None
 
 
 def offset_spec(spec: int) -> Any:

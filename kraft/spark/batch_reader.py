@@ -47,7 +47,8 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
         assigned = offsets.with_retries(offsets.whole_selection)
         starts = offsets.resolve(options.starting, starting=True, assigned=assigned)
         ends = offsets.resolve(options.ending, starting=False, assigned=assigned)
-        return self.narrowed(whole_ranges(assigned, starts, ends), offsets)
+        ranges = whole_ranges(assigned, starts, ends)
+        return self.narrowed([each._replace(topic_id=offsets.topic_ids.get(each.topic)) for each in ranges], offsets)
 
     def narrowed(self, ranges: list[OffsetRange], offsets: KafkaOffsetReader) -> list[OffsetRange]:
         """What the query's filters leave."""

@@ -23,11 +23,20 @@ from kraft.spark.doubt import MAJORITY_SECONDS, Doubt
 from kraft.spark.errors import not_read
 from kraft.spark.ranges import OffsetRange
 from kraft.spark.record_rows import RecordRows
-from kraft.spark.wire import POOL, RETRY_SECONDS, UNKNOWN_TOPIC, WireCluster, WireConnection, WireError
+from kraft.spark.wire import (
+    FETCH_BY_ID_VERSION,
+    POOL,
+    RETRY_SECONDS,
+    UNKNOWN_TOPIC,
+    WireCluster,
+    WireConnection,
+    WireError,
+)
 from kraft.spark.wire_security import PLAINTEXT, WireSecurity
 
 log = logging.getLogger(__name__)
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+NO_ID = bytes(16)
 FETCH_BYTES = 4 << 20
 FETCH_SPARE_BYTES = 64 << 10
 OFFSET_BYTES_FIRST = 200.0
@@ -90,10 +99,10 @@ class DirectFetcher:
             try:
                 if connection is None:
                     connection = cluster.leader(self.offsets.topic, self.offsets.partition)
-                    connection.send(self.request(cluster))
+                    self.ask(cluster, connection)
                 found = self.accept(cluster, connection.receive().responses[0].partitions[0])
                 if found and self.position < self.offsets.end and not connection.is_over:
-                    connection.send(self.request(cluster))  # Comes while this answer is decoded.
+                    self.ask(cluster, connection)  # Comes while this answer is decoded.
                 else:
                     connection = None
             except (OSError, WireError) as problem:
@@ -114,10 +123,17 @@ class DirectFetcher:
             f": {self.seen}" if self.seen else ""
         )
 
+    def ask(self, cluster: WireCluster, connection: WireConnection) -> None:
+        """By the id of the topic that was planned, where the broker takes ids: another one of its name is not read."""
+        if self.offsets.topic_id is not None and connection.fetches_by_id:
+            connection.send(self.request(cluster), FETCH_BY_ID_VERSION)
+        else:
+            connection.send(self.request(cluster))
+
     def request(self, cluster: WireCluster) -> FetchRequest:
         """For as many bytes as the rest of the range takes by what was seen so far, so that megabytes behind a short
         range stay where they are."""
-        topic, partition, _, end = self.offsets
+        topic, partition, _, end, topic_id = self.offsets
         size = min(FETCH_BYTES, FETCH_SPARE_BYTES + int((end - self.position) * self.offset_bytes))
         epoch = cluster.view.epoch(topic, partition)
         wanted = FetchPartition(
@@ -128,7 +144,7 @@ class DirectFetcher:
             min_bytes=1,
             max_bytes=size,
             isolation_level=READ_COMMITTED if self.committed else READ_UNCOMMITTED,
-            topics=[FetchTopic(topic=topic, partitions=[wanted])],
+            topics=[FetchTopic(topic=topic, topic_id=topic_id or NO_ID, partitions=[wanted])],
         )
 
     def accept(self, cluster: WireCluster, answer: Any) -> list[RecordBatch]:
@@ -176,16 +192,21 @@ class DirectFetcher:
         time.sleep(RETRY_SECONDS)
 
     def look_whether_gone(self, cluster: WireCluster, problem: WireError) -> None:
-        views = cluster.views(self.offsets.topic, self.offsets.partition)
+        views = cluster.views(self.offsets.topic, self.offsets.partition, self.offsets.topic_id)
         if self.gone.believed(None, views, time.monotonic()):
-            self.lose(self.offsets.end, f"{name_of(problem.code)}: the partition does not exist any more")
+            what = (
+                "the topic was deleted since the read was planned; another may have its name"
+                if problem.code == ErrorCode.UNKNOWN_TOPIC_ID
+                else "the partition does not exist any more"
+            )
+            self.lose(self.offsets.end, f"{name_of(problem.code)}: {what}")
         else:
             self.seen = str(self.gone)
 
     def look(self, cluster: WireCluster) -> None:
         """A leader shows nothing at the position. Skip to what there is, if that is so, and the options allow it:
         asked of the leader as it is known now."""
-        topic, partition, _, end = self.offsets
+        topic, partition, _, end, _ = self.offsets
         cluster.stale(topic)
         deadline = time.monotonic() + LOOKUP_SECONDS_MAX
         low, high = cluster.bounds(topic, partition, deadline)

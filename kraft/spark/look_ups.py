@@ -18,6 +18,8 @@ class SeenTopic(NamedTuple):
     name: str
     partitions: Sequence[int]
     is_internal: bool = False
+    topic_id: bytes | None = None
+    """A topic that was deleted and made anew has another. None where the broker is too old to say."""
 
 
 class LookUps(Protocol):

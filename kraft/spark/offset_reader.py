@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from kraft.common.ids import TopicPartition
+from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.common.java_pattern import java_pattern
 from kraft.common.listed_offsets import is_offset_answer
 from kraft.security.acls import Operation
@@ -52,6 +52,12 @@ class KafkaOffsetReader:
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self._client: LookUps | None = None
+        self.topic_ids: dict[str, bytes] = {}
+        """Of the topics that are read: what was planned is of them."""
+        self._told_ids: dict[str, bytes] = {}
+        """What was told last."""
+        self._former_ids: dict[bytes, None] = {}
+        """Of topics that were deleted. A broker that lags may tell of them yet."""
 
     @property
     def client(self) -> LookUps:
@@ -127,12 +133,40 @@ class KafkaOffsetReader:
         described = self.client.describe(topics, skip_missing=skip_missing)
         if not skip_missing and (missing := sorted(set(topics) - {each.name for each in described})):
             raise PlanIncomplete(f"topics {', '.join(missing)}", "no broker has told of their partitions")
+        for each in described:
+            if each.topic_id is not None and each.topic_id not in self._former_ids:
+                self._told_ids[each.name] = each.topic_id
+                self.topic_ids.setdefault(each.name, each.topic_id)
         return [
             TopicPartition(each.name, partition)
             for each in map(whole_topic, described)
             if internal or not each.is_internal
             for partition in each.partitions
         ]
+
+    def made_anew(self) -> frozenset[str]:
+        """The topics that are others by now than were read so far: they were deleted and made anew. From here on those
+        are read. It is data loss. Raises DataLoss."""
+        changed = [name for name, topic_id in self._told_ids.items() if topic_id != self.topic_ids[name]]
+        if not changed:
+            return frozenset()
+        told = dict(self._told_ids)
+        time.sleep(CLIENT_SECONDS_MIN)
+        self.renew()
+        self.with_retries(lambda: self.describe(changed, skip_missing=True))  # One broker may lag: another is asked.
+        anew = frozenset(name for name in changed if self._told_ids[name] == told[name])
+        for name in sorted(anew):
+            self.report(
+                DataLoss(
+                    "PARTITIONS_DELETED",
+                    f"Topic {name} was deleted and made anew while the query ran: it had the id "
+                    f"{uuid_to_text(self.topic_ids[name])}, and has {uuid_to_text(told[name])}. What was not read of "
+                    "the earlier one is lost; the new one is read from its beginning.",
+                )
+            )
+            self._former_ids[self.topic_ids[name]] = None
+            self.topic_ids[name] = told[name]
+        return anew
 
     # -- offsets
 
@@ -257,7 +291,10 @@ class KafkaOffsetReader:
                 self.report(
                     DataLoss("PARTITION_OFFSET_CHANGED", detail + "or the query starts beyond the available offset.")
                 )
-            ranges.append(OffsetRange(partition.topic, partition.partition, begins[partition], end[partition]))
+            topic_id = self.topic_ids.get(partition.topic)
+            ranges.append(
+                OffsetRange(partition.topic, partition.partition, begins[partition], end[partition], topic_id)
+            )
         return ranges
 
     def tell_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:

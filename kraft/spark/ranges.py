@@ -21,6 +21,8 @@ class OffsetRange(NamedTuple):
     partition: int
     start: int
     end: int
+    topic_id: bytes | None = None
+    """Of the topic that the range was planned of; None where it is not known, and the name has to do."""
 
     @property
     def size(self) -> int:
@@ -97,7 +99,7 @@ def divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
         size = remaining // (count - index)
         remaining -= size
         if size:
-            parts.append(OffsetRange(whole.topic, whole.partition, start, start + size))
+            parts.append(whole._replace(start=start, end=start + size))
         start += size
     return parts
 

@@ -55,6 +55,8 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         self.initial: Offsets | None = None
         self.last_trigger_s: float | None = None
         self.told: Offsets | None = None  # what the group was told last
+        self.anew: Offsets = {}  # where partitions begin whose topics were made anew, in the batch from `anew_from` on
+        self.anew_from: Offsets | None = None
         self._offsets: KafkaOffsetReader | None = None
 
     @property
@@ -93,12 +95,22 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
             return with_beginning(end, self.initial)
         return offsets_to_json(end)
 
+    def notice_anew(self, begin: Offsets, latest: Offsets) -> Offsets:
+        """Where the batch from `begin` on really begins: in topics that were deleted and made anew, at the beginning.
+        Raises DataLoss."""
+        if begin != self.anew_from:
+            self.anew, self.anew_from = {}, begin
+        if topics := self.offsets.made_anew():
+            self.anew |= self.offsets.earliest(each for each in latest if each.topic in topics)
+        return {**begin, **self.anew}
+
     def end_of_batch(self, begin: Offsets, limit: ReadLimit) -> Offsets:
         if self.frozen is not None and gone_back(begin, self.frozen):
             # Frozen by what a leader said that is behind, unless it says so still.
             self.frozen = self.offsets.latest(begin)
         latest = self.frozen if self.frozen is not None else self.offsets.latest(begin)
         self.known_latest = latest
+        begin = self.notice_anew(begin, latest)
         if isinstance(limit, ReadAllAvailable):
             return latest
         least = limit.min_rows if isinstance(limit, ReadMinRows) else self.options.offsets_per_trigger_min
@@ -138,6 +150,8 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
             begin = beginning
         if self.frozen is not None:
             self.check_frozen(self.frozen, until)
+        if begin == self.anew_from:
+            begin = {**begin, **{each: first for each, first in self.anew.items() if each in until}}
         ranges = self.offsets.resolved_ranges(begin, until)
         return [InputPartition(each) for each in self.tasks(ranges)]
 

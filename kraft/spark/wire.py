@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from kraft.common.errors import KraftError
 from kraft.common.listed_offsets import is_offset_answer
 from kraft.protocol import api_keys
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, is_retriable, name_of
 from kraft.protocol.framing import encode_request
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -76,6 +77,7 @@ T = TypeVar("T")
 # both sides know.
 # Of transactions (10, 22, 24, 26) it is the last version for producers from before transaction.version 2.
 VERSION_MAX: Mapping[int, int] = {0: 11, 1: 12, 2: 9, 3: 12, 8: 9, 10: 3, 22: 5, 24: 3, 26: 4}
+FETCH_BY_ID_VERSION = 13
 CONNECT_SECONDS_MAX = 10.0
 RECEIVE_BUFFER_BYTES = 4 << 20
 FRAME_BYTES_MAX = 1 << 30
@@ -189,6 +191,11 @@ class WireConnection:
                 ErrorCode.UNSUPPORTED_VERSION, f"the broker serves {api_keys.name_of(key)} in {theirs or 'no version'}"
             )
         return min(ours[1], theirs[1], VERSION_MAX.get(key, ours[1]))
+
+    @property
+    def fetches_by_id(self) -> bool:
+        """Whether the broker takes topic ids in Fetch (KIP-516)."""
+        return self.versions.get(ApiKey.FETCH, (0, 0))[1] >= FETCH_BY_ID_VERSION
 
     def send(self, request: Any, version: int | None = None) -> int:
         """Answers the number under which `receive` has the answer. Whoever sends has to take it."""
@@ -325,8 +332,9 @@ class WireCluster:
         self.any_call(MetadataRequest(topics=[]))
         return frozenset(next(iter(self.connections.values())).versions)
 
-    def views(self, topic: str, partition: int) -> Views:
-        """Ask every node who leads a partition. Whatever is newer than what was known is learnt."""
+    def views(self, topic: str, partition: int, topic_id: bytes | None = None) -> Views:
+        """Ask every node who leads a partition. Whatever is newer than what was known is learnt. With `topic_id` a
+        topic of another id, made anew under the name, is none."""
         told: dict[int, Leader | None] = {}
         for node, address in sorted(self.view.nodes.items()):
             try:
@@ -334,7 +342,8 @@ class WireCluster:
             except OSError:
                 continue
             if not found.error_code:
-                told[node] = leaders_of(found).partitions.get(partition)
+                is_other = topic_id is not None and found.topic_id != topic_id
+                told[node] = None if is_other else leaders_of(found).partitions.get(partition)
             elif found.error_code in UNKNOWN_TOPIC:
                 told[node] = None
         return Views(len(self.view.nodes), {node: view for node, view in told.items() if node in self.view.nodes})

@@ -158,7 +158,9 @@ class WireLookUps:
 
     def seen(self, told: Any) -> SeenTopic:
         """With all partitions that any broker has told of: an answer may be older."""
-        return SeenTopic(told.name, tuple(sorted(self.cluster.view.topics[told.name].partitions)), told.is_internal)
+        partitions = tuple(sorted(self.cluster.view.topics[told.name].partitions))
+        topic_id = bytes(told.topic_id)
+        return SeenTopic(told.name, partitions, told.is_internal, topic_id if any(topic_id) else None)
 
     def ask_leaders(self, pending: PendingOffsets, committed: bool, deadline: float) -> None:
         """Once for each partition that is left, side by side. Raises LookUpFailed where no metadata can be had, and

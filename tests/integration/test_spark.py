@@ -7,6 +7,7 @@ KRAFT_TARGET=kafka runs all of it against Apache Kafka.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -382,6 +383,42 @@ def test_a_topic_made_anew_under_a_stream_is_data_loss(
         run_stream(spark, cluster, source, topic, tmp_path, seen, failOnDataLoss="false", **hurried)
         assert seen.all == expected
         number_rows(cluster, topic, 2, 1, first=3)
+
+
+@pytest.mark.parametrize("may_lose", [False, True])
+def test_a_running_stream_notices_that_its_topic_was_made_anew_and_grew_beyond_what_was_read(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, may_lose: bool
+) -> None:
+    topic = cluster.create(f"outgrown-{may_lose}".lower(), 1)
+    number_rows(cluster, topic, 5, 1)
+    seen = Batches()
+    reader = spark.readStream.format("kraft").option("kafka.bootstrap.servers", cluster.bootstrap)
+    options = {"subscribe": topic, "startingOffsets": "earliest", "failOnDataLoss": str(not may_lose).lower()}
+    query = (
+        reader.options(**options)
+        .load()
+        .writeStream.foreachBatch(seen)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        assert len(seen.all) == 5
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        for future in admin.delete_topics([topic]).values():
+            future.result(30)
+        number_rows(cluster, cluster.create(topic, 1), 8, 1)
+        if may_lose:
+            ends_at = time.monotonic() + 60
+            while len(seen.all) < 13 and query.isActive and time.monotonic() < ends_at:
+                time.sleep(0.2)
+            assert sorted(seen.all) == sorted([*((0, each) for each in range(5)), *((0, each) for each in range(8))])
+        else:
+            with pytest.raises(Exception, match=r"KAFKA_DATA_LOSS|KAFKA_LOOK_UP_FAILED"):
+                query.awaitTermination(60)
+            assert len(seen.all) == 5
+    finally:
+        query.stop()
 
 
 def wait_until_gone(cluster: Cluster, topic: str) -> None:

@@ -78,10 +78,15 @@ class FakeConnection:
     def close(self) -> None:
         self.dead = True
 
-    def send(self, request: Any) -> int:
+    fetches_by_id = True
+
+    def send(self, request: Any, version: int | None = None) -> int:
         self.check(self.node.reachable and self.sends_left > 0)
         self.sends_left -= 1
         self.sent += 1
+        if version is not None:  # It has ids alone.
+            for topic in request.topics:
+                topic.topic = ""
         if not self.node.frozen:
             self.answers.append(self.node.answer(request))
         return self.sent

@@ -231,10 +231,14 @@ class MemoryBroker:
         return found
 
     def on_fetch(self, request: Any) -> Any:
-        name, wanted = request.topics[0].topic, request.topics[0].partitions[0]
+        topic, wanted = request.topics[0], request.topics[0].partitions[0]
+        by_id = any(topic.topic_id)
+        name = next(iter(self.topics), "") if by_id and topic.topic_id == self.topic_id else topic.topic
         data = PartitionData(
             partition_index=wanted.partition,
-            error_code=self.refusal(name, wanted.partition, wanted.current_leader_epoch),
+            error_code=self.refusal(name, wanted.partition, wanted.current_leader_epoch)
+            if name or not by_id
+            else ErrorCode.UNKNOWN_TOPIC_ID,
         )
         if not data.error_code:
             partition = self.topics[name][wanted.partition]

@@ -16,7 +16,9 @@ direct_fetcher = pytest.importorskip("kraft.spark.direct_fetcher")
 OLD, NEW = Leader(1, 4), Leader(2, 5)
 
 
-def fetcher(start: int, end: int, *, fail_on_data_loss: bool = True, attempts_max: int = 3) -> Any:
+def fetcher(
+    start: int, end: int, *, fail_on_data_loss: bool = True, attempts_max: int = 3, topic_id: bytes | None = None
+) -> Any:
     from kraft.spark.ranges import OffsetRange
 
     options = {
@@ -26,13 +28,35 @@ def fetcher(start: int, end: int, *, fail_on_data_loss: bool = True, attempts_ma
         "attempts_max": attempts_max,
         "retry_ms": 1000,
     }
-    return direct_fetcher.DirectFetcher(OffsetRange("t", 0, start, end), "n1:1,n2:1,n3:1", **options)
+    return direct_fetcher.DirectFetcher(OffsetRange("t", 0, start, end, topic_id), "n1:1,n2:1,n3:1", **options)
 
 
 def read(made: Any, nodes: ManyNodes) -> int:
     """How many rows came."""
     rows: Iterator[Any] = made.fetches(nodes.cluster())
     return sum(batch.num_rows for batch in rows)
+
+
+ONE, TWO = b"1" * 16, b"2" * 16
+
+
+def test_a_topic_that_was_made_anew_since_the_plan_is_loss_and_its_records_are_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(NEW, topic_id=TWO), n2=Node(NEW, topic_id=TWO), n3=Node(NEW, topic_id=TWO))
+    assert read(fetcher(850, 1000, topic_id=TWO), nodes) == 150
+    assert read(fetcher(850, 1000, topic_id=ONE, fail_on_data_loss=False), nodes) == 0
+    with pytest.raises(DataLoss, match=r"\[850, 1000\) .* UNKNOWN_TOPIC_ID: the topic was deleted since"):
+        read(fetcher(850, 1000, topic_id=ONE), nodes)
+
+
+def test_a_leader_that_has_not_heard_of_the_topic_made_anew_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = Node(NEW, topic_id=ONE)
+    nodes = ManyNodes(monkeypatch, n1=Node(NEW, topic_id=TWO), n2=late, n3=Node(NEW, topic_id=TWO))
+    made = fetcher(850, 1000, topic_id=TWO)
+    rows = made.fetches(nodes.cluster())
+    monkeypatch.setattr(made, "look_whether_gone", lambda *_: setattr(late, "topic_id", TWO))
+    assert sum(batch.num_rows for batch in rows) == 150
 
 
 def test_a_leader_that_was_deposed_and_is_behind_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:

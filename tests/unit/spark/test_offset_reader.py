@@ -7,9 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import Uuid
 
 from kraft.common.ids import TopicPartition
-from kraft.spark.errors import LookUpFailed, NotYetKnown, OffsetNotKnown, PlanIncomplete
+from kraft.spark.errors import DataLoss, LookUpFailed, NotYetKnown, OffsetNotKnown, PlanIncomplete
 from kraft.spark.look_ups import SeenTopic
 from kraft.spark.options import EARLIEST, LATEST, batch_options, stream_options
 from kraft.spark.pushdown import Bounds
@@ -17,6 +18,7 @@ from kraft.spark.ranges import OffsetRange
 
 module = pytest.importorskip("kraft.spark.offset_reader")
 admin = pytest.importorskip("kraft.spark.admin_look_ups")
+NO_ID = Uuid(0, 0)
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
@@ -61,6 +63,73 @@ def test_an_end_that_stays_back_is_believed_after_some_seconds(clock: SimpleName
     told(made, 900)
     assert made.latest({T0: 1000}) == {T0: 900}
     assert 1010 <= clock.now < 1012
+
+
+def identified(made: Any, *ids: bytes) -> list[bytes]:
+    """The ids that t is told of, one a question; the last one stays. Answers what is left of them."""
+    left = list(ids)
+    made._client = SimpleNamespace(
+        renew=lambda: None,
+        describe=lambda topics, skip_missing: [SeenTopic("t", (0,), topic_id=left.pop(0) if left[1:] else left[0])],
+    )
+    return left
+
+
+ONE, TWO = b"1" * 16, b"2" * 16
+
+
+def test_librdkafkas_ids_are_those_of_the_wire() -> None:
+    assert admin.bytes_of(Uuid(-1, 2)) == b"\xff" * 8 + bytes(7) + b"\x02"
+    assert admin.bytes_of(NO_ID) is None
+
+
+def test_a_topic_that_was_made_anew_is_told_once_and_then_taken(clock: SimpleNamespace) -> None:
+    made = reader(failOnDataLoss="false")
+    identified(made, ONE)
+    assert made.partitions() == {T0}
+    assert made.made_anew() == frozenset()
+    identified(made, TWO)
+    assert made.partitions() == {T0}
+    assert made.topic_ids == {"t": ONE}, "it is not taken before it is told"
+    assert made.made_anew() == {"t"}
+    assert made.made_anew() == frozenset()
+    assert made.topic_ids == {"t": TWO}
+    identified(made, ONE)  # A node that has not heard of it yet.
+    made.partitions()
+    assert made.made_anew() == frozenset()
+    assert made.topic_ids == {"t": TWO}
+
+
+def test_a_topic_that_was_made_anew_is_data_loss(clock: SimpleNamespace) -> None:
+    made = reader()
+    identified(made, ONE)
+    made.partitions()
+    made.made_anew()
+    identified(made, TWO)
+    made.partitions()
+    with pytest.raises(DataLoss, match="Topic t was deleted and made anew while the query ran"):
+        made.made_anew()
+
+
+def test_another_id_that_only_one_broker_tells_is_not_believed(clock: SimpleNamespace) -> None:
+    """One that lags tells of the topic that was there before the query began."""
+    made = reader()
+    identified(made, TWO)
+    made.partitions()
+    made.made_anew()
+    identified(made, ONE, TWO)
+    made.partitions()
+    assert made.made_anew() == frozenset()
+    assert made.topic_ids == {"t": TWO}
+
+
+def test_each_range_names_the_topic_that_it_was_planned_of() -> None:
+    made = reader()
+    identified(made, ONE)
+    made.partitions()
+    made.made_anew()
+    [planned] = made.resolved_ranges({T0: 3}, {T0: 7})
+    assert planned == OffsetRange("t", 0, 3, 7, ONE)
 
 
 def test_an_end_that_did_not_go_back_is_asked_once(clock: SimpleNamespace) -> None:
@@ -139,7 +208,9 @@ class OneTopicGone:
 
     def describe_topics(self, _topics: object, *, request_timeout: float) -> dict[str, Any]:
         there, gone = Future[Any](), Future[Any]()
-        there.set_result(SimpleNamespace(name="t", is_internal=False, partitions=[SimpleNamespace(id=0)]))
+        there.set_result(
+            SimpleNamespace(name="t", topic_id=NO_ID, is_internal=False, partitions=[SimpleNamespace(id=0)])
+        )
         gone.set_exception(admin.KafkaException(admin.KafkaError(self.code)))
         return {"t": there, "u": gone}
 
@@ -201,7 +272,7 @@ class LostConnections:
     def describe_topics(self, _topics: object, *, request_timeout: float) -> dict[str, Any]:
         answer = Future[Any]()
         found = [SimpleNamespace(id=each) for each in range(self.partitions)]
-        answer.set_result(SimpleNamespace(name="t", is_internal=False, partitions=found))
+        answer.set_result(SimpleNamespace(name="t", topic_id=NO_ID, is_internal=False, partitions=found))
         return {"t": answer}
 
     def list_offsets(self, wanted: Any, **_: object) -> dict[Any, Any]:

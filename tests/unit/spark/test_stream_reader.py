@@ -12,6 +12,7 @@ from kraft.common.ids import TopicPartition
 from kraft.spark.errors import SourceError
 from kraft.spark.option_values import offsets_of_json
 from kraft.spark.options import stream_options
+from kraft.spark.ranges import OffsetRange
 
 datasource = pytest.importorskip("pyspark.sql.streaming.datasource")
 
@@ -23,9 +24,17 @@ class ToldOffsets:
 
     def __init__(self, latest: Mapping[TopicPartition, int]) -> None:
         self.now = dict(latest)
+        self.anew: set[str] = set()
 
     def latest(self, known: object = None) -> dict[TopicPartition, int]:
         return dict(self.now)
+
+    def made_anew(self) -> frozenset[str]:
+        found, self.anew = frozenset(self.anew), set()
+        return found
+
+    def resolved_ranges(self, begin: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> Any:
+        return [OffsetRange("t", each.partition, begin[each], end[each]) for each in sorted(end)]
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return dict.fromkeys(partitions, 0)
@@ -61,6 +70,37 @@ def test_a_trigger_takes_no_more_than_its_most() -> None:
 def test_all_that_is_available_overrules_the_options() -> None:
     made = reader({T0: 80, T1: 20}, maxOffsetsPerTrigger="10", minOffsetsPerTrigger="5")
     assert made.latestOffset(offset(0, 0), datasource.ReadAllAvailable()) == offset(80, 20)
+
+
+def planned(made: Any, start: Any, end: Any) -> list[tuple[int, int, int]]:
+    return [
+        (each.partition, each.start, each.end)
+        for task in made.partitions(start, end)
+        for each in task.value
+        if each.size > 0
+    ]
+
+
+def test_a_topic_that_was_made_anew_is_read_from_its_begin() -> None:
+    made = reader({T0: 80, T1: 20}, failOnDataLoss="false")
+    limit = made.getDefaultReadLimit()
+    assert made.latestOffset(offset(0, 0), limit) == offset(80, 20)
+    made._offsets.now, made._offsets.anew = {T0: 200, T1: 5}, {"t"}
+    for _ in range(2):  # Spark asks again while there is nothing new.
+        assert made.latestOffset(offset(80, 20), limit) == offset(200, 5)
+    for _ in range(2):  # And plans a batch as often as it is scanned.
+        assert planned(made, offset(80, 20), offset(200, 5)) == [(0, 0, 200), (1, 0, 5)]
+    made._offsets.now = {T0: 300, T1: 6}
+    assert made.latestOffset(offset(200, 5), limit) == offset(300, 6)
+    assert planned(made, offset(200, 5), offset(300, 6)) == [(0, 200, 300), (1, 5, 6)]
+
+
+def test_a_limit_counts_from_the_begin_of_a_topic_that_was_made_anew() -> None:
+    made = reader({T0: 80, T1: 20}, failOnDataLoss="false", maxOffsetsPerTrigger="10")
+    limit = datasource.ReadMaxRows(10)
+    made._offsets.now, made._offsets.anew = {T0: 50, T1: 50}, {"t"}
+    assert made.latestOffset(offset(80, 20), limit) == offset(5, 5)
+    assert planned(made, offset(80, 20), offset(5, 5)) == [(0, 0, 5), (1, 0, 5)]
 
 
 def test_a_trigger_waits_for_its_least_after_the_first() -> None:
