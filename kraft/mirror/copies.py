@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from kraft.admin import configs as admin_configs
 from kraft.admin import topics
@@ -30,11 +30,14 @@ class Copies:
         """Partitions of each topic of the source that are known to be at the target."""
         self._warned: dict[str, None] = {}
 
-    async def make(self, wanted: Iterable[Topic]) -> None:
-        """See that each topic is there with all its partitions. Raises ApiError, DeadlinePassed, MirrorFailed."""
+    async def make(self, wanted: Iterable[Topic], others: Container[str] = ()) -> None:
+        """See that each topic is there with all its partitions. Where one of `others` has a copy, that is of an earlier
+        topic of the name: it is left as it is. Raises ApiError, DeadlinePassed, MirrorFailed."""
         for topic in wanted:
             count = len(topic.partitions)
-            if self._seen.get(topic.name, 0) < count:
+            if topic.name in others and await _found(self._target, self._wish.target_topic(topic.name)) is not None:
+                self._seen.pop(topic.name, None)
+            elif self._seen.get(topic.name, 0) < count:
                 await self._make(topic, count)
                 self._seen[topic.name] = count
 

@@ -8,7 +8,7 @@ transaction that it left, so what is read of that topic afterwards is what was c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -97,12 +97,13 @@ class Mirror:
         """From what the target remembers on."""
         name = state_topic(self._wish.name)
         await self._copies.make_state(name)
-        chosen = await self._choose()
+        remembered = await recall(self._target, name)
+        chosen = await self._choose(remembered)
         producer = open_transactional_producer(self._target, transactional_id(self._wish.name), codec=self._wish.codec)
         async with producer as sender:
             self._progress = {}
             self._consumer.assign({})
-            await self._take_up(chosen, await recall(self._target, name))
+            await self._take_up(chosen, await recall(self._target, name))  # A mirror before it has ended by now.
             try:
                 await (self._follow(sender) if self._wish.follow else self._copy_all(sender))
             finally:
@@ -110,9 +111,9 @@ class Mirror:
 
     # What is copied
 
-    async def _choose(self) -> list[Topic]:
-        """Topics of the source, made at the target. Raises ApiError for a named one that there is not, unless it has
-        been there since the mirror began."""
+    async def _choose(self, remembered: Mapping[TopicPartition, Progress]) -> list[Topic]:
+        """Topics of the source, made at the target; the copy of a topic that was made anew stays as it is. Raises
+        ApiError for a named one that there is not, unless it has been there since the mirror began."""
         wish = self._wish
         metadata = await self._source.metadata(None if wish.pattern is not None else wish.topics)
         names = chosen_topics(metadata.topics, wish.topics, wish.pattern)
@@ -127,7 +128,9 @@ class Mirror:
         found = [described[each] for each in names]
         for each in self._left_out:
             self._copies.look_again(each)  # Its copy may have been deleted, so that it can be copied from now on.
-        await self._copies.make(found)
+        ids = {each.topic: progress.topic_id for each, progress in remembered.items()}
+        others = {each.name for each in found if ids.get(each.name) not in (None, each.topic_id.hex())}
+        await self._copies.make(found, others)
         self._has_chosen = True
         return found
 
@@ -149,6 +152,7 @@ class Mirror:
                 self._left_out.pop(topic.name, None)
                 what = f"topic {topic.name} is another one than was copied before"
                 self._say(Notice(f"{what}, and its copy is empty: the copy begins anew"))
+                await self._copies.make([topic])
                 fresh += partitions
             else:
                 self._refuse(topic, other)
@@ -175,8 +179,9 @@ class Mirror:
         )
 
     async def _is_empty(self, topic: Topic) -> bool:
-        """Whether the topic's copy holds no records."""
-        places = [self._place(each) for each in topic.topic_partitions()]
+        """Whether the topic's copy holds no records. It may have fewer partitions."""
+        there = await topics.describe_topic(self._target, self._wish.target_topic(topic.name))
+        places = there.topic_partitions()
         begins = await offsets_at(self._target, places, EARLIEST)
         return begins == await offsets_at(self._target, places, LATEST)
 
@@ -228,9 +233,10 @@ class Mirror:
             else:
                 await clock.sleep(POLL_SECONDS)
             if is_gone or clock.now() >= look_at:
-                chosen = await self._choose()
+                remembered = await recall(self._target, state_topic(self._wish.name))
+                chosen = await self._choose(remembered)
                 self._leave_out(chosen)
-                await self._take_up(chosen, await recall(self._target, state_topic(self._wish.name)))
+                await self._take_up(chosen, remembered)
                 await self._keep_groups()
                 look_at = clock.now() + LOOK_SECONDS
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from jepsen.spark.spark_logs import read_to_the_end
@@ -252,9 +252,17 @@ def test_what_cannot_be_copied_as_it_is_is_said(cluster: Cluster, elsewhere: Clu
     assert (skipped["records"], "missing in the copy" in skipped["said"]) == (4, True)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.delete_topics(["anew"])["anew"].result(30)
-    cluster.create("anew", 1)
+    cluster.create("anew", 3)
+    produce(Producer({"bootstrap.servers": cluster.bootstrap}), "anew", range(1, 50), 3)
     said = mirror(cluster, elsewhere, "anew", "--prefix", "west.", "--name", "anew", code=1)["said"]
     assert "topic anew was deleted and made anew since the one that mirror anew has copied" in said
+    there = AdminClient({"bootstrap.servers": elsewhere.bootstrap})
+    assert len(there.list_topics("west.anew", 30).topics["west.anew"].partitions) == 1, "the copy stays as it was"
+    for future in there.delete_records([TopicPartition("west.anew", 0, OFFSET_END)]).values():
+        future.result(30)
+    again = mirror(cluster, elsewhere, "anew", "--prefix", "west.", "--name", "anew")
+    assert (again["records"], "its copy is empty: the copy begins anew" in again["said"]) == (49, True)
+    assert len(there.list_topics("west.anew", 30).topics["west.anew"].partitions) == 3
 
 
 @pytest.mark.parametrize("chosen", [("--topics-pattern", r"trade\..*"), ("trade.goes", "trade.stays")])

@@ -30,6 +30,14 @@ from kraft_http.producing import ACKNOWLEDGED, Producer
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics/{topic_name}", tags=["Records"])
 
 POSITIONS_LENGTH_MAX: Final = 8192
+PositionsTopicId = Annotated[
+    str | None,
+    Query(
+        pattern=r"^[A-Za-z0-9_-]{22}$",
+        description="The topic that `positions` are of, as its answer told. Where the topic was deleted and made anew "
+        "since then, these partitions are read from their beginning, and `topic_recreated` says so.",
+    ),
+]
 _PRODUCE_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -171,14 +179,7 @@ async def consume_records(
             description="Where to begin in each partition, as `next_offsets` told: `0:17,3:4`. Read in this order.",
         ),
     ] = None,
-    topic_id: Annotated[
-        str | None,
-        Query(
-            pattern=r"^[A-Za-z0-9_-]{22}$",
-            description="The topic that `positions` are of, as its answer told. Where the topic was deleted and made "
-            "anew since then, these partitions are read from their beginning, and `topic_recreated` says so.",
-        ),
-    ] = None,
+    topic_id: PositionsTopicId = None,
     limit: Annotated[int, Query(ge=1, le=10_000, description="The most records of the answer.")] = 100,
     max_bytes: Annotated[
         int,
