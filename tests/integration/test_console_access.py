@@ -82,7 +82,7 @@ def test_an_entry_lets_somebody_in_until_it_is_removed(guarded: ClusterThread, t
     type_into(tab, "dialog input[name=resource_name]", "orders")
     choose(tab, "Operation", "WRITE")
     click(tab, "Ask")
-    tab.until("document.querySelector('dialog').innerText.includes('Allowed by: allow User:alice WRITE TOPIC orders')")
+    tab.until("document.querySelector('dialog').innerText.includes('Allowed by: User:alice allowed WRITE on TOPIC orders')")
     choose(tab, "Operation", "DELETE")
     click(tab, "Ask")
     tab.until("document.querySelector('dialog').innerText.includes('Refused')")
@@ -92,4 +92,25 @@ def test_an_entry_lets_somebody_in_until_it_is_removed(guarded: ClusterThread, t
     tab.run("[...document.querySelectorAll('dialog button')].find(b => b.textContent === 'Remove').click()")
     tab.until("document.body.innerText.includes('There are no entries')")
     assert sent(guarded) == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert tab.complaints == []
+
+
+def test_removing_a_denial_says_that_it_lets_somebody_in(guarded: ClusterThread, tab: Browser) -> None:
+    show(tab, guarded.admin_url, "permissions", "There are no entries")
+    click(tab, "Add an entry")
+    type_into(tab, "dialog input[name=principal]", "User:alice")
+    type_into(tab, "dialog input[name=resource_name]", "secret-")
+    choose(tab, "Operation", "READ")
+    choose(tab, "Name is", "PREFIXED")
+    choose(tab, "Is", "DENY")
+    click(tab, "Add")
+    tab.until("document.querySelector('main table')?.innerText.includes('alice')")
+    click(tab, "Remove")
+    tab.until("document.querySelector('dialog')")
+    asked = tab.run("document.querySelector('dialog').innerText")
+    assert "User:alice denied READ on TOPIC names that begin with secret-" in asked
+    assert "It denies no more" in asked
+    assert "refused from now on" not in asked
+    tab.run("[...document.querySelectorAll('dialog button')].find(b => b.textContent === 'Remove').click()")
+    tab.until("document.body.innerText.includes('There are no entries')")
     assert tab.complaints == []

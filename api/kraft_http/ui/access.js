@@ -24,7 +24,7 @@ export async function users(place) {
 
 export async function permissions(place) {
   const shown = el("div"), filter = field("Filter", { type: "search", name: "filter" });
-  const here = v3("acls"), told = each => each.principal + " " + each.operation + " " + each.resource_type + " " + each.resource_name;
+  const here = v3("acls"), told = each => each.principal + " " + (each.permission === "DENY" ? "denied " : "allowed ") + each.operation + " on " + each.resource_type + " " + (each.pattern_type === "PREFIXED" ? "names that begin with " : "") + each.resource_name + (each.host && each.host !== "*" ? " from " + each.host : "");
   const fields = kind => {
     const type = select("On", choices(TYPES), kind || "TOPIC"), name = field("Name (of the cluster: " + CLUSTER_NAME + ")", { name: "resource_name", value: "" }), principal = field("Who", { name: "principal", placeholder: "User:alice" }), operation = select("Operation", choices(OPERATIONS), "READ"), host = field("From (* is anywhere)", { name: "host", value: "*" });
     return { type, name, principal, operation, host, resource: () => type.input.value === "CLUSTER" ? CLUSTER_NAME : name.input.value, ready: () => { name.row.hidden = type.input.value === "CLUSTER"; return principal.input.value.includes(":") && (type.input.value === "CLUSTER" || name.input.value !== ""); } };
@@ -36,14 +36,14 @@ export async function permissions(place) {
   };
   const remove = async each => {
     const { resource_type, resource_name, pattern_type, principal, host, operation, permission } = each;
-    if (await ask("Remove this entry?", [el("p", {}, told(each)), note("What it allowed is refused from now on, on every node.")], () => request(here + "?" + new URLSearchParams({ resource_type, resource_name, pattern_type, principal, host, operation, permission }), { method: "DELETE" }), { action: "Remove", danger: true })) await refresh();
+    if (await ask("Remove this entry?", [el("p", {}, told(each)), note(permission === "DENY" ? "It denies no more: what other entries allow there is allowed from now on, on every node." : "What it alone allowed is refused from now on, on every node.")], () => request(here + "?" + new URLSearchParams({ resource_type, resource_name, pattern_type, principal, host, operation, permission }), { method: "DELETE" }), { action: "Remove", danger: true })) await refresh();
   };
   const test = async () => {
     const all = fields(), answer = el("div");
     all.host.input.value = "127.0.0.1";
     const look = async () => {
       const found = await request("/v1/acls:test?" + new URLSearchParams({ principal: all.principal.input.value, operation: all.operation.input.value, resource_type: all.type.input.value, resource_name: all.resource(), host: all.host.input.value }));
-      answer.replaceChildren(note((found.allowed ? "Allowed" : "Refused") + (found.entry ? " by: " + found.entry.permission.toLowerCase() + " " + told(found.entry) : ": " + words(found.reason)), found.allowed ? "" : "bad"));
+      answer.replaceChildren(note((found.allowed ? "Allowed" : "Refused") + (found.entry ? " by: " + told(found.entry) : ": " + words(found.reason)), found.allowed ? "" : "bad"));
       throw new Error("Nothing was changed. Ask again, or cancel.");
     };
     await ask("Would it be allowed?", [all.principal.row, all.operation.row, all.type.row, all.name.row, all.host.row, answer], look, { action: "Ask", ready: all.ready });
