@@ -127,3 +127,17 @@ def confirm(question: str, yes: bool) -> None:
         answer = sys.stdin.readline().strip().lower()
     if not answer.startswith("y"):
         raise typer.Exit(1)
+
+
+def confirm_by_typing(question: str, expected: str, yes: bool, option: str) -> None:
+    """Ask for `expected` to be typed, before what cannot be taken back. Leaves with 1 for anything else. Raises
+    typer.BadParameter (exit 2) without a terminal, where `option` has to be given."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(f"nobody is there to be asked: {question} Give {option}.", param_hint=option)
+    sys.stderr.write(f"{question} Type {expected} to go on: ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip() != expected:
+        sys.stderr.write("Nothing was done.\n")
+        raise typer.Exit(1)

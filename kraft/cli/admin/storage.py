@@ -3,29 +3,33 @@ of one that runs."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
-from kraft.cli.admin import remote_storage
+from kraft.cli.admin import recover_quorum, remote_storage
+from kraft.cli.admin.node_directories import (
+    Configs,
+    DataDir,
+    NodeId,
+    Sets,
+    Voters,
+    controller_endpoints,
+    directories_of,
+    read_config,
+)
 from kraft.cli.admin.options import Output, OutputFormat
 from kraft.cli.admin.output import Table, say, show, write
 from kraft.cli.admin.running import FAILED, NotFound, complain
-from kraft.cli.config_files import process_surroundings, read_config_files, refuse_secrets
-from kraft.common.config.node.format_options import FormatOptions
 from kraft.common.config.node.node_config import NodeConfig
-from kraft.common.config.node.node_loader import load_node_config
-from kraft.common.errors import ConfigurationError, KraftError
+from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 from kraft.metadata.records.user_scram_credential_record import UserScramCredentialRecord
-from kraft.raft.core.voter_set import Endpoint
 from kraft.raft.formatter import (
     FormatPlan,
     FormatRequest,
@@ -53,32 +57,8 @@ app = typer.Typer(
 )
 
 app.add_typer(remote_storage.app, name="remote")
+app.command("recover-quorum", epilog=recover_quorum.EXAMPLE)(recover_quorum.recover_quorum)
 
-UNUSABLE = 2
-
-Configs = Annotated[
-    list[str],
-    typer.Option(
-        "--config",
-        "-c",
-        metavar="FILE",
-        help="The node's properties file; may be given again, later ones win.",
-        show_default=False,
-    ),
-]
-Sets = Annotated[
-    list[str], typer.Option("--set", metavar="KEY=VALUE", help="One key of the configuration; may be given again.")
-]
-
-
-NodeId = Annotated[str | None, typer.Option("--node-id", metavar="N", help="As kraft-node's.", show_default=False)]
-DataDir = Annotated[str | None, typer.Option("--data-dir", metavar="DIR", help="As kraft-node's.", show_default=False)]
-Voters = Annotated[
-    str | None,
-    typer.Option(
-        "--voters", metavar="1@H:P,2@H:P,..", help="The members of a fixed quorum, as kraft-node's.", show_default=False
-    ),
-]
 ClusterId = Annotated[
     str,
     typer.Option("--cluster-id", "-t", metavar="ID", help="The same on every node of the cluster.", show_default=False),
@@ -101,35 +81,6 @@ InitialControllers = Annotated[
         help="The first voters of a quorum of several.",
     ),
 ]
-
-
-def read_config(
-    paths: list[str], sets: list[str], options: Sequence[tuple[str, str]] = (), add_scram: Sequence[str] = ()
-) -> NodeConfig:
-    """The configuration as `kraft-node` would read it, environment included. Exits with 2 when it is unusable."""
-    files, problems = read_config_files(paths)
-    problems += refuse_secrets(sets)
-    try:
-        if problems:
-            raise ConfigurationError(problems)
-        return load_node_config(
-            options=options,
-            sets=sets,
-            files=files,
-            environment=os.environ,
-            surroundings=process_surroundings(),
-            format_options=FormatOptions(add_scram=tuple(add_scram)),
-        )
-    except ConfigurationError as problem:
-        complain(problem)
-        raise typer.Exit(UNUSABLE) from problem
-
-
-def directories_of(config: NodeConfig) -> tuple[str, ...]:
-    """log.dirs, and metadata.log.dir if it is another."""
-    return (
-        config.log_dirs if config.metadata_log_dir in config.log_dirs else (*config.log_dirs, config.metadata_log_dir)
-    )
 
 
 @app.command(
@@ -177,7 +128,7 @@ def format_directories(
             directories=directories_of(node),
             metadata_directory=node.metadata_log_dir,
             is_controller=node.is_controller,
-            controller_endpoints=_controller_endpoints(node),
+            controller_endpoints=controller_endpoints(node),
             has_static_voters=bool(node.voters),
             standalone=standalone,
             no_initial_controllers=no_initial,
@@ -211,14 +162,6 @@ def _format(request: FormatRequest, node: NodeConfig, credentials: list[UserScra
         credentials,
     )
     return plan
-
-
-def _controller_endpoints(node: NodeConfig) -> tuple[Endpoint, ...]:
-    """What other nodes are told: the advertised addresses of the controller's listeners."""
-    names = set(node.controller_listener_names)
-    return tuple(
-        Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in node.advertised if endpoint.name in names
-    )
 
 
 def _formatted(plan: FormatPlan) -> dict[str, Any]:
