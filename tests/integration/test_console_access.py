@@ -82,7 +82,8 @@ def test_an_entry_lets_somebody_in_until_it_is_removed(guarded: ClusterThread, t
     type_into(tab, "dialog input[name=resource_name]", "orders")
     choose(tab, "Operation", "WRITE")
     click(tab, "Ask")
-    tab.until("document.querySelector('dialog').innerText.includes('Allowed by: User:alice allowed WRITE on TOPIC orders')")
+    entry = "Allowed by: User:alice allowed WRITE on TOPIC orders"
+    tab.until(f"document.querySelector('dialog').innerText.includes('{entry}')")
     choose(tab, "Operation", "DELETE")
     click(tab, "Ask")
     tab.until("document.querySelector('dialog').innerText.includes('Refused')")
