@@ -7,7 +7,7 @@ import http.client
 import json
 import ssl
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import trio
@@ -28,6 +28,9 @@ SILENCE_SECONDS_MAX = 30.0
 """A stream says every ten seconds that it lives."""
 
 Admin = Annotated[str, typer.Option("--admin", metavar="URL", envvar="KRAFT_ADMIN", help="The HTTP admin of a node.")]
+
+ANSWER_BYTES_MAX: Final = 64 << 10
+"""Of an answer that is no success."""
 
 
 def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HTTPResponse:
@@ -61,10 +64,18 @@ def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HT
 
 
 def _beginning(response: http.client.HTTPResponse) -> str:
+    """The sentence of a refusal (application/problem+json), or how any other answer begins."""
     try:
-        return response.read(2000).decode(errors="replace")
+        text = response.read(ANSWER_BYTES_MAX).decode(errors="replace")
     except (OSError, http.client.HTTPException) as problem:
         return f"(it broke off: {problem})"
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    if isinstance(told, dict) and isinstance(told.get("detail"), str):
+        return f"{told['detail']} {hint}" if isinstance(hint := told.get("hint"), str) else told["detail"]
+    return text[:2_000]
 
 
 def _context(security: ClientSecurity) -> ssl.SSLContext | None:

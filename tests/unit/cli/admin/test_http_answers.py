@@ -19,9 +19,10 @@ class _Damaged(BaseHTTPRequestHandler):
     body = b""
     announced_extra = 0
     is_chunked = False
+    status = 200
 
     def do_GET(self) -> None:
-        self.send_response(200)
+        self.send_response(self.status)
         if self.is_chunked:
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
@@ -116,3 +117,20 @@ def test_a_password_in_the_address_is_refused_and_in_no_bundle(
     assert "--command-config" in told
     assert main(["events", "--admin", named]) == 1
     assert "wonderland" not in told + "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"title": "Forbidden", "detail": "User:a may not see events."}', "User:a may not see events."),
+        (b'{"detail": "It is not there.", "hint": "Look elsewhere."}', "It is not there. Look elsewhere."),
+        (b"<html>no</html>", "<html>no</html>"),
+    ],
+)
+def test_a_refusal_is_a_sentence_and_no_json(
+    body: bytes, said: str, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_Damaged, "body", body)
+    monkeypatch.setattr(_Damaged, "status", 403)
+    assert main(["events", "--admin", url]) == 1
+    assert capsys.readouterr().err.splitlines()[0] == f"kraft: {url} answers 403: {said}"
