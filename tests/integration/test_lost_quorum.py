@@ -91,8 +91,9 @@ def assert_healthy(cluster: ThreeNodes, node: int) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("wiped", [LOST, LOST[:1]], ids=["disks-lost", "one-keeps-its-replicas"])
 def test_the_survivor_of_a_lost_quorum_goes_on_and_the_others_join_it_again(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    wiped: tuple[int, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with DynamicQuorum(tmp_path, "--set", "offsets.topic.num.partitions=2") as cluster:
         survivor = cluster.nodes[SURVIVOR]
@@ -112,8 +113,8 @@ def test_the_survivor_of_a_lost_quorum_goes_on_and_the_others_join_it_again(
         cluster.kill([SURVIVOR])
         assert_refused(capfd, recover, "voter 2 at", SURE)
         cluster.kill(LOST)
-        lose(cluster, 2)
-        forget_metadata(cluster, 3)
+        for node in LOST:
+            (lose if node in wiped else forget_metadata)(cluster, node)
 
         assert_refused(capfd, recover, SURE, code=2)
         before = quorum_state(survivor)
@@ -132,7 +133,8 @@ def test_the_survivor_of_a_lost_quorum_goes_on_and_the_others_join_it_again(
         give_up_lost_brokers(cluster)
         until(lambda: cluster.told_by(SURVIVOR, topic)[0].leader_id == SURVIVOR, "the survivor's replica does not lead")
         assert_read_from_survivor(cluster, topic, writer)
-        cluster.format(2, "--no-initial-controllers")
+        for node in wiped:
+            cluster.format(node, "--no-initial-controllers")
         cluster.start(LOST)
         for node in LOST:
             until(lambda: set(LOST) <= observers(cluster) | set(cluster.voters(SURVIVOR)), "not all take part")
