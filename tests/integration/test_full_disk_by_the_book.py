@@ -192,3 +192,11 @@ def test_less_retention_brings_a_full_cluster_back_and_so_does_deleting_records(
     full.fill("flights")
     full.type(typed("kraft topics delete-records flights"))
     look_again(full)
+
+
+def test_nodes_that_are_restarted_on_full_disks_come_back_and_take_the_remedy(full: FullCluster) -> None:
+    for node in full.cluster.nodes.values():
+        node.kill()
+    full.cluster.start()
+    full.type(typed("kraft configs set topic flights", retention_bytes=RETENTION_BYTES))
+    look_again(full)
