@@ -310,6 +310,48 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
     ),
     Documented(
+        "dead brokers stay listed for a moment",
+        (
+            "Metadata lists a broker for 9 seconds after it was fenced, unless it stopped in good order: librdkafka "
+            "drops a broker that is not listed, and for a second the partitions that have just found a new leader. "
+            "Kafka lists it until its session ends, 9 seconds by default, and fences it only then."
+        ),
+        tests=(
+            "tests/unit/metadata/test_metadata_cache.py::test_a_broker_that_died_stays_listed_for_nine_seconds",
+            "tests/unit/metadata/test_metadata_cache.py::test_a_broker_that_said_goodbye_is_not_listed",
+        ),
+    ),
+    Documented(
+        "a new coordinator waits for its followers",
+        (
+            "A coordinator that takes over answers COORDINATOR_LOAD_IN_PROGRESS until all that it read is committed: "
+            "OffsetFetch without require_stable returns no offset older than an acknowledged one. The log names what "
+            "it waits for (coordinator_waits_for_replication)."
+        ),
+        tests=(
+            "tests/unit/coordinator/test_runtime.py"
+            "::test_a_new_leader_does_not_answer_before_all_that_it_read_is_known_to_be_committed",
+            "tests/unit/coordinator/test_runtime.py"
+            "::test_a_new_leader_waits_for_a_silent_follower_sooner_than_tell_an_older_offset",
+        ),
+    ),
+    Documented(
+        "large metadata records are refused",
+        (
+            "A request whose metadata record would be larger than 8 MiB is refused as RECORD_LIST_TOO_LARGE. Kafka "
+            "says UNKNOWN_SERVER_ERROR."
+        ),
+        tests=("tests/unit/raft/test_driver.py::test_large_appends_are_split_or_refused",),
+    ),
+    Documented(
+        "impossible epochs are refused",
+        (
+            "A Vote, BeginQuorumEpoch or EndQuorumEpoch with an epoch that elections cannot have reached is refused, "
+            "so that nobody can use up all epochs. Kafka has no such bound."
+        ),
+        tests=("tests/unit/raft/core/test_epoch_allowance.py::test_a_leader_is_not_deposed_by_an_impossible_epoch",),
+    ),
+    Documented(
         "status keys",
         (
             "DescribeConfigs answers keys kraft.status.* where they are named: what a node tells of its state, in "
