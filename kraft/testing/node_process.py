@@ -67,10 +67,10 @@ class NodeProcess:
             self.data_directories,
             "--admin",
             self._admin,
-            "--set",
-            f"{RESERVE_KEY}={RESERVE_BYTES}",
             *self.arguments,
         ]
+        if "PYTHONPATH" not in self.environment:  # Another release, which may not know the key.
+            command += ["--set", f"{RESERVE_KEY}={RESERVE_BYTES}"]
         for option, address in (("--listen", self._listen), ("--controller-listen", self._controller_listen)):
             command += [option, address] if address is not None else []
         with open(self.log_path, "a", encoding="utf-8") as log:
