@@ -1,7 +1,7 @@
 """A node's files on a disk that may be full, failing or slow.
 
-A full disk takes no new bytes, files or directories (ENOSPC), but for as many bytes as the node's own reserve for
-metadata gives back; what is there can be read, overwritten and removed. A failing one takes nothing, and syncs nothing
+A full disk takes no new bytes, files or directories (ENOSPC), but for as many bytes of metadata as the node's own
+reserve gives back; what is there can be read, overwritten and removed. A failing one takes nothing, and syncs nothing
 (EIO); what is there can be read. On a slow one syncs take longer, and writes that are left to a thread.
 """
 
@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 
+from kraft.raft.quorum_storage import METADATA_DIRECTORY
 from kraft.testing.faults.switchboard import Switchboard
 from kraft.world.ports import Buffer
 from kraft.world.real.files import RealFile, RealFileSystem
@@ -44,11 +45,12 @@ class DiskOf:
             self._released = self._released + count if self.is_full else 0
 
     def grow(self, path: str, count: int = 0) -> None:
-        """Take `count` bytes, or a name. Raises OSError where there is no room for more."""
+        """Take `count` bytes, or a name. Raises OSError where there is no room. What the reserve gave back goes
+        to metadata: on a real disk a record may be quicker, and a test could not tell what becomes of it."""
         with self._lock:
             if not self.is_full:
                 self._released = 0
-            elif self._released == 0 or self._released < count:
+            elif self._released == 0 or self._released < count or METADATA_DIRECTORY not in path:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
             else:
                 self._released -= count
