@@ -115,6 +115,7 @@ class RaftDriver:
         """Take part in the quorum until `shutdown` has finished or the task is cancelled. Raises what a listener
         raised, and OSError of the metadata disk."""
         try:
+            self._room.fill()
             async with trio.open_nursery() as raft_nursery:
                 self._nursery = raft_nursery
                 for feed in self._feeds:

@@ -37,17 +37,22 @@ class Room:
     """Owned by the driver. `is_missing` while a write waits."""
 
     def __init__(self, world: World, directory: str, reserve_bytes: int, log: Logger) -> None:
-        """Fills the reserve as far as there is room. Blocks. Raises OSError."""
+        """Look at the reserve that an earlier run left. Raises OSError."""
         self._world = world
         self._directory = directory
         self._log = log
         self._tell_at = -math.inf
         self._reserve = Reserve(world.files, directory, reserve_bytes)
-        self._reserve.fill(reserve_bytes)
+        self._reserve_bytes = reserve_bytes
         self._wanting = trio.Event()
+        self.is_missing = False
+
+    def fill(self) -> None:
+        """Take the reserve as far as there is room; `keep_reserve` takes the rest. Blocks. Raises OSError. A start that
+        cannot succeed does not come here, and leaves the disk as it was."""
+        self._reserve.fill(self._reserve_bytes)
         if not self._reserve.is_whole:
             self._wanting.set()
-        self.is_missing = False
 
     def require(self, *, grows: bool) -> None:
         """Raises ApiError KAFKA_STORAGE_ERROR while there is too little room to append metadata. `grows` says that

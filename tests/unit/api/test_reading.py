@@ -17,8 +17,8 @@ from kraft_http.partition_records import fetch
 from kraft_http.producing import Producer
 from starlette.datastructures import URL
 
+from kraft.admin.delete_records import delete_records
 from kraft.admin.errors import Refused
-from kraft.admin.topics import delete_records
 from kraft.common.ids import TopicPartition
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -195,7 +195,7 @@ def test_a_stream_of_records_follows_its_partition_to_a_new_leader() -> None:
 def test_a_partition_without_a_leader_is_called_that() -> None:
     port: Any = Port({ApiKey.METADATA: lambda request, node_id: metadata(-1)})
     with pytest.raises(Refused) as told:
-        asyncio.run(delete_records(Kafka(port), {TopicPartition("t", 0): 5}))
+        asyncio.run(delete_records(Kafka(port), {TopicPartition("t", 0): 5})).require()
     assert told.value.code == ErrorCode.LEADER_NOT_AVAILABLE
     assert port.asked == [(ApiKey.METADATA, None)]
 

@@ -26,7 +26,9 @@ BALLAST = "/data"
 def start(universe: Universe, reserve_bytes: int = RESERVE) -> tuple[World, Room]:
     world = universe.world_for(1)
     world.files.make_directories(DIRECTORY)
-    return world, Room(world, DIRECTORY, reserve_bytes, Loggers(world.log_sink, world.clock).get("raft"))
+    room = Room(world, DIRECTORY, reserve_bytes, Loggers(world.log_sink, world.clock).get("raft"))
+    room.fill()
+    return world, room
 
 
 def reserved(world: World) -> int:
