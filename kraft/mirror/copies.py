@@ -78,6 +78,8 @@ class Copies:
             hint = f" (its settings are those of {topic.name}; --no-configs leaves them out)" if taken else ""
             raise MirrorFailed(f"{problem}{hint}") from problem
         self._say(Notice(f"created topic {name} at the target with {shown(taken) or 'the defaults there'}"))
+        # The answer comes from the controller: brokers of Apache Kafka may not know the topic yet.
+        await self._target.topic_made_lately(name)
 
     async def make_state(self, name: str) -> None:
         """The topic in which the mirror remembers. Raises ApiError, DeadlinePassed."""
