@@ -9,46 +9,112 @@ import { broker, brokers, quorum } from "/assets/nodes.js";
 import { permissions, users } from "/assets/access.js";
 import { config, quotas, transactions } from "/assets/settings.js";
 
-const PAGES = new Map(Object.entries({ overview, topics, topic, messages, groups, group, brokers, broker, quorum, moves, config, transactions, users, permissions, quotas }));
-const MENU = ["overview", "topics", "groups", "brokers", "quorum", "moves", "config", "transactions", "users", "permissions", "quotas"];
-const PARENT = new Map([["topic", "topics"], ["messages", "topics"], ["group", "groups"], ["broker", "brokers"]]);
+const PAGES = new Map(
+  Object.entries({
+    overview,
+    topics,
+    topic,
+    messages,
+    groups,
+    group,
+    brokers,
+    broker,
+    quorum,
+    moves,
+    config,
+    transactions,
+    users,
+    permissions,
+    quotas,
+  }),
+);
+const MENU = [
+  "overview",
+  "topics",
+  "groups",
+  "brokers",
+  "quorum",
+  "moves",
+  "config",
+  "transactions",
+  "users",
+  "permissions",
+  "quotas",
+];
+const PARENT = new Map([
+  ["topic", "topics"],
+  ["messages", "topics"],
+  ["group", "groups"],
+  ["broker", "brokers"],
+]);
 // The parameter without which a page has nothing to show.
-const NEEDS = new Map([["topic", "name"], ["group", "id"], ["broker", "id"], ["messages", "topic"]]);
-const REFRESH_MS = 3000, HIDDEN_MS = 15000;
+const NEEDS = new Map([
+  ["topic", "name"],
+  ["group", "id"],
+  ["broker", "id"],
+  ["messages", "topic"],
+]);
+const REFRESH_MS = 3000,
+  HIDDEN_MS = 15000;
 const main = document.getElementById("main");
 let visit = 0;
 
 async function connect() {
   cluster.node = await request("/v1/node");
   cluster.base = "/v3/clusters/" + segment(cluster.node.cluster_id);
-  document.getElementById("who").textContent = "node " + cluster.node.node_id + " · " + cluster.node.roles.join(" + ") + " · cluster " + cluster.node.cluster_id;
-  if (cluster.node.asks_for_password) document.getElementById("elsewhere").append(" ", el("a", { href: "/logout" }, "Log out"));
+  document.getElementById("who").textContent =
+    "node " + cluster.node.node_id + " · " + cluster.node.roles.join(" + ") + " · cluster " + cluster.node.cluster_id;
+  if (cluster.node.asks_for_password)
+    document.getElementById("elsewhere").append(" ", el("a", { href: "/logout" }, "Log out"));
 }
 function menu(name) {
   const here = PARENT.get(name) || name;
-  document.getElementById("menu").replaceChildren(...MENU.map(page => {
-    const made = el("a", { href: address(page) }, page[0].toUpperCase() + page.slice(1));
-    if (page === here) made.setAttribute("aria-current", "page");
-    return made;
-  }));
+  document.getElementById("menu").replaceChildren(
+    ...MENU.map(page => {
+      const made = el("a", { href: address(page) }, page[0].toUpperCase() + page.slice(1));
+      if (page === here) made.setAttribute("aria-current", "page");
+      return made;
+    }),
+  );
 }
 async function show() {
-  const mine = ++visit, name = location.pathname === "/" ? "overview" : location.pathname.replace(/^\/ui\/?/, "") || "overview";
-  const page = PAGES.get(name), parameters = Object.fromEntries(new URLSearchParams(location.search));
+  const mine = ++visit,
+    name = location.pathname === "/" ? "overview" : location.pathname.replace(/^\/ui\/?/, "") || "overview";
+  const page = PAGES.get(name),
+    parameters = Object.fromEntries(new URLSearchParams(location.search));
   menu(name);
   document.title = "kraft · " + (page ? parameters.name || parameters.id || name : "no such page");
-  const trouble = el("div"), place = el("div", { id: "page" });
+  const trouble = el("div"),
+    place = el("div", { id: "page" });
   main.replaceChildren(trouble, place);
-  if (!page) { place.append(note("There is no such page.", "bad")); place.dataset.ready = "none"; return; }
+  if (!page) {
+    place.append(note("There is no such page.", "bad"));
+    place.dataset.ready = "none";
+    return;
+  }
   if (NEEDS.has(name) && !parameters[NEEDS.get(name)]) {
     const list = PARENT.get(name);
-    place.append(note("This address does not say which " + (name === "messages" ? "topic" : name) + ": it ends with ?" + NEEDS.get(name) + "=…", "bad"), el("p", {}, link(list, {}, "All " + list)));
+    place.append(
+      note(
+        "This address does not say which " +
+          (name === "messages" ? "topic" : name) +
+          ": it ends with ?" +
+          NEEDS.get(name) +
+          "=…",
+        "bad",
+      ),
+      el("p", {}, link(list, {}, "All " + list)),
+    );
     place.dataset.ready = "none";
     return;
   }
   const current = () => mine === visit;
   const guarded = async deed => {
-    try { await deed(); if (current()) trouble.replaceChildren(); return true; } catch (problem) {
+    try {
+      await deed();
+      if (current()) trouble.replaceChildren();
+      return true;
+    } catch (problem) {
       if (current() && problem.name !== "AbortError") patch(trouble, note(problem.message, "bad"));
       return false;
     }
@@ -56,14 +122,28 @@ async function show() {
   let refresh = null;
   while (current()) {
     // A page draws its frame once, and gives what fills it. That is called until it succeeds, and again from then on.
-    if (refresh === null) await guarded(async () => { if (!cluster.node) await connect(); place.replaceChildren(); refresh = await page(place, parameters, { current, guarded }); });
-    if (refresh !== null && !document.querySelector("dialog") && await guarded(refresh)) place.dataset.ready = name;
+    if (refresh === null)
+      await guarded(async () => {
+        if (!cluster.node) await connect();
+        place.replaceChildren();
+        refresh = await page(place, parameters, { current, guarded });
+      });
+    if (refresh !== null && !document.querySelector("dialog") && (await guarded(refresh))) place.dataset.ready = name;
     await new Promise(resolve => setTimeout(resolve, document.hidden ? HIDDEN_MS : REFRESH_MS));
   }
 }
 document.addEventListener("click", event => {
   const anchor = event.target.closest("a");
-  if (!anchor || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || anchor.download) return;
+  if (
+    !anchor ||
+    event.defaultPrevented ||
+    event.button ||
+    event.metaKey ||
+    event.ctrlKey ||
+    event.shiftKey ||
+    anchor.download
+  )
+    return;
   const target = new URL(anchor.href);
   if (target.origin !== location.origin || (target.pathname !== "/" && !target.pathname.startsWith("/ui"))) return;
   if (target.hash) return;
@@ -75,5 +155,7 @@ document.addEventListener("click", event => {
 });
 addEventListener("popstate", show);
 addEventListener("console:reload", show);
-addEventListener("unhandledrejection", event => { if (event.reason && event.reason.message) main.prepend(note(event.reason.message, "bad")); });
+addEventListener("unhandledrejection", event => {
+  if (event.reason?.message) main.prepend(note(event.reason.message, "bad"));
+});
 show();

@@ -1,40 +1,209 @@
 // Cluster-wide configuration, transactions, quotas.
-import { address, ask, button, configTable, el, field, number, once, onTyped, pages, patch, pill, request, section, select, table, unanswered, v3, when } from "/assets/lib.js";
+import {
+  address,
+  ask,
+  button,
+  configTable,
+  el,
+  field,
+  number,
+  once,
+  onTyped,
+  pages,
+  patch,
+  pill,
+  request,
+  section,
+  select,
+  table,
+  unanswered,
+  v3,
+  when,
+} from "/assets/lib.js";
 
 export async function config(place) {
   const shown = el("div");
-  place.append(el("h1", { className: "page" }, "Cluster configuration"), el("div", { className: "bar-row" }, button("Set a key", async () => {
-    const name = field("Key", { name: "key" }), value = field("Value", { name: "value" });
-    if (await ask("Set a key for all brokers", [name.row, value.row], () => alter({ name: name.input.value, operation: "SET", value: value.input.value }), { ready: () => name.input.value !== "" })) await load();
-  }, "main")), shown);
-  const alter = change => request(v3("broker-configs:alter").replace("%3A", ":"), { method: "POST", body: { data: [change] } });
+  place.append(
+    el("h1", { className: "page" }, "Cluster configuration"),
+    el(
+      "div",
+      { className: "bar-row" },
+      button(
+        "Set a key",
+        async () => {
+          const name = field("Key", { name: "key" }),
+            value = field("Value", { name: "value" });
+          if (
+            await ask(
+              "Set a key for all brokers",
+              [name.row, value.row],
+              () => alter({ name: name.input.value, operation: "SET", value: value.input.value }),
+              { ready: () => name.input.value !== "" },
+            )
+          )
+            await load();
+        },
+        "main",
+      ),
+    ),
+    shown,
+  );
+  const alter = change =>
+    request(v3("broker-configs:alter").replace("%3A", ":"), { method: "POST", body: { data: [change] } });
   const list = async () => {
     const listed = (await request(v3("broker-configs"))).data;
-    if (!listed.length) shown.replaceChildren(el("section", {}, el("div", { className: "empty" }, "Nothing is set for all brokers. Each broker's page shows what holds there.")));
+    if (!listed.length)
+      shown.replaceChildren(
+        el(
+          "section",
+          {},
+          el(
+            "div",
+            { className: "empty" },
+            "Nothing is set for all brokers. Each broker's page shows what holds there.",
+          ),
+        ),
+      );
     return listed;
   };
-  const load = async () => { const listed = await list(); if (listed.length) shown.replaceChildren(configTable(listed, alter, list)); };
+  const load = async () => {
+    const listed = await list();
+    if (listed.length) shown.replaceChildren(configTable(listed, alter, list));
+  };
   return once(load);
 }
 export async function transactions(place, parameters) {
-  const filter = field("Filter", { type: "search", value: parameters.q || "", name: "filter" }), shown = el("section");
+  const filter = field("Filter", { type: "search", value: parameters.q || "", name: "filter" }),
+    shown = el("section");
   const list = pages(shown, async token => {
-    const answer = await request("/v1/transactions?" + new URLSearchParams({ page_size: 50, ...(filter.input.value ? { q: filter.input.value } : {}), ...(token ? { page_token: token } : {}) }));
-    const parts = [unanswered(answer), table([["transactional id", "mono"], ["state"], ["producer", "num"], ["epoch", "num"], ["began"], ["coordinator", "num"], ["partitions", "wide mono"]], answer.data.map(each => [each.transactional_id, pill(each.state, each.state === "Ongoing" ? "warn" : ""), String(each.producer_id), String(each.producer_epoch), each.start_time_ms < 0 ? "–" : when(each.start_time_ms), String(each.coordinator_id), each.topics.map(topic => topic.topic_name + "-" + topic.partitions.join(",")).join(" ")]), "No transactional producer is known.")];
+    const answer = await request(
+      "/v1/transactions?" +
+        new URLSearchParams({
+          page_size: 50,
+          ...(filter.input.value ? { q: filter.input.value } : {}),
+          ...(token ? { page_token: token } : {}),
+        }),
+    );
+    const parts = [
+      unanswered(answer),
+      table(
+        [
+          ["transactional id", "mono"],
+          ["state"],
+          ["producer", "num"],
+          ["epoch", "num"],
+          ["began"],
+          ["coordinator", "num"],
+          ["partitions", "wide mono"],
+        ],
+        answer.data.map(each => [
+          each.transactional_id,
+          pill(each.state, each.state === "Ongoing" ? "warn" : ""),
+          String(each.producer_id),
+          String(each.producer_epoch),
+          each.start_time_ms < 0 ? "–" : when(each.start_time_ms),
+          String(each.coordinator_id),
+          each.topics.map(topic => topic.topic_name + "-" + topic.partitions.join(",")).join(" "),
+        ]),
+        "No transactional producer is known.",
+      ),
+    ];
     return { parts, next: answer.metadata.next, text: number(answer.data.length) + " on this page" };
   });
-  onTyped(filter.input, () => { history.replaceState(null, "", address("transactions", { q: filter.input.value })); return list.reset(); });
-  place.append(el("h1", { className: "page" }, "Transactions"), el("div", { className: "bar-row" }, filter.row), shown, list.row);
+  onTyped(filter.input, () => {
+    history.replaceState(null, "", address("transactions", { q: filter.input.value }));
+    return list.reset();
+  });
+  place.append(
+    el("h1", { className: "page" }, "Transactions"),
+    el("div", { className: "bar-row" }, filter.row),
+    shown,
+    list.row,
+  );
   return list.go;
 }
 export async function quotas(place) {
   const shown = el("div");
-  const told = entity => Object.entries(entity).map(([kind, name]) => kind.replace("_", " ") + " " + (name === null ? "(default)" : name)).join(", ");
+  const told = entity =>
+    Object.entries(entity)
+      .map(([kind, name]) => kind.replace("_", " ") + " " + (name === null ? "(default)" : name))
+      .join(", ");
   const edit = async (entity, key, limit) => {
-    const kind = select("For", [["user", "a user"], ["client_id", "a client id"], ["ip", "an address"]], "client_id"), name = field("Name (empty: the default)", { name: "entity" }), what = select("Limit", ["producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate", "connection_creation_rate"].map(each => [each, each.replaceAll("_", " ")]), key || "producer_byte_rate"), value = field("Value (empty: no limit)", { type: "number", min: 0, step: "any", value: limit ?? "", name: "limit" });
-    if (await ask(entity ? "Quota of " + told(entity) : "Set a quota", [...(entity ? [] : [kind.row, name.row]), what.row, value.row], () => request("/v1/quotas", { method: "POST", body: { entity: entity || { [kind.input.value]: name.input.value || null }, ...(value.input.value === "" ? { delete: [what.input.value] } : { set: { [what.input.value]: Number(value.input.value) } }) } }))) await refresh();
+    const kind = select(
+        "For",
+        [
+          ["user", "a user"],
+          ["client_id", "a client id"],
+          ["ip", "an address"],
+        ],
+        "client_id",
+      ),
+      name = field("Name (empty: the default)", { name: "entity" }),
+      what = select(
+        "Limit",
+        [
+          "producer_byte_rate",
+          "consumer_byte_rate",
+          "request_percentage",
+          "controller_mutation_rate",
+          "connection_creation_rate",
+        ].map(each => [each, each.replaceAll("_", " ")]),
+        key || "producer_byte_rate",
+      ),
+      value = field("Value (empty: no limit)", {
+        type: "number",
+        min: 0,
+        step: "any",
+        value: limit ?? "",
+        name: "limit",
+      });
+    if (
+      await ask(
+        entity ? "Quota of " + told(entity) : "Set a quota",
+        [...(entity ? [] : [kind.row, name.row]), what.row, value.row],
+        () =>
+          request("/v1/quotas", {
+            method: "POST",
+            body: {
+              entity: entity || { [kind.input.value]: name.input.value || null },
+              ...(value.input.value === ""
+                ? { delete: [what.input.value] }
+                : { set: { [what.input.value]: Number(value.input.value) } }),
+            },
+          }),
+      )
+    )
+      await refresh();
   };
-  place.append(el("h1", { className: "page" }, "Quotas"), el("div", { className: "bar-row" }, button("Set a quota", () => edit(null), "main")), shown);
-  const refresh = async () => { const listed = await request("/v1/quotas"); patch(shown, section("Limits of a broker", table([["who", "mono"], ["limit"], ["value", "num"], [""]], listed.data.flatMap(each => Object.entries(each.limits).map(([key, limit]) => [told(each.entity), key.replaceAll("_", " "), number(limit), button("Edit", () => edit(each.entity, key, limit), "small")])), "Nobody is limited."))); };
+  place.append(
+    el("h1", { className: "page" }, "Quotas"),
+    el(
+      "div",
+      { className: "bar-row" },
+      button("Set a quota", () => edit(null), "main"),
+    ),
+    shown,
+  );
+  const refresh = async () => {
+    const listed = await request("/v1/quotas");
+    patch(
+      shown,
+      section(
+        "Limits of a broker",
+        table(
+          [["who", "mono"], ["limit"], ["value", "num"], [""]],
+          listed.data.flatMap(each =>
+            Object.entries(each.limits).map(([key, limit]) => [
+              told(each.entity),
+              key.replaceAll("_", " "),
+              number(limit),
+              button("Edit", () => edit(each.entity, key, limit), "small"),
+            ]),
+          ),
+          "Nobody is limited.",
+        ),
+      ),
+    );
+  };
   return refresh;
 }
