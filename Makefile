@@ -7,6 +7,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 CONSTRAINTS := tests/constraints.txt
 DRIFT := /tmp/kraft-drift
+BIOME := 2.6.8
 SEEDS ?= 20
 # Tests wait for half of their time: one process more than there are cores.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
@@ -22,7 +23,7 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 packages: # As root it installs what the tests need; otherwise it says what to type.
-	@PYTHON3=$(PYTHON3) bash tests/system-packages.sh
+	@PYTHON3=$(PYTHON3) BIOME=$(BIOME) bash tests/system-packages.sh
 
 demo-packages:
 	@PYTHON3=$(PYTHON3) bash tests/system-packages.sh demo
@@ -52,12 +53,13 @@ system: packages ## Install the Debian packages that tests use (as root; `make t
 demo: demo-packages check-machine setup ## Three nodes, real data, a Spark job while a leader is killed, then all of them: nothing is lost
 	@$(PY) -m kraft._tools.demo
 
-lint: check-python setup ## ruff (rules and format), mypy strict, import contracts, tidy rules
+lint: check-python setup ## ruff (rules and format), biome (the console's JavaScript), mypy strict, import contracts, tidy rules
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint-tidy lint-static
 
 lint-static:
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format -q --diff .
+	@if [ "$$(biome --version 2>/dev/null)" = "Version: $(BIOME)" ]; then (cd api && biome check --error-on-warnings --colors=off .) >/tmp/kraft-biome.$$$$ 2>&1 && rm -f /tmp/kraft-biome.$$$$ || { cat /tmp/kraft-biome.$$$$; rm -f /tmp/kraft-biome.$$$$; exit 1; }; else echo "biome $(BIOME) is missing: the console's JavaScript is not checked (npm install --global @biomejs/biome@$(BIOME))"; fi
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-cache >/tmp/kraft-lint-imports.$$$$ 2>&1 && rm -f /tmp/kraft-lint-imports.$$$$ || { cat /tmp/kraft-lint-imports.$$$$; rm -f /tmp/kraft-lint-imports.$$$$; exit 1; }
 

@@ -30,6 +30,10 @@ headers='import os, sysconfig; raise SystemExit(not os.path.exists(sysconfig.get
 # Its package would start a server on this machine: only the programs are taken from it.
 programs=()
 [ "${1:-tests}" = demo ] || command -v prometheus >/dev/null || programs+=(prometheus)
+# Formats and checks the console's JavaScript. `make lint` goes on without it.
+if [ "${1:-tests}" != demo ] && [ "$(id -u)" = 0 ] && [ "$(biome --version 2>/dev/null)" != "Version: $BIOME" ] && command -v npm >/dev/null; then
+  npm install --global --silent --no-audit --no-fund "@biomejs/biome@$BIOME" || echo "biome could not be installed"
+fi
 [ $((${#missing[@]} + ${#programs[@]})) -eq 0 ] && exit 0
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u | sed '/^$/d')
 
