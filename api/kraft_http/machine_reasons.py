@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kraft.security.certificates import ENDS_SOON_SECONDS
+from kraft.security.certificates import ENDS_SOON_SECONDS, HTTP_ADMIN
 from kraft_http.waits import NodeStatus, Reason, at
 
 CLOCK_MS_MAX: Final = 5_000
@@ -40,16 +40,20 @@ def certificate_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
             left_ms = each.ends_ms - (node.wall_ms or 0)
             if node.wall_ms is None or left_ms >= CERTIFICATE_MS_MIN:
                 continue
+            is_admin = each.listener == HTTP_ADMIN
+            shown_by = "the HTTP admin" if is_admin else f"listener {each.listener}"
+            refused = "browsers and scrapes" if is_admin else "clients and nodes"
             when = (
-                f"ended at {at(each.ends_ms)}: clients and nodes are refused"
+                f"ended at {at(each.ends_ms)}: {refused} are refused"
                 if left_ms < 0
                 else f"ends in {_duration(left_ms // 1000)}, at {at(each.ends_ms)}"
             )
             yield Reason(
                 code="certificate_ended" if left_ms < 0 else "certificate_ends",
-                summary=f"The certificate of listener {each.listener} on node {node.node_id} {when}.",
-                remedy="Replace the files that ssl.keystore.location names there: the node takes them within seconds, "
-                "without a restart. Certificates in the configuration itself need a restart.",
+                summary=f"The certificate of {shown_by} on node {node.node_id} {when}.",
+                remedy=f"Replace the files that {'kraft.admin.' if is_admin else ''}ssl.keystore.location names there: "
+                "the node takes them within seconds, without a restart. "
+                "Certificates in the configuration itself need a restart.",
             )
 
 

@@ -103,7 +103,7 @@ class UnmadeTopic(BaseModel):
 
 
 class CertificateEnd(BaseModel):
-    """When the first certificate of those that a listener shows ends."""
+    """When the first certificate that a node shows at a listener ends. HTTP_ADMIN is the HTTP admin."""
 
     listener: str
     ends_ms: Int64

@@ -4,13 +4,15 @@ their files change. Connections that are there keep the keys they began with."""
 from __future__ import annotations
 
 import ssl
+from datetime import UTC, datetime
 
 from kraft.common.config.keys.admin_keys import PREFIX
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
+from kraft.security.certificates import first_expiry
 from kraft.security.tls import TlsSettings, load_tls
 from kraft.server.http_admin.logins import principals_of_certificates
-from kraft.server.security.tls_keys import LOOK_SECONDS, read_store, statuses_of
+from kraft.server.security.tls_keys import LOOK_SECONDS, event_of_end, read_store, statuses_of
 from kraft.world.ports import Tls, World
 from kraft.world.real.tls import server_context
 
@@ -26,6 +28,11 @@ class AdminTls:
             self._tls, self._context = self._load()
         except ValueError as problem:
             raise ConfigurationError([str(problem)]) from problem
+        self._warn_of_end()
+
+    def certificate_chain(self) -> str:
+        """The chain that the next connection is shown, in PEM form."""
+        return self._tls.certificate_chain
 
     def context(self) -> ssl.SSLContext:
         """For the next connection. Asked from the admin's thread."""
@@ -44,10 +51,13 @@ class AdminTls:
                 # In a thread: opening a PKCS#12 file takes a tenth of a second of hashing.
                 tls, context = await self._world.threads.run(self._load)
             except ValueError as problem:
-                self._tell("error", "changed keys of TLS are not taken: those from before stay in force", str(problem))
+                self._tell(
+                    "error", "changed keys of TLS are not taken: those from before stay in force", reason=str(problem)
+                )
                 continue
             if tls != self._tls:
                 self._tls, self._context = tls, context
+                self._warn_of_end()
                 self._tell("info", "keys of TLS renewed")
 
     def _load(self) -> tuple[Tls, ssl.SSLContext]:
@@ -57,9 +67,14 @@ class AdminTls:
         except ValueError as problem:
             raise ValueError(f"{PREFIX}ssl: {problem}") from problem
 
-    def _tell(self, level: str, event: str, reason: str = "") -> None:
-        line = {"level": level, "logger": "http_admin", "event": event}
-        self._world.log_sink({**line, "reason": reason} if reason else line)
+    def _warn_of_end(self) -> None:
+        end = first_expiry(self._tls.certificate_chain)
+        event = None if end is None else event_of_end(end, self._world.clock.wall_ms() // 1000)
+        if end is not None and event is not None:
+            self._tell("warning", event, ends=datetime.fromtimestamp(end, UTC).isoformat())
+
+    def _tell(self, level: str, event: str, **fields: str) -> None:
+        self._world.log_sink({"level": level, "logger": "http_admin", "event": event, **fields})
 
 
 def admin_tls(world: World, config: NodeConfig) -> AdminTls | None:

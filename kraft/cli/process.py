@@ -43,6 +43,9 @@ class ServingNode(Protocol):
 
     @property
     def admin_service(self) -> AdminPort: ...
+    def watch_admin_certificate(self, chain: Callable[[], str]) -> None:
+        """Report when the HTTP admin's certificate ends, as for listeners. `chain` returns it in PEM form."""
+
     def begin_shutdown(self) -> None:
         """Hand over leaderships, flush, and let `run_node` return. Idempotent."""
 
@@ -115,6 +118,8 @@ class _Process:
         if self.admin_socket is None:
             self.heap.begin()
             return
+        if self.admin_tls is not None:
+            node.watch_admin_certificate(self.admin_tls.certificate_chain)
         self.admin = AdminThread(
             self.admin_socket,
             node.admin_service,

@@ -8,7 +8,7 @@ reason and leaves directories as they were.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -26,6 +26,7 @@ from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.replication.logs.loading import load_logs
 from kraft.replication.topic_configs import ConfigView
+from kraft.security.certificates import HTTP_ADMIN
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer
 from kraft.server.events.event_journal import EventJournal
@@ -117,6 +118,10 @@ class Node:
         self.history = recorder.history
         assert self.nursery is not None
         self.nursery.start_soon(recorder.run)
+
+    def watch_admin_certificate(self, chain: Callable[[], str]) -> None:
+        """Report when the HTTP admin's certificate ends, as for listeners. `chain` returns it in PEM form."""
+        self.keys.watch(HTTP_ADMIN, chain)
 
     def begin_shutdown(self) -> None:
         """Hand over leaderships, flush, and let `run_node` return. Idempotent."""

@@ -6,6 +6,7 @@ import os
 import ssl
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -90,6 +91,23 @@ def test_certificates_that_change_are_shown_to_the_next_connection(node: NodePro
     while shown(node) != ssl.PEM_cert_to_DER_cert(chain):
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_health_doctor_and_metrics_tell_when_the_certificate_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = certificates().write(tmp_path)
+    end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=5)
+    (directory / "soon.pem").write_text("".join(certificates().ending(end)))
+    keystore = f"kraft.admin.ssl.keystore.location={directory}/soon.pem"
+    with NodeProcess(directory / "node", "--set", keystore, admin=True).start() as node:
+        assert main(["cluster", "health", "-b", node.bootstrap]) == 1
+        assert "The certificate of the HTTP admin on node 1 ends in 4 d 23 h" in capsys.readouterr().out
+        assert main(["doctor", "-b", node.bootstrap]) == 1
+        assert "Replace the files that kraft.admin.ssl.keystore.location names" in capsys.readouterr().out
+        with client(node) as asking:
+            series = f'tls_certificate_expiry_timestamp_seconds{{listener="HTTP_ADMIN"}} {int(end.timestamp())}'
+            assert series in asking.get("/metrics").text.splitlines()
 
 
 def shown(node: NodeProcess) -> bytes:

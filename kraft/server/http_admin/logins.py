@@ -23,6 +23,7 @@ from kraft_http.ports import Caller, LoginRefused
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.network.login_outcome import CREDENTIALS, MECHANISM, PRINCIPAL, REQUEST, LoginOutcome, Report
+from kraft.security.certificates import HTTP_ADMIN
 from kraft.security.principal_mapping import PrincipalMapping
 from kraft.security.sasl.authentication import Credentials
 from kraft.security.sasl.oauthbearer import TokenCheck
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 
-LISTENER: Final = "HTTP_ADMIN"
+LISTENER: Final = HTTP_ADMIN
 """In events and counters of logins, beside the names of listeners."""
 BASIC: Final = "BASIC"
 BEARER: Final = "BEARER"

@@ -149,7 +149,7 @@ class NodeMetrics:
         node, registry = self._node, self._registry
         registry.gauges(
             "tls_certificate_expiry_timestamp_seconds",
-            "When the first certificate of those that a listener shows ends, since 1970.",
+            "When the first certificate shown at a listener ends, since 1970. HTTP_ADMIN stands for the HTTP admin.",
             ("listener",),
             lambda: [((name,), end) for name, end in node.keys.expiries().items()],
         )

@@ -6,7 +6,7 @@ with. Keys that cannot be used end a start, but do not touch a node that runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -32,6 +32,7 @@ class TlsKeys:
         self._settings: dict[tuple[str, bool], TlsSettings] = {}
         """By listener, and whether we are the server there."""
         self._current: dict[tuple[str, bool], Tls] = {}
+        self._others: dict[str, Callable[[], str]] = {}
         self._seen: dict[str, FileStatus | None] = {}
         self._is_unread = False
         """Whether a file could not be read. Whoever gives the right to read it may change nothing else of it."""
@@ -59,12 +60,23 @@ class TlsKeys:
         """What a listener of ours shows; None for one that does not encrypt."""
         return self._current.get((name, True))
 
+    def watch(self, name: str, certificate_chain: Callable[[], str]) -> None:
+        """Include a chain that is loaded elsewhere in `expiries`. `certificate_chain` returns it in PEM form."""
+        self._others[name] = certificate_chain
+
     def expiries(self) -> dict[str, int]:
-        """When a certificate that a listener shows ends first, in seconds since 1970, by listener."""
-        ends = {
-            name: first_expiry(tls.certificate_chain) for (name, is_server), tls in self._current.items() if is_server
-        }
-        return {name: end for name, end in sorted(ends.items()) if end is not None}
+        """When the first certificate that this node presents ends, in seconds since 1970, by listener.
+
+        A listener of other nodes is included if this node presents a certificate there as a client.
+        """
+        chains = [(name, tls.certificate_chain) for (name, _), tls in self._current.items()]
+        chains += [(name, chain()) for name, chain in self._others.items()]
+        ends: dict[str, int] = {}
+        for name, chain in sorted(chains):
+            end = first_expiry(chain)
+            if end is not None:
+                ends[name] = min(end, ends.get(name, end))
+        return ends
 
     def towards(self, name: str) -> Tls | None:
         """What this node shows at other nodes' listeners of that name; None for those that do not encrypt."""
@@ -85,8 +97,7 @@ class TlsKeys:
     def _warn_of_ends(self, log: Logger) -> None:
         now = self._world.clock.wall_ms() // 1000
         for name, end in self.expiries().items():
-            if end - now < ENDS_SOON_SECONDS:
-                event = "a certificate has ended" if end <= now else "a certificate ends soon"
+            if (event := event_of_end(end, now)) is not None:
                 log.warning(event, listener=name, ends=datetime.fromtimestamp(end, UTC).isoformat())
 
     async def _follow_files(self, listeners: Mapping[str, Listener], log: Logger) -> None:
@@ -129,6 +140,13 @@ class TlsKeys:
         except OSError:
             self._is_unread = True
             raise
+
+
+def event_of_end(end: int, now: int) -> str | None:
+    """The log event for a certificate that ends at `end`; None while it lasts. Both in seconds since 1970."""
+    if end - now >= ENDS_SOON_SECONDS:
+        return None
+    return "a certificate has ended" if end <= now else "a certificate ends soon"
 
 
 def statuses_of(files: FileSystem, paths: Iterable[str]) -> dict[str, FileStatus | None]:

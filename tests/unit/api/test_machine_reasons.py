@@ -64,6 +64,14 @@ def test_a_certificate_that_ends_is_told_by_listener_and_node(left_ms: int, code
     assert "ssl.keystore.location" in reason.remedy
 
 
+def test_the_certificate_of_the_http_admin_is_told_with_its_own_key() -> None:
+    ended = CertificateEnd(listener="HTTP_ADMIN", ends_ms=NOW_MS - 1)
+    node = NodeStatus(node_id=2, wall_ms=NOW_MS, certificates=[ended])
+    [reason] = judge(FINE, nodes=[node]).reasons
+    assert reason.summary.startswith("The certificate of the HTTP admin on node 2 ended at ")
+    assert "kraft.admin.ssl.keystore.location" in reason.remedy
+
+
 def test_a_certificate_that_lasts_is_no_fault() -> None:
     node = NodeStatus(
         node_id=2, wall_ms=NOW_MS, certificates=[CertificateEnd(listener="SSL", ends_ms=NOW_MS + 14 * DAY_MS)]

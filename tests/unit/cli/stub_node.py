@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 import trio
 from kraft_http.ports import AdminPort
@@ -32,6 +33,9 @@ class StubNode:
     @property
     def admin_service(self) -> AdminPort:
         raise ValueError("the stub has no admin service")
+
+    def watch_admin_certificate(self, chain: Callable[[], str]) -> None:
+        raise ValueError("the stub reports no certificates")
 
     def begin_shutdown(self) -> None:
         self.stop.set()

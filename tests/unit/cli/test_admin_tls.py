@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,18 @@ def test_what_cannot_be_used_ends_a_start_with_a_sentence(tmp_path: Path, sets: 
         admin_tls(RealWorld(), config)
     (problem,) = caught.value.problems
     assert sentence in problem
+
+
+@pytest.mark.parametrize(
+    ("days", "event"), [(-1, "a certificate has ended"), (3, "a certificate ends soon"), (15, None)]
+)
+def test_a_certificate_that_ends_is_logged_at_the_start(tmp_path: Path, days: int, event: str | None) -> None:
+    lines: list[Any] = []
+    config = configured(tmp_path, f"kraft.admin.ssl.keystore.location={tmp_path}/ending.pem")
+    key, chain = certificates().ending(datetime.now(UTC) + timedelta(days=days))
+    (tmp_path / "ending.pem").write_text(key + chain)
+    assert AdminTls(RealWorld(log_sink=lines.append), config).certificate_chain() == chain.strip()
+    assert [line["event"] for line in lines] == ([] if event is None else [event])
 
 
 def test_files_that_change_are_taken_over_and_broken_ones_are_not(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,34 @@ def test_what_cannot_be_used_ends_a_start_with_a_sentence_for_each_listener(tmp_
     problems = "\n".join(caught.value.problems)
     assert "listener SSL: ssl.keystore.location: none.p12 cannot be read" in problems
     assert "listener INNER: ssl.cipher.suites: NONSENSE is not known" in problems
+
+
+def test_the_end_of_a_certificate_that_is_only_presented_to_other_nodes_is_known(tmp_path: Path) -> None:
+    """A broker without the controller role shows its certificate at the controllers' listener alone."""
+    soon = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    certificates().write(tmp_path)
+    config = load_node_config(
+        sets=[
+            "process.roles=broker",
+            "listeners=SSL://127.0.0.1:0",
+            "listener.security.protocol.map=SSL:SSL,CONTROLLER:SSL",
+            "controller.quorum.bootstrap.servers=127.0.0.1:1",
+            f"ssl.keystore.location={tmp_path}/node.pem",
+            f"ssl.truststore.location={tmp_path}/ca.pem",
+            f"listener.name.controller.ssl.keystore.location={tmp_path}/soon.pem",
+        ]
+    )
+    (tmp_path / "soon.pem").write_text("".join(certificates().ending(soon)))
+    keys = TlsKeys(RealWorld(), config)
+    assert keys.expiries()["CONTROLLER"] == soon.timestamp()
+    assert keys.expiries()["SSL"] > soon.timestamp()
+
+
+def test_the_end_of_a_chain_that_is_loaded_elsewhere_is_known(tmp_path: Path) -> None:
+    ended = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
+    keys = TlsKeys(RealWorld(), configured(tmp_path))
+    keys.watch("HTTP_ADMIN", lambda: certificates().ending(ended)[1])
+    assert keys.expiries()["HTTP_ADMIN"] == ended.timestamp()
 
 
 class Shown:
