@@ -41,7 +41,8 @@ class NodeProcess:
         """`arguments` are further options of kraft-node. `disks` are the names of its log directories. Logs go to
         `kraft-node.log` beside the data.
 
-        A node without the role of broker or controller has None for its listener. With `own_session` the signals of
+        A node without the role of broker or controller, or whose file of properties says where it listens, has None
+        for its listener. With `own_session` the signals of
         this terminal do not reach it.
         """
         self.directory = Path(directory)
@@ -84,8 +85,10 @@ class NodeProcess:
                 start_new_session=self._own_session,
             )
         self.ready = self._await_ready()
-        self._listen = self.ready.get("kafka", self._listen)
-        self._controller_listen = self.ready.get("controller", self._controller_listen)
+        if self._listen is not None:
+            self._listen = self.ready.get("kafka", self._listen)
+        if self._controller_listen is not None:
+            self._controller_listen = self.ready.get("controller", self._controller_listen)
         if self._admin != "off":
             self._admin = self.ready["admin"].partition("://")[2]
         return self
