@@ -22,7 +22,8 @@ from typing import Any, Final, NamedTuple
 import httpx
 import trio
 
-from jepsen.three_nodes import ThreeNodes, assert_nothing_lost, until
+from jepsen.preload.page import Page, build
+from jepsen.three_nodes import NODES, ThreeNodes, assert_nothing_lost, until
 from kraft.client.connection import connect
 from kraft.testing.node_process import NodeProcess
 from kraft.testing.ports import HOST, free_ports
@@ -64,12 +65,17 @@ def incident(name: str) -> Incident:
 class DrillCluster(ThreeNodes):
     """Three nodes, each with a file of properties that a page can have edited. `common` are lines of each file."""
 
-    def __init__(self, directory: Path, *common: str, tls: Tls | None = None, client: str = "") -> None:
-        """`tls` are the keys of clients, `client` the same as a file for --command-config."""
+    def __init__(
+        self, directory: Path, *common: str, tls: Tls | None = None, client: str = "", library: Path | None = None
+    ) -> None:
+        """`tls` are the keys of clients, `client` the same as a file for --command-config. `library` is loaded into
+        each node (`jepsen.preload`)."""
         self.common = common
         self.tls = tls
         self.client = client
-        self.environments: dict[int, dict[str, str]] = {}
+        self.library = library
+        self.pages = {} if library is None else {node: Page(directory / f"page-{node}") for node in NODES}
+        """What clocks and syncs of each node do, with a `library`."""
         super().__init__(directory, admin=True)
 
     def make(self, node: int, *options: str, listen: str | None, controller_listen: str | None) -> NodeProcess:
@@ -93,7 +99,7 @@ class DrillCluster(ThreeNodes):
             admin=True,
             listen=None,
             controller_listen=None,
-            environment=self.environments.setdefault(node, {}),
+            environment={} if self.library is None else dict(self.pages[node].environment(self.library)),
         )
 
     def properties(self, node: int) -> Path:
@@ -120,6 +126,7 @@ class Drill:
         self.cluster = cluster
         self.page = page
         self.machine: dict[str, Callable[[list[str]], None]] = {"systemctl": self._systemctl}
+        self.machine |= dict.fromkeys(("iostat", "dmesg", "timedatectl", "chronyc"), lambda words: None)
         self.began = time.monotonic()
         self._prometheus = prometheus
 
@@ -215,6 +222,8 @@ class Drill:
         """systemd sends SIGCONT after the SIGTERM of a stop, for processes that are stopped by a signal."""
         verb, unit = words
         assert verb == "restart", words
+        if not unit.startswith("kraft@"):
+            return
         node = self.cluster.nodes[int(unit.removeprefix("kraft@"))]
         node.resume()
         node.stop()
@@ -223,12 +232,15 @@ class Drill:
 
 @contextmanager
 def drill(
-    directory: Path, page: str, *common: str, tls: Tls | None = None, client: str = "", preload: Path | None = None
+    directory: Path, page: str, *common: str, tls: Tls | None = None, client: str = "", preload: bool = False
 ) -> Iterator[tuple[Drill, SteadyWriter]]:
     """A cluster that is well, with a producer that writes all the time. When the body has ended, `kraft cluster
-    health` has to say that it is well again, and all that was acknowledged has to be there."""
+    health` has to say that it is well again, and all that was acknowledged has to be there. With `preload` clocks and
+    syncs of the nodes can be changed."""
     require_capability("prometheus")
-    cluster = DrillCluster(directory, *common, tls=tls, client=client)
+    if preload:
+        require_capability("cc")
+    cluster = DrillCluster(directory, *common, tls=tls, client=client, library=build(directory) if preload else None)
     with ExitStack() as stack:
         stack.enter_context(cluster)
         prometheus = stack.enter_context(running_prometheus(directory, cluster))
