@@ -76,6 +76,7 @@ ROUTERS = (
     group_lags.router,
     group_lags.topic_router,
     lags.router,
+    lags.progress_router,
     groups.router,
     pages.router,
 )

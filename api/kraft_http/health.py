@@ -16,6 +16,7 @@ from kraft_http.waits import (
     WaitingElections,
     authorizer_reasons,
     election_reasons,
+    late_member_warnings,
     refused_reasons,
     replica_reasons,
     set_aside_reasons,
@@ -60,6 +61,9 @@ class VoterFacts(BaseModel):
 class ClusterHealth(BaseModel):
     is_healthy: bool
     reasons: list[Reason]
+    warnings: list[Reason] = Field(
+        default=[], description="What clients should look at. The cluster itself is healthy with it."
+    )
     controller_id: int = Field(description="The active controller; -1 when there is none.")
     controller_epoch: int
     quorum_voters: list[int]
@@ -154,6 +158,7 @@ def judge(
     return ClusterHealth(
         is_healthy=not reasons,
         reasons=reasons,
+        warnings=list(late_member_warnings(nodes)),
         controller_id=facts.controller_id,
         controller_epoch=facts.controller_epoch,
         quorum_voters=list(facts.voters),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -118,6 +118,28 @@ class SlowDiskStatus(BaseModel):
     syncs: int
 
 
+class LateMember(BaseModel):
+    """A member of a consumer group that does not get on with some of its partitions."""
+
+    group_id: str
+    member_id: str
+    client_id: str
+    host: str
+    instance_id: str | None
+    pace: Literal["slow", "commits_nothing", "stands_still"] = Field(
+        description="commits_nothing: no commit although records wait. stands_still: it commits the same offset again "
+        "and again. slow: it commits further offsets, but its lag grows."
+    )
+    topic: str = Field(description="Of the first of these partitions.")
+    partition: int
+    partitions_count: int
+    waiting: Int64 = Field(description="Records that wait in these partitions.")
+    since_ms: Int64 = Field(description="For how long.")
+    growth: float = Field(description="By how many records a second the lag of a slow member grows.")
+    last_commit_ms: Int64 | None = Field(description="When it last committed for these partitions.")
+    summary: str
+
+
 class NodeStatus(BaseModel):
     """What a node tells of itself: its disks and what waits there. Lists are cut; the counts are whole."""
 
@@ -142,6 +164,10 @@ class NodeStatus(BaseModel):
     unmade_topics: list[UnmadeTopic] = []
     set_aside_count: int = 0
     set_aside: list[SetAsideItem] = []
+    late_members_count: int = Field(
+        default=0, description="Members of groups coordinated here that are stuck, or slow for as long."
+    )
+    late_members: list[LateMember] = []
     tiering_put_off_count: int = Field(
         default=0, description="Tiered partitions led here whose last round with the object store failed."
     )
@@ -309,6 +335,29 @@ def unmade_topic_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
             summary=f"Clients wait for {each.topic} since {at(each.since_ms)}. It cannot be made: {each.reason}.",
             remedy="Start the brokers that it needs, or have fewer copies made: offsets.topic.replication.factor, "
             "transaction.state.log.replication.factor (with transaction.state.log.min.isr).",
+        )
+
+
+def late_member_warnings(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
+    """The warnings about members of groups that are stuck or slow. Such a member is its application's trouble: the
+    cluster is healthy with it."""
+    late = [each for node in nodes for each in node.late_members]
+    for each in late[:WAITS_SAID_MAX]:
+        look = f"`kraft groups describe {each.group_id}` shows its partitions."
+        yield Reason(
+            code="group_member_slow" if each.pace == "slow" else "group_member_stuck",
+            summary=f"Group {each.group_id}: {each.summary}",
+            remedy=f"{look} Add members up to the number of partitions, or let each record take less time."
+            if each.pace == "slow"
+            else f"{look} Look at the log and the threads of that client: it sends heartbeats, so its process lives. A "
+            "client that stores its offsets elsewhere looks the same (docs/consumer-groups.md).",
+        )
+    left = sum(node.late_members_count for node in nodes) - min(len(late), WAITS_SAID_MAX)
+    if left > 0:
+        yield Reason(
+            code="group_member_stuck",
+            summary=f"{left} more members of consumer groups are stuck or slow.",
+            remedy="GET /v1/cluster/health lists them under nodes.",
         )
 
 

@@ -39,6 +39,23 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPartition:
+    """A partition that a group has committed an offset for, or that is assigned to one of its members. `offset` is None
+    without a commit, `log_end_offset` None where no leader tells it."""
+
+    partition: TopicPartition
+    offset: int | None
+    log_end_offset: int | None
+    owner: Member | None
+
+    @property
+    def lag(self) -> int | None:
+        if self.offset is None or self.log_end_offset is None:
+            return None
+        return max(0, self.log_end_offset - self.offset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLag:
     """A group and how far behind it is. Without a commit whose lag can be told, `total` is None."""
 
@@ -71,6 +88,29 @@ async def lags_of(port: AskPort, group: Group, committed: Mapping[TopicPartition
         Lag(partition=each, offset=at.offset, log_end_offset=ends[each], owner=group.owner_of(each))
         for each, at in committed.items()
         if each in ends
+    ]
+
+
+async def partitions_of(
+    port: AskPort, group: Group, committed: Mapping[TopicPartition, Committed]
+) -> list[GroupPartition]:
+    """Every partition that a group has committed an offset for or that one of its members has, in order. Raises
+    Refused."""
+    owners = {partition: member for member in group.members for partition in member.assignment}
+    places = sorted({*committed, *owners})
+    leaders: dict[TopicPartition, int] = {}
+    for topic in dict.fromkeys(place.topic for place in places):
+        of_topic = await _leaders(port, topic)
+        leaders |= {each: leader for each, leader in of_topic.items() if leader >= 0}
+    ends = await offsets_at_leaders(port, {place: leaders[place] for place in places if place in leaders}, LATEST)
+    return [
+        GroupPartition(
+            partition=place,
+            offset=committed[place].offset if place in committed else None,
+            log_end_offset=ends.get(place),
+            owner=owners.get(place),
+        )
+        for place in places
     ]
 
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from kraft.admin.cluster import describe_cluster
-from kraft.admin.configs import BROKER, TOPIC, Resource
-from kraft.admin.errors import UNKNOWN_TOPIC, check
+from kraft.admin.configs import BROKER, GROUP, TOPIC, Resource
+from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
 from kraft.admin.port import AskPort
-from kraft.common.status_keys import CLUSTER_HEALTH, TOPIC_FACTS, WAITING_ELECTIONS, document_of
+from kraft.common.status_keys import CLUSTER_HEALTH, GROUP_PROGRESS, TOPIC_FACTS, WAITING_ELECTIONS, document_of
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraft.protocol.messages.describe_configs_response import DescribeConfigsResponse
 
@@ -43,6 +44,19 @@ async def topic_tiers(port: AskPort, topic: str, leaders: Sequence[int]) -> dict
         for document in await _ask(port, TOPIC_FACTS, [Resource(TOPIC, topic)], leader) or ():
             found.update((tier["partition"], tier) for tier in document.get("tiers", ()))
     return found
+
+
+async def group_progress(port: AskPort, group_id: str, coordinator: int) -> dict[str, Any] | None:
+    """When a group last committed for each partition, and which of its members are stuck or slow, as its coordinator
+    knows (`kraft.server.facts.group_progress`). None where the coordinator does not tell: Apache Kafka's, a node
+    without an HTTP admin, or one whose caller may not describe the configuration of the group."""
+    try:
+        found = await _ask(port, GROUP_PROGRESS, [Resource(GROUP, group_id)], coordinator)
+    except Refused as problem:
+        if problem.code in (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INVALID_REQUEST):
+            return None
+        raise
+    return None if found is None else found[0]
 
 
 async def _statuses(port: AskPort, key: str, resources: Sequence[Resource]) -> list[Any] | None:

@@ -29,11 +29,14 @@ TOPIC_GROUPS: Final = "kraft.status.topic.groups"
 """Of a topic, by one broker, to super users alone, as nodes are (group ids are not for everybody): those of the groups
 that it coordinates which have to do with the topic."""
 
+GROUP_PROGRESS: Final = "kraft.status.group.progress"
+"""Of a group, by its coordinator: when it last committed for each partition, and the members that are stuck or slow."""
+
 LOG_DIRS: Final = "kraft.status.log.dirs"
 """Of one broker, by that broker: the bytes of all replicas in each of its log directories, by path."""
 
 STATUS_KEYS: Final = frozenset(
-    (CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY, TOPIC_FACTS, TOPIC_GROUPS, LOG_DIRS)
+    (CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY, TOPIC_FACTS, TOPIC_GROUPS, GROUP_PROGRESS, LOG_DIRS)
 )
 
 PAGE_CHARS: Final = 30_000

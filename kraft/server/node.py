@@ -53,6 +53,7 @@ from kraft.storage.log_manager import LogManager
 from kraft.world.ports import Listener, World
 
 if TYPE_CHECKING:
+    from kraft.server.facts.group_progress import GroupProgress
     from kraft.server.history.history import History
     from kraft.server.http_admin.service import AdminService
     from kraft.server.metrics.group_lags import GroupLags
@@ -95,6 +96,7 @@ class Node:
         self.remote = RemoteRequests(self)
         self.status = NodeStatus(self, channel)
         self.history: History | None = None
+        self.group_progress: GroupProgress | None = None
         """Of the last hour, on a node that has an HTTP admin."""
         self.nursery: trio.Nursery | None = None
         """Of what runs as long as the node."""
@@ -116,6 +118,7 @@ class Node:
 
         recorder = HistoryRecorder(self, lags)
         self.history = recorder.history
+        self.group_progress = recorder.progress
         assert self.nursery is not None
         self.nursery.start_soon(recorder.run)
 

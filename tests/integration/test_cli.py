@@ -80,6 +80,8 @@ GROUP_OFFSET = {
     "begin_offset": "int",
     "end_offset": "int",
     "lag": "int",
+    "last_commit_ms": "NoneType",
+    "pace": "NoneType",
     "member_id": "NoneType",
     "client_id": "NoneType",
     "host": "NoneType",
@@ -179,6 +181,7 @@ SHAPES: dict[str, Any] = {
                 "members": [],
                 "offsets": [GROUP_OFFSET],
                 "total_lag": "int",
+                "late_members": [],
             }
         ]
     },
@@ -246,6 +249,7 @@ SHAPES: dict[str, Any] = {
     "cluster health": {
         "is_healthy": "bool",
         "reasons": [],
+        "warnings": [],
         "cluster_id": "str",
         "quorum_leader_id": "int",
         "broker_count": "int",
@@ -390,7 +394,7 @@ def test_a_group_from_its_first_record_to_its_end(kraft: Kraft) -> None:
     kraft("topics", "create", "grouped")
     kraft("produce", "grouped", lines=b"0\n1\n2\n3\n4\n")
     assert kraft("consume", "grouped", "-g", "readers", "--from-beginning", "-c", "2").out == "0\n1\n"
-    assert kraft("groups", "describe", "readers").rows == [["grouped", "0", "2", "5", "3", "-", "-", "-"]]
+    assert kraft("groups", "describe", "readers").rows == [["grouped", "0", "2", "5", "3", "-", "-", "-", "-", "-"]]
     assert kraft("consume", "grouped", "-g", "readers", "-e").out == "2\n3\n4\n"
     preview = kraft("groups", "reset-offsets", "readers", "--shift-by", "-4")
     assert (preview.rows, preview.code) == ([["grouped", "0", "5", "1"]], 0)

@@ -27,7 +27,7 @@ PAGES = {
     "topic?name=console-topic&tab=consumers": HOSTILE,
     "messages?topic=console-topic&from=earliest": HOSTILE,
     "groups": HOSTILE,
-    f"group?id={quote(HOSTILE)}": "Lag by partition",
+    f"group?id={quote(HOSTILE)}": "Last commit",
     "brokers": "127.0.0.1",
     "broker?id=1": "Log directories",
     "quorum": "Voters",

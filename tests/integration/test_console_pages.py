@@ -254,7 +254,7 @@ def test_rows_do_not_move_away_from_the_focus(node: RunningNode, tab: Browser) -
 def test_a_group_that_is_missing_is_said_to_be_once(node: RunningNode, tab: Browser) -> None:
     tab.open(f"{node.admin}/ui/group?id=nobody")
     tab.until("document.querySelector('.note.bad')")
-    until_asked_again(tab, "consumer-groups/nobody/lags")
+    until_asked_again(tab, "groups/nobody/progress")
     assert tab.run("document.querySelectorAll('h1').length") == 1
     assert tab.run("[...document.querySelectorAll('main button')].filter(b => b.checkVisibility()).length") == 0
     assert "group nobody does not exist" in tab.text()

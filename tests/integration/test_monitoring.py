@@ -125,6 +125,10 @@ ALERTS: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
         {f'kafka_consumergroup_lag_seconds{{{GROUP}, partition="0"}}': "601x40"},
         {f'kafka_consumergroup_lag_seconds{{{GROUP}, partition="0"}}': "600x40"},
     ),
+    "KraftGroupStuck": (
+        {'kraft_consumergroup_stuck_members{consumergroup="g"}': "1x40"},
+        {'kraft_consumergroup_stuck_members{consumergroup="g"}': "0x40"},
+    ),
     "KraftGroupFallsBehind": (
         {f"kafka_consumergroup_lag_sum{{{GROUP}}}": "1001+1x40"},
         {f"kafka_consumergroup_lag_sum{{{GROUP}}}": "2000-1x40"},

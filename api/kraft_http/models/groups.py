@@ -18,6 +18,7 @@ from kraft_http.models.common import (
     TopicName,
     UnansweredBrokers,
 )
+from kraft_http.waits import LateMember
 
 PARTITIONS_SHOWN_MAX = 1_000
 
@@ -140,10 +141,43 @@ class GroupLagData(BaseModel):
     max_lag_partition_id: int | None
 
 
+class GroupPartitionData(BaseModel):
+    """A partition that a group has committed an offset for, or that is assigned to one of its members."""
+
+    topic_name: str
+    partition_id: int
+    current_offset: Int64 | None = Field(description="null where the group has committed none.")
+    log_end_offset: Int64 | None = Field(description="null where its leader does not answer.")
+    lag: Int64 | None
+    last_commit_ms: Int64 | None = Field(
+        description="When it was last committed; null where the coordinator does not tell."
+    )
+    pace: Literal["keeps_up", "slow", "commits_nothing", "stands_still"] | None = Field(
+        description="How its member gets on; null for a partition without a member, and where the coordinator does "
+        "not tell."
+    )
+    consumer_id: str | None = Field(description="null where it is assigned to nobody.")
+    instance_id: str | None
+    client_id: str | None
+    host: str | None
+
+
+class GroupProgressData(BaseModel):
+    consumer_group_id: str
+    partitions: list[GroupPartitionData]
+    late_members: list[LateMember] = Field(description="Members that are stuck or slow.")
+    stuck_ms: Int64 | None = Field(
+        description="kraft.group.stuck.ms of the coordinator; null where it does not tell how members get on."
+    )
+
+
 class GroupLagList(BaseModel):
     kind: str
     metadata: CollectionMetadata
     data: list[GroupLagData]
+    total_lag: Int64 | None = Field(
+        description="Of all groups on all pages; null unless the list is sorted by what groups do."
+    )
     unanswered_brokers: UnansweredBrokers
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 
 from kraft.admin.errors import Refused
 from kraft.admin.group_lags import GroupLag, group_lags, groups_of_topic
@@ -39,13 +39,47 @@ from kraft_http.models.groups import (
     TopicGroupList,
 )
 from kraft_http.ports import AdminPort
+from kraft_http.recent import RecentAnswers
 from kraft_http.routers.groups import STATES, list_consumers_groups
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
 
 topic_router = APIRouter(tags=["Consumer groups"])
 
+GroupOrder = Literal[
+    "consumer_group_id",
+    "-consumer_group_id",
+    "state",
+    "-state",
+    "type",
+    "-type",
+    "members_count",
+    "-members_count",
+    "topics_count",
+    "-topics_count",
+    "total_lag",
+    "-total_lag",
+    "max_lag",
+    "-max_lag",
+]
+
+
+def _number_key(number: Callable[[GroupLag], int]) -> Callable[[GroupLag], str]:
+    return lambda lag: f"{number(lag):020d} {lag.group.group_id}"
+
+
+_GROUP_KEYS: Final[dict[str, Callable[[GroupLag], str]]] = {
+    "state": lambda lag: f"{lag.group.state} {lag.group.group_id}",
+    "type": lambda lag: f"{lag.group.type} {lag.group.group_id}",
+    "members_count": _number_key(lambda lag: len(lag.group.members)),
+    "topics_count": _number_key(lambda lag: len(lag.topics)),
+    "total_lag": _number_key(lambda lag: lag.total or 0),
+    "max_lag": _number_key(lambda lag: lag.worst[1] if lag.worst else 0),
+}
+"""Texts that sort as the numbers do: page tokens hold them. The id tells equal ones apart."""
 PAGE_SIZE_DEFAULT = 100
+GROUPS_A_STEP = 100
+"""Groups that are asked about in one go."""
 LOOKED_AT_MAX = 2_000
 TOPICS_SHOWN_MAX = 100
 _HAS_MEMBERS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH)
@@ -56,28 +90,78 @@ _HAS_MEMBERS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, Error
 async def list_group_lags(
     cluster: Cluster,
     page: PageQuery,
+    port: Port,
+    recent: Recent,
+    response: Response,
     q: Annotated[str | None, Query(description="Only groups whose id contains this.")] = None,
     state: Annotated[str | None, Query(description="Only groups in this state.", examples=["STABLE"])] = None,
     topic: Annotated[
         str | None,
         Query(description="Only groups with a commit for this topic. A page may then be short and have a next one."),
     ] = None,
+    sort: Annotated[
+        GroupOrder, Query(description="What to sort by; a minus turns the order round.")
+    ] = "consumer_group_id",
 ) -> GroupLagList:
-    """Always in pages: of 100 groups unless page_size says otherwise."""
+    """Always in pages: of 100 groups unless page_size says otherwise. The header X-Total-Count says how many groups
+    there are on all pages. Sorting by anything but the id is for at most 2,000 groups (`q` narrows them): all of them
+    are asked about, and the answer is kept for two seconds. A group without a lag sorts as one with 0."""
     page = page.or_of(PAGE_SIZE_DEFAULT)
     listed = [
         group
         for group in await list_consumers_groups(cluster.kafka)
         if (q is None or q in group.group_id) and (state is None or state.upper() == STATES.get(group.state, "UNKNOWN"))
     ]
-    shown, metadata = page.cut(listed, lambda group: group.group_id, cluster.url)
-    coordinators = {group.group_id: group.coordinator for group in shown}
-    data = [
-        _lag_data(lag) for lag in await group_lags(cluster.kafka, coordinators) if topic is None or topic in lag.topics
-    ]
+    order, descending = sort.removeprefix("-"), sort.startswith("-")
+    total_lag: int | None = None
+    coordinators = {group.group_id: group.coordinator for group in listed}
+    if order == "consumer_group_id":
+        listed.sort(key=lambda group: group.group_id, reverse=descending)
+        shown, metadata = page.cut(listed, lambda group: group.group_id, cluster.url, descending=descending)
+        lags = {
+            each.group.group_id: each for each in await _lags(cluster, [each.group_id for each in shown], coordinators)
+        }
+        found = [lags[each.group_id] for each in shown if each.group_id in lags]
+        found = [lag for lag in found if topic is None or topic in lag.topics]
+    else:
+        every = await _every_lag(port, recent, cluster, coordinators)
+        every = [lag for lag in every if topic is None or topic in lag.topics]
+        total_lag = sum(lag.total or 0 for lag in every)
+        key = _GROUP_KEYS[order]
+        every.sort(key=key, reverse=descending)
+        found, metadata = page.cut(every, key, cluster.url, descending=descending)
+    response.headers["X-Total-Count"] = str(len(listed) if total_lag is None else len(every))
     return GroupLagList(
-        kind="KafkaConsumerGroupLagList", metadata=metadata, data=data, unanswered_brokers=unanswered(cluster.kafka)
+        kind="KafkaConsumerGroupLagList",
+        metadata=metadata,
+        data=[_lag_data(lag) for lag in found],
+        total_lag=total_lag,
+        unanswered_brokers=unanswered(cluster.kafka),
     )
+
+
+async def _lags(cluster: ClusterContext, ids: Sequence[str], coordinators: Mapping[str, int]) -> list[GroupLag]:
+    return await group_lags(cluster.kafka, {group_id: coordinators[group_id] for group_id in ids})
+
+
+async def _every_lag(
+    port: AdminPort, recent: RecentAnswers, cluster: ClusterContext, coordinators: Mapping[str, int]
+) -> list[GroupLag]:
+    """Raises ApiProblem for too many groups."""
+    if len(coordinators) > LOOKED_AT_MAX:
+        detail = f"{len(coordinators)} groups are too many to compare; {LOOKED_AT_MAX} are allowed."
+        raise ApiProblem(400, detail, hint="Narrow them by q.")
+    ids = tuple(sorted(coordinators))
+
+    async def ask() -> tuple[list[GroupLag], dict[int, str]]:
+        found: list[GroupLag] = []
+        for first in range(0, len(ids), GROUPS_A_STEP):
+            found += await _lags(cluster, ids[first : first + GROUPS_A_STEP], coordinators)
+        return found, dict(cluster.kafka.silent)
+
+    found, silent = await recent.of(("lags", port.permissions(), ids), ask)
+    cluster.kafka.silent |= silent
+    return list(found)
 
 
 def _lag_data(lag: GroupLag) -> GroupLagData:

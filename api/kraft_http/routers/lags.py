@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Any
 
-from kraft.admin.group_lags import Lag, lags_of
+from fastapi import APIRouter, Request
+
+from kraft.admin.group_lags import GroupPartition, Lag, lags_of, partitions_of
 from kraft.admin.groups import Committed, committed_offsets, describe_group
+from kraft.admin.status import group_progress
 from kraft.common.ids import TopicPartition
-from kraft_http.deps import Cluster, ClusterContext, GroupIdPath, PartitionIdPath, TopicNamePath, whole
+from kraft_http.deps import (
+    Cluster,
+    ClusterContext,
+    GroupIdPath,
+    PartitionIdPath,
+    Port,
+    TopicNamePath,
+    cluster_context,
+    whole,
+)
 from kraft_http.errors import documented, not_found
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.groups import (
@@ -16,9 +28,55 @@ from kraft_http.models.groups import (
     ConsumerLagDataList,
     GroupOffsetData,
     GroupOffsetDataList,
+    GroupPartitionData,
+    GroupProgressData,
 )
+from kraft_http.waits import LateMember
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}", tags=["Consumer groups"])
+
+progress_router = APIRouter(tags=["Consumer groups"])
+
+
+@progress_router.get(
+    "/v1/groups/{consumer_group_id}/progress",
+    summary="How a group gets on with each of its partitions, and which members are stuck or slow",
+    responses=documented(404),
+)
+async def get_progress(request: Request, port: Port, group_id: GroupIdPath) -> GroupProgressData:
+    """Every partition that the group has committed an offset for or that one of its members has. The coordinator looks
+    at the members every 10 s, or every 30 s if it has more than 100 groups."""
+    cluster = await cluster_context(request, port, port.identity.cluster_id)
+    group = await describe_group(cluster.kafka, group_id)
+    committed = await committed_offsets(cluster.kafka, group_id)
+    told: dict[str, Any] = await group_progress(cluster.kafka, group_id, group.coordinator) or {}
+    known = {TopicPartition(each["topic"], each["partition"]): each for each in told.get("partitions", ())}
+    return GroupProgressData(
+        consumer_group_id=group_id,
+        partitions=[
+            _partition_data(each, known.get(each.partition, {}))
+            for each in await partitions_of(cluster.kafka, group, committed)
+        ],
+        late_members=[LateMember.model_validate(each) for each in told.get("members", ())],
+        stuck_ms=told.get("stuck_ms"),
+    )
+
+
+def _partition_data(each: GroupPartition, told: dict[str, Any]) -> GroupPartitionData:
+    owner = each.owner
+    return GroupPartitionData(
+        topic_name=each.partition.topic,
+        partition_id=each.partition.partition,
+        current_offset=each.offset,
+        log_end_offset=each.log_end_offset,
+        lag=each.lag,
+        last_commit_ms=told.get("last_commit_ms"),
+        pace=None if owner is None else told.get("pace"),
+        consumer_id=None if owner is None else owner.member_id,
+        instance_id=None if owner is None else owner.instance_id,
+        client_id=None if owner is None else owner.client_id,
+        host=None if owner is None else owner.host,
+    )
 
 
 @router.get("/offsets", summary="List what a group has committed", responses=documented(404))

@@ -17,14 +17,26 @@ import {
   pill,
   request,
   section,
+  segment,
   select,
   table,
+  tiles,
   unanswered,
   v3,
+  when,
   words,
 } from "/assets/lib.js";
 
-const PAGE_SIZE = 50;
+const PAGE_SIZE = 50,
+  LARGEST_LAG = "-total_lag";
+// How a member gets on with a partition.
+const PACES = new Map([
+  ["keeps_up", ["keeps up", "good"]],
+  ["slow", ["slow", "warn"]],
+  ["commits_nothing", ["commits nothing", "bad"]],
+  ["stands_still", ["stands still", "bad"]],
+]);
+const pacePill = pace => (PACES.has(pace) ? pill(...PACES.get(pace)) : "");
 const statePill = state => pill(words(state), state === "STABLE" ? "good" : state === "EMPTY" ? "" : "warn");
 
 export async function groups(place, parameters) {
@@ -37,31 +49,38 @@ export async function groups(place, parameters) {
         ["EMPTY", "empty"],
         ["PREPARING_REBALANCE", "preparing rebalance"],
         ["COMPLETING_REBALANCE", "completing rebalance"],
+        ["ASSIGNING", "assigning"],
+        ["RECONCILING", "reconciling"],
       ],
       parameters.state || "",
     ),
     shown = el("section");
+  let sort = parameters.sort || LARGEST_LAG;
   const list = pages(shown, async token => {
     const query = new URLSearchParams({ page_size: PAGE_SIZE });
     for (const [key, value] of [
       ["q", filter.input.value],
       ["state", state.input.value],
       ["topic", parameters.topic || ""],
+      ["sort", sort],
       ["page_token", token],
     ])
       if (value) query.set(key, value);
-    const answer = await request(v3("consumer-groups") + "/-/lag-summary?" + query);
+    const path = v3("consumer-groups") + "/-/lag-summary?",
+      { answer, headers } = await request(path + query, { full: true });
+    const head = (text, kind, key) => [text, kind, [key, sort, choose]];
     const parts = [
       unanswered(answer),
       table(
         [
-          ["group", "mono"],
-          ["state"],
-          ["type"],
-          ["members", "num"],
-          ["topics", "num"],
-          ["lag", "num"],
-          ["furthest behind", "mono"],
+          head("group", "mono", "consumer_group_id"),
+          head("state", "", "state"),
+          head("type", "", "type"),
+          head("members", "num", "members_count"),
+          head("topics", "num", "topics_count"),
+          head("total lag", "num", "total_lag"),
+          head("largest lag", "num", "max_lag"),
+          ["in", "mono"],
         ],
         answer.data.map(each => [
           link("group", { id: each.consumer_group_id }, each.consumer_group_id),
@@ -70,6 +89,7 @@ export async function groups(place, parameters) {
           number(each.members_count),
           number(each.topics_count),
           number(each.total_lag),
+          number(each.max_lag),
           each.max_lag
             ? link(
                 "topic",
@@ -81,15 +101,26 @@ export async function groups(place, parameters) {
         "No consumer group matches, or none has connected yet.",
       ),
     ];
-    return { parts, next: answer.metadata.next, text: number(answer.data.length) + " groups on this page" };
+    const count = number(Number(headers.get("x-total-count"))) + " groups",
+      lag = answer.total_lag === null ? "" : ", " + number(answer.total_lag) + " records behind in all";
+    return { parts, next: answer.metadata.next, text: count + lag };
   });
   const again = () => {
     history.replaceState(
       null,
       "",
-      address("groups", { q: filter.input.value, state: state.input.value, topic: parameters.topic }),
+      address("groups", {
+        q: filter.input.value,
+        state: state.input.value,
+        topic: parameters.topic,
+        sort: sort === LARGEST_LAG ? "" : sort,
+      }),
     );
     return list.reset();
+  };
+  const choose = by => {
+    sort = by;
+    return again();
   };
   onTyped(filter.input, again);
   state.input.onchange = again;
@@ -139,14 +170,15 @@ export async function group(place, { id }) {
     shown,
   );
   const refresh = async () => {
-    const [described, members, lags] = await Promise.all([
+    const [described, members, progress] = await Promise.all([
       request(here),
       request(here + "/consumers"),
-      request(here + "/lags"),
+      request("/v1/groups/" + segment(id) + "/progress"),
       behind.refresh(),
     ]);
-    const most = lags.data.reduce((most, lag) => Math.max(most, lag.lag), 1),
-      total = lags.data.reduce((sum, lag) => sum + Number(lag.lag), 0);
+    const partitions = progress.partitions.toSorted((a, b) => Number(b.lag ?? -1) - Number(a.lag ?? -1)),
+      most = partitions.reduce((most, each) => Math.max(most, Number(each.lag)), 1),
+      total = partitions.reduce((sum, each) => sum + Number(each.lag), 0);
     const places = (partitions, count) =>
       partitions.map(each => each.topic_name + "-" + each.partition_id).join(", ") +
       (count > partitions.length ? ", … (" + number(count) + ")" : "");
@@ -161,22 +193,17 @@ export async function group(place, { id }) {
     bar.hidden = false;
     patch(
       shown,
-      el(
-        "div",
-        { className: "tiles" },
-        [
-          [words(described.state), "state"],
-          [words(described.type), "type"],
-          [described.partition_assignor || "–", "assignor"],
-          ...(described.group_epoch === null ? [] : [[number(described.group_epoch), "epoch"]]),
-          [number(members.data.length), "members"],
-          [number(total), "records behind"],
-        ].map(([value, label]) =>
-          el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)),
-        ),
-      ),
+      ...progress.late_members.map(each => note(each.summary, each.pace === "slow" ? "warn" : "bad")),
+      tiles([
+        [words(described.state), "state"],
+        [words(described.type), "type"],
+        [described.partition_assignor || "–", "assignor"],
+        ...(described.group_epoch === null ? [] : [[number(described.group_epoch), "epoch"]]),
+        [number(members.data.length), "members"],
+        [number(total), "records behind"],
+      ]),
       section(
-        "Lag by partition",
+        "Partitions",
         table(
           [
             ["partition", "mono"],
@@ -184,17 +211,29 @@ export async function group(place, { id }) {
             ["next offset", "num"],
             ["lag", "num"],
             [""],
+            ["last commit"],
+            ["pace"],
             ["member", "mono"],
           ],
-          lags.data.map(lag => [
-            link("topic", { name: lag.topic_name }, lag.topic_name + "-" + lag.partition_id),
-            number(lag.current_offset),
-            number(lag.log_end_offset),
-            number(lag.lag),
-            el("meter", { value: lag.lag / most, title: number(lag.lag) + " records" }),
-            lag.client_id ? lag.client_id + " " + (lag.instance_id || "") : "",
+          partitions.map(each => [
+            link("topic", { name: each.topic_name }, each.topic_name + "-" + each.partition_id),
+            number(each.current_offset),
+            number(each.log_end_offset),
+            number(each.lag),
+            each.lag
+              ? el("meter", {
+                  value: Number(each.lag) / most,
+                  title: number(each.lag) + " records",
+                  aria: { label: "lag" },
+                })
+              : "",
+            each.last_commit_ms === null ? "–" : when(each.last_commit_ms),
+            pacePill(each.pace),
+            each.consumer_id === null
+              ? "–"
+              : [each.client_id, each.instance_id, each.host].filter(text => text).join(" "),
           ]),
-          "Nothing is committed.",
+          "Nothing is committed, and no member has a partition.",
         ),
       ),
       section(

@@ -84,6 +84,24 @@ export async function request(path, { method = "GET", body, signal, full = false
 export const segment = encodeURIComponent;
 export const v3 = (...segments) => cluster.base + "/" + segments.map(part => segment(part)).join("/");
 
+// A head is [text, kind, sorting]; `sorting`, if there is one, is [key, by, choose]. `by` is the key by which the list is
+// sorted now, with a minus for descending. Numbers are sorted from the largest first.
+function headCell([text, kind, sorting]) {
+  const isNumber = kind === "num",
+    className = isNumber ? "num" : "";
+  if (!sorting) return el("th", { className, scope: "col" }, text);
+  const [key, by, choose] = sorting,
+    isDescending = by === "-" + key,
+    isSorted = isDescending || by === key;
+  const next = isSorted ? (isDescending ? key : "-" + key) : (isNumber ? "-" : "") + key;
+  const made = el(
+    "th",
+    { className, scope: "col" },
+    button(text, () => choose(next), "sort"),
+  );
+  if (isSorted) made.setAttribute("aria-sort", isDescending ? "descending" : "ascending");
+  return made;
+}
 export function table(heads, rows, none) {
   if (!rows.length) return el("div", { className: "empty" }, none || "Nothing.");
   const kinds = heads.map(head => head[1] || ""),
@@ -113,15 +131,7 @@ export function table(heads, rows, none) {
     el(
       "table",
       {},
-      el(
-        "thead",
-        {},
-        el(
-          "tr",
-          {},
-          heads.map(([text], i) => el("th", { className: kinds[i] === "num" ? "num" : "", scope: "col" }, text)),
-        ),
-      ),
+      el("thead", {}, el("tr", {}, heads.map(headCell))),
       el(
         "tbody",
         {},
@@ -136,6 +146,14 @@ export function table(heads, rows, none) {
     ),
   );
 }
+export const tiles = pairs =>
+  el(
+    "div",
+    { className: "tiles" },
+    pairs.map(([value, label]) =>
+      el("div", { className: "tile" }, el("div", { className: "n" }, value), el("div", { className: "l" }, label)),
+    ),
+  );
 export const section = (title, ...children) => el("section", {}, el("h2", {}, title), ...children);
 export const button = (text, action, kind = "") => {
   const made = el("button", { type: "button", className: kind }, text);

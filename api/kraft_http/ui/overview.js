@@ -100,11 +100,11 @@ function verdict(health) {
     ),
     el(
       "div",
-      { className: sorted.length ? "reasons" : "" },
-      sorted.map(reason =>
+      { className: sorted.length || health.warnings.length ? "reasons" : "" },
+      [...sorted, ...health.warnings].map(reason =>
         el(
           "div",
-          { className: "reason" + (MILD.includes(reason.code) ? " warn" : "") },
+          { className: "reason" + (MILD.includes(reason.code) || health.warnings.includes(reason) ? " warn" : "") },
           el("b", {}, reason.summary),
           el("span", {}, reason.remedy),
         ),

@@ -80,6 +80,7 @@ def health(
     The verdict is that of REST (/v1/cluster/health), with what to do about each finding: a quorum with a leader
     and no voter behind, no broker down unless it was stopped on purpose, no decommissioning blocked, every partition
     led, every replica in sync, no replica or election that waits, no records that cannot be read, and disks with room.
+    Members of consumer groups that are stuck or slow are warnings: the cluster is healthy with them.
     """
 
     async def question(cluster: Cluster) -> dict[str, Any]:
@@ -99,7 +100,9 @@ def health(
 
     document = ask(bootstrap, min(timeout, wait) if wait else timeout, question, at_once=not wait)
     rows = [("NOT HEALTHY", reason["summary"], reason["remedy"]) for reason in document["reasons"]]
-    show(document, [Table(("CLUSTER", "REASON", "WHAT TO DO"), rows or [("healthy", "", "")])], output)
+    rows = rows or [("healthy", "", "")]
+    rows += [("warning", warning["summary"], warning["remedy"]) for warning in document["warnings"]]
+    show(document, [Table(("CLUSTER", "REASON", "WHAT TO DO"), rows)], output)
     if not document["is_healthy"]:
         raise typer.Exit(FAILED)
 
@@ -116,6 +119,7 @@ async def _health(cluster: Cluster) -> dict[str, Any]:
     return {
         "is_healthy": verdict.is_healthy,
         "reasons": [reason.model_dump() for reason in verdict.reasons],
+        "warnings": [warning.model_dump() for warning in verdict.warnings],
         "cluster_id": found.cluster_id,
         "quorum_leader_id": verdict.controller_id,
         "broker_count": len(found.brokers),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from kraft.admin import groups
+from kraft.admin import groups, status
 from kraft.admin.groups import Group, Member
 from kraft.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.cli.admin import offset_reset
@@ -80,48 +81,68 @@ def describe(
         return [await _describe(cluster, await groups.describe_group(cluster, name)) for name in chosen]
 
     described = ask(bootstrap, timeout, question)
+    tables = [table for group in described for table in _tables(group)]
+    show({"groups": described}, tables, output)
+
+
+def _tables(group: dict[str, Any]) -> list[Table]:
+    """The tables of one group: partitions, members that are stuck or slow, members without partitions or on their
+    way."""
     tables = []
-    for group in described:
-        facts = (
-            f"type={group['type']}  state={group['state']}  assignor={group['assignor'] or '-'}  "
-            + ("" if group["epoch"] is None else f"epoch={group['epoch']}  ")
-            + f"coordinator={group['coordinator']}  lag={group['total_lag']}"
+    facts = (
+        f"type={group['type']}  state={group['state']}  assignor={group['assignor'] or '-'}  "
+        + ("" if group["epoch"] is None else f"epoch={group['epoch']}  ")
+        + f"coordinator={group['coordinator']}  lag={group['total_lag']}"
+    )
+    rows = [
+        (
+            each["topic"],
+            each["partition"],
+            each["committed_offset"],
+            each["end_offset"],
+            each["lag"],
+            _time(each["last_commit_ms"]),
+            each["pace"] and each["pace"].replace("_", " "),
+            each["client_id"],
+            each["host"],
+            each["member_id"],
         )
-        rows = [
-            (
-                each["topic"],
-                each["partition"],
-                each["committed_offset"],
-                each["end_offset"],
-                each["lag"],
-                each["client_id"],
-                each["host"],
-                each["member_id"],
-            )
-            for each in group["offsets"]
-        ]
+        for each in group["offsets"]
+    ]
+    tables.append(
+        Table(
+            ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "LAST COMMIT", "PACE", "CLIENT", "HOST", "MEMBER"),
+            rows,
+            f"{group['group_id']}  {facts}",
+            frozenset(("HOST", "MEMBER")),
+        )
+    )
+    if group["late_members"]:
         tables.append(
             Table(
-                ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "CLIENT", "HOST", "MEMBER"),
-                rows,
-                f"{group['group_id']}  {facts}",
-                frozenset(("HOST", "MEMBER")),
+                ("PACE", "CLIENT", "WHAT", "MEMBER"),
+                [
+                    (each["pace"].replace("_", " "), each["client_id"], each["summary"], each["member_id"])
+                    for each in group["late_members"]
+                ],
+                f"{group['group_id']}  members that are stuck or slow",
+                frozenset(("MEMBER",)),
             )
         )
-        idle = [
-            (member["client_id"], member["host"], member["member_id"])
-            for member in group["members"]
-            if not member["partitions"]
-        ]
-        if idle:
-            tables.append(Table(("CLIENT", "HOST", "MEMBER"), idle, f"{group['group_id']}  members without partitions"))
-        moving = _moving(group)
-        if moving:
-            columns = ("CLIENT", "EPOCH", "GIVES UP", "GETS", "MEMBER")
-            tables.append(
-                Table(columns, moving, f"{group['group_id']}  members on their way to group epoch {group['epoch']}")
-            )
-    show({"groups": described}, tables, output)
+    idle = [
+        (member["client_id"], member["host"], member["member_id"])
+        for member in group["members"]
+        if not member["partitions"]
+    ]
+    if idle:
+        tables.append(Table(("CLIENT", "HOST", "MEMBER"), idle, f"{group['group_id']}  members without partitions"))
+    moving = _moving(group)
+    if moving:
+        columns = ("CLIENT", "EPOCH", "GIVES UP", "GETS", "MEMBER")
+        tables.append(
+            Table(columns, moving, f"{group['group_id']}  members on their way to group epoch {group['epoch']}")
+        )
+    return tables
 
 
 def _expect_names_or_all(names: list[str] | None, every: bool) -> None:
@@ -139,6 +160,8 @@ async def _describe(cluster: Cluster, group: Group) -> dict[str, Any]:
     committed = await groups.committed_offsets(cluster, group.group_id)
     owners = {partition: member for member in group.members for partition in member.assignment}
     partitions = sorted({*committed, *owners})
+    told: dict[str, Any] = await status.group_progress(cluster, group.group_id, group.coordinator) or {}
+    progress = {TopicPartition(each["topic"], each["partition"]): each for each in told.get("partitions", ())}
     begins, ends = await _bounds(cluster, partitions, EARLIEST), await _bounds(cluster, partitions, LATEST)
     rows = []
     for partition in partitions:
@@ -152,6 +175,8 @@ async def _describe(cluster: Cluster, group: Group) -> dict[str, Any]:
                 "begin_offset": begins.get(partition),
                 "end_offset": end,
                 "lag": None if end is None or offset is None else max(0, end - offset),
+                "last_commit_ms": progress.get(partition, {}).get("last_commit_ms"),
+                "pace": None if owner is None else progress.get(partition, {}).get("pace"),
                 "member_id": None if owner is None else owner.member_id,
                 "client_id": None if owner is None else owner.client_id,
                 "host": None if owner is None else owner.host,
@@ -168,7 +193,12 @@ async def _describe(cluster: Cluster, group: Group) -> dict[str, Any]:
         "members": [_member(member) for member in group.members],
         "offsets": rows,
         "total_lag": sum(row["lag"] or 0 for row in rows),
+        "late_members": told.get("members", []),
     }
+
+
+def _time(ms: int | None) -> str | None:
+    return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _member(member: Member) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import METADATA_TOPIC
 from kraft.common.status_keys import (
     CLUSTER_HEALTH,
+    GROUP_PROGRESS,
     HISTORY,
     LOG_DIRS,
     NODE_STATUS,
@@ -76,7 +77,8 @@ class NodeStatus:
             kind = TOPIC if topic is not None else GROUP if group is not None else BROKER
             return own_history(self._node, kind, topic or group or "")
         if group is not None:
-            return None
+            progress = self._node.group_progress
+            return None if progress is None or key != GROUP_PROGRESS else await progress.of_group(group)
         if key == TOPIC_FACTS:
             return None if topic is None else own_topic_facts(self._node, topic)
         if key == TOPIC_GROUPS:
@@ -115,6 +117,7 @@ class NodeStatus:
         return (
             own
             | _tiering_put_off(self._node, broker.replicas)
+            | ({} if self._node.group_progress is None else self._node.group_progress.report(LISTED_MAX))
             | {
                 "unmade_topics": [asdict(each) for each in unmade],
                 "waiting_replicas_count": len(waiting),

@@ -12,6 +12,7 @@ from kraft.common.ids import TopicPartition
 from kraft.common.logging import RateLimitedLog
 from kraft.replication.partition_traffic import CONSUMERS
 from kraft.server.facts.cluster_facts import SLICE_PARTITIONS, disk_room
+from kraft.server.facts.group_progress import GroupProgress
 from kraft.server.history.history import STEP_SECONDS, History, TopicCounts
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class HistoryRecorder:
         self.history = History()
         self._node = node
         self._lags = lags
+        self.progress = GroupProgress(node, lags)
         self._told = RateLimitedLog(
             node.loggers.get("history"), node.world.clock, events_max=1, period_seconds=FAILURES_TOLD_SECONDS
         )
@@ -65,6 +67,7 @@ class HistoryRecorder:
     async def _sample(self, seconds: float, *, with_lags: bool) -> None:
         if with_lags:
             self._known_lags, self.history.topic_lags = await self._lags.totals()
+            await self.progress.look()
         topics = await self._counts()
         node = self._rates(seconds)
         for position, name in enumerate(TopicCounts._fields):

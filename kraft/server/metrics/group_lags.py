@@ -7,7 +7,8 @@ ends where groups have been long ago, and none would seem to be behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import ChainMap
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -92,22 +93,32 @@ class GroupLags:
         assert self._node.broker is not None
         commits = await self._node.broker.groups.committed_offsets()
         known = GroupEnds(self._history)
-        by_leader: dict[int, list[TopicPartition]] = {}
-        turn = Turn(COMMITS_A_TURN)
-        for places in commits.values():
-            for place in places:
-                if turn.is_over():
-                    await turn.next()
-                if place not in known.ends:
-                    self._place_end(place, known, by_leader)
-        with self._node.world.clock.move_on_after(ASKING_SECONDS_MAX):
-            async with trio.open_nursery() as nursery:
-                for leader, asked in by_leader.items():
-                    nursery.start_soon(self._ask, leader, dict.fromkeys(asked), known.ends)
+        await self._find_ends((place for places in commits.values() for place in places), known)
         known.now = self._node.world.clock.now()
         untold = (place for places in commits.values() for place in places if place not in known.gone)
         await in_turns(self._history.take(known.ends, known.now, untold))
         return commits, known
+
+    async def look(self, owned: Iterable[TopicPartition]) -> tuple[Commits, Mapping[TopicPartition, int]]:
+        """What groups have committed, and where those partitions and the `owned` ones end, as far as it is known."""
+        commits, known = await self._latest.get(self._gather)
+        more = GroupEnds(self._history)
+        await self._find_ends((place for place in owned if place not in known.ends and place not in known.gone), more)
+        return commits, ChainMap(known.ends, more.ends)
+
+    async def _find_ends(self, places: Iterable[TopicPartition], known: GroupEnds) -> None:
+        """Add the ends of `places` to `known`. Other tasks run meanwhile."""
+        by_leader: dict[int, list[TopicPartition]] = {}
+        turn = Turn(COMMITS_A_TURN)
+        for place in places:
+            if turn.is_over():
+                await turn.next()
+            if place not in known.ends:
+                self._place_end(place, known, by_leader)
+        with self._node.world.clock.move_on_after(ASKING_SECONDS_MAX):
+            async with trio.open_nursery() as nursery:
+                for leader, asked in by_leader.items():
+                    nursery.start_soon(self._ask, leader, dict.fromkeys(asked), known.ends)
 
     def _place_end(self, place: TopicPartition, known: GroupEnds, by_leader: dict[int, list[TopicPartition]]) -> None:
         """Note the end if it is known here, else whom to ask, or that there is no such partition any more."""

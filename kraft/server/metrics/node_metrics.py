@@ -69,6 +69,7 @@ class NodeMetrics:
         gathered = [*self._registry.families(), *lags, *await quorum_families(self._node)]
         if self._node.broker is not None:
             gathered += await group_families(self._node.broker.groups.snapshots(), shown)
+            gathered += [] if self._node.group_progress is None else self._node.group_progress.families()
             gathered += [
                 *request_durations(self._node.broker.dispatcher.counters),
                 await follower_lags(self._node.broker.replicas),

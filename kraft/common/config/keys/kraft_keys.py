@@ -193,6 +193,21 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ),
     ),
     key(
+        "kraft.group.stuck.ms",
+        LONG,
+        "600000",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        at_least(1000),
+        (
+            "A member of a consumer group counts as stuck when the committed offset of one of its partitions has not "
+            "moved for this long while records wait. The health verdict, the group's page, `kraft groups describe` and "
+            "the metric kraft_consumergroup_stuck_members name it. The coordinator looks every 10 s, and every 30 s "
+            "if it has more than 100 groups. It looks only on nodes with an HTTP admin."
+        ),
+    ),
+    key(
         "kraft.log.format",
         STRING,
         "console",

@@ -111,7 +111,7 @@ class GroupCoordinator:
         self._config = config
         self._log = log
         self._transactions = transactions
-        self._topics = topics
+        self.topics = topics
         self._partition_count = partition_count
         self._world = world
         self._committed = CommittedOffsets()
@@ -144,7 +144,7 @@ class GroupCoordinator:
             self._jobs.perform(partition, leader_epoch, effect)
 
     async def _expire(self) -> None:
-        walk = expiring(self._topics)
+        walk = expiring(self.topics)
         while True:
             await self._world.clock.sleep(self._config.offsets_retention_check_interval_ms / 1000)
             self.runtime.walk_all(walk)
@@ -254,7 +254,7 @@ class GroupCoordinator:
         return whole
 
     async def _commit(self, request: OffsetCommitRequest, caller: Caller) -> OffsetCommitResponse:
-        valid, response = offset_requests.split_commit(request, self._topics, caller.api_version)
+        valid, response = offset_requests.split_commit(request, self.topics, caller.api_version)
         if valid.topics:
             try:
                 answer = await self._write(
@@ -273,7 +273,7 @@ class GroupCoordinator:
         try:
             if not request.group_id:
                 raise ApiError(ErrorCode.INVALID_GROUP_ID, "a group without a name")
-            valid, unknown = await in_turns(offset_requests.split_txn_commit(request, self._topics), TURN_ITEMS)
+            valid, unknown = await in_turns(offset_requests.split_txn_commit(request, self.topics), TURN_ITEMS)
             answers.update(unknown)
             if valid.topics:
                 await self._commit_in_transaction(valid, answers, caller.api_version)
@@ -292,7 +292,7 @@ class GroupCoordinator:
         for number, portion in enumerate(offset_requests.txn_commit_portions(request, PARTITIONS_A_WRITE)):
             if number:
                 await trio.lowlevel.checkpoint()
-            operation = partial(commit_transactional_offsets, request=portion, topics=self._topics)
+            operation = partial(commit_transactional_offsets, request=portion, topics=self.topics)
             answers.update(await self.runtime.write(partition, operation, producer))
 
     async def _verify(self, partition: int, request: TxnOffsetCommitRequest, api_version: int) -> Verification | None:
@@ -340,7 +340,7 @@ class GroupCoordinator:
     async def _fetch_group(
         self, group: OffsetFetchRequestGroup, require_stable: bool, caller: Caller
     ) -> OffsetFetchResponseGroup:
-        resolving = offset_requests.resolve_fetch(group, self._topics, caller.api_version)
+        resolving = offset_requests.resolve_fetch(group, self.topics, caller.api_version)
         known, errors = await in_turns(resolving, TURN_ITEMS)
         partition = self.partition_for(group.group_id)
         try:
@@ -359,9 +359,9 @@ class GroupCoordinator:
             )
             return await in_turns(group_error(group, code, caller.api_version), TURN_ITEMS)
         answer = await in_turns(
-            fetch_offsets(state, known, self._topics.topic_id, require_stable=require_stable), TURN_ITEMS
+            fetch_offsets(state, known, self.topics.topic_id, require_stable=require_stable), TURN_ITEMS
         )
-        completing = offset_requests.complete_fetch(answer, errors, self._topics, caller.api_version)
+        completing = offset_requests.complete_fetch(answer, errors, self.topics, caller.api_version)
         await in_turns(completing, TURN_ITEMS)
         return answer
 
@@ -373,7 +373,7 @@ class GroupCoordinator:
         for number, portion in enumerate(offset_requests.delete_portions(request, PARTITIONS_A_WRITE)):
             if number:
                 await trio.lowlevel.checkpoint()
-            valid, response = offset_requests.split_delete(portion, self._topics)
+            valid, response = offset_requests.split_delete(portion, self.topics)
             try:
                 answer: OffsetDeleteResponse = await self._write(
                     request.group_id, partial(delete_offsets, request=valid)

@@ -289,7 +289,7 @@ def test_offsets_of_a_topic_that_was_made_anew_are_not_those_of_the_old_one():
     async def scenario():
         async with serving() as service:
             await service.coordinator.offset_commit(commit_request("g", {("t", 0): 5}), CALLER)
-            service.coordinator._topics.topic_name = lambda topic_id: "t"
+            service.coordinator.topics.topic_name = lambda topic_id: "t"
             wanted = [OffsetFetchRequestTopics(topic_id=b"new".ljust(16, b"."), partition_indexes=[0])]
             request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=wanted)])
             response = await service.coordinator.offset_fetch(request, TestCaller(10))
