@@ -9,7 +9,7 @@ from types import TracebackType
 from jepsen.spark.checks import Plan
 from jepsen.spark.writer import NumberedWriter
 from kraft.spark.errors import NotYetKnown
-from kraft.spark.options import batch_options
+from kraft.spark.source.options import batch_options
 
 PAUSE_SECONDS = 0.1
 
@@ -36,7 +36,7 @@ class SteadyPlanner:
 
     def plan(self) -> Plan:
         """A plan that fails with a clear error says so; any other error ends the planner."""
-        from kraft.spark.batch_reader import KafkaBatchReader
+        from kraft.spark.source.batch_reader import KafkaBatchReader
 
         needed, began = dict(self.writer.ends), time.monotonic()
         ranges: dict[int, tuple[int, int]] = {}

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from kraft.spark import FORMAT
+from kraft.spark.decode.shape_options import shape_options
 from kraft.spark.option_values import flag
-from kraft.spark.options import batch_options, kafka_options, lower, selection_of, stream_options
-from kraft.spark.shape_options import shape_options
+from kraft.spark.source.options import batch_options, kafka_options, lower, selection_of, stream_options
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from kraft.spark.batch_reader import KafkaBatchReader
-    from kraft.spark.options import SourceOptions
-    from kraft.spark.stream_reader import KafkaStreamReader
-    from kraft.spark.writer import KafkaBatchWriter, KafkaStreamWriter
+    from kraft.spark.sink.writer import KafkaBatchWriter, KafkaStreamWriter
+    from kraft.spark.source.batch_reader import KafkaBatchReader
+    from kraft.spark.source.options import SourceOptions
+    from kraft.spark.source.stream_reader import KafkaStreamReader
 
 OPTIONS_OF_TABLE = (
     "Spark's Python API hands the options of a table in the catalog to nobody who reads it. Use CREATE TEMPORARY VIEW "
@@ -36,7 +36,7 @@ class KraftDataSource(DataSource):
     def schema(self) -> StructType:
         """The row schema, fixed but for what `columns`, `keyFormat` and `valueFormat` make of it. Called at `load()`,
         so options that are wrong for batch and stream alike fail here."""
-        from kraft.spark.rows import spark_schema
+        from kraft.spark.decode.rows import spark_schema
 
         given = lower(self.options)
         selection_of(given)
@@ -45,8 +45,8 @@ class KraftDataSource(DataSource):
         return spark_schema(include_headers, shape_options(given, include_headers))
 
     def reader(self, schema: StructType) -> KafkaBatchReader:
-        from kraft.spark.batch_reader import KafkaBatchReader, KafkaFilteringBatchReader
-        from kraft.spark.pushdown import is_pushing_down
+        from kraft.spark.source.batch_reader import KafkaBatchReader, KafkaFilteringBatchReader
+        from kraft.spark.source.pushdown import is_pushing_down
 
         if not self.options:
             raise ValueError(OPTIONS_OF_TABLE)
@@ -55,15 +55,15 @@ class KraftDataSource(DataSource):
         return (KafkaFilteringBatchReader if is_pushing_down() else KafkaBatchReader)(options)
 
     def streamReader(self, schema: StructType) -> KafkaStreamReader:
-        from kraft.spark.stream_reader import KafkaStreamReader
+        from kraft.spark.source.stream_reader import KafkaStreamReader
 
         options = stream_options(self.options)
         self.require_fixed(schema, options)
         return KafkaStreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> KafkaBatchWriter:
-        from kraft.spark.sink_options import sink_options
-        from kraft.spark.writer import KafkaBatchWriter
+        from kraft.spark.sink.sink_options import sink_options
+        from kraft.spark.sink.writer import KafkaBatchWriter
 
         if overwrite:
             raise ValueError("Save mode Overwrite not allowed for Kafka. The allowed save mode is append.")
@@ -71,13 +71,13 @@ class KraftDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> KafkaStreamWriter:
         """A log only grows: complete and update modes append, as with the official connector."""
-        from kraft.spark.sink_options import sink_options
-        from kraft.spark.writer import KafkaStreamWriter
+        from kraft.spark.sink.sink_options import sink_options
+        from kraft.spark.sink.writer import KafkaStreamWriter
 
         return KafkaStreamWriter(sink_options(self.options, schema, streaming=True))
 
     def require_fixed(self, schema: StructType, options: SourceOptions) -> None:
-        from kraft.spark.rows import spark_schema
+        from kraft.spark.decode.rows import spark_schema
 
         if [(field.name, field.dataType) for field in schema] != [
             (field.name, field.dataType) for field in spark_schema(options.include_headers, options.shape)

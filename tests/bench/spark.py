@@ -220,8 +220,8 @@ def single_records(
 
 def empty_triggers(cluster: Cluster, values: Values) -> None:
     """What a trigger without news asks of our driver side: the latest offsets, nothing else."""
-    from kraft.spark.options import stream_options
-    from kraft.spark.stream_reader import KafkaStreamReader
+    from kraft.spark.source.options import stream_options
+    from kraft.spark.source.stream_reader import KafkaStreamReader
 
     reader = KafkaStreamReader(
         stream_options(

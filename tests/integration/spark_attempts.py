@@ -11,11 +11,12 @@ from __future__ import annotations
 import random
 import sys
 
-from kraft.spark import batch_commit, batch_sender, once_writer, row_packer
-from kraft.spark.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch
-from kraft.spark.once_writer import OnceWriter
-from kraft.spark.staging import Staging
-from kraft.spark.wire import WireCluster
+from kraft.spark.client.wire import WireCluster
+from kraft.spark.sink import batch_commit, batch_sender, row_packer
+from kraft.spark.sink import exactly_once_writer as once_writer
+from kraft.spark.sink.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch
+from kraft.spark.sink.exactly_once_writer import OnceWriter
+from kraft.spark.sink.staging import Staging
 from tests.unit.spark.sink_rows import incoming_rows
 
 PIECE_BYTES = 1000

@@ -325,11 +325,11 @@ def test_sessions_are_renewed(secured: Secured) -> None:
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 def test_the_sink_of_spark_logs_in_and_has_its_topic_made(secured: Secured, mechanism: str) -> None:
-    from kraft.spark.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch
-    from kraft.spark.once_writer import OnceWriter
-    from kraft.spark.staging import Staging
-    from kraft.spark.wire import WireCluster, WireError
-    from kraft.spark.wire_security import security_of
+    from kraft.spark.client.wire import WireCluster, WireError
+    from kraft.spark.client.wire_security import security_of
+    from kraft.spark.sink.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch
+    from kraft.spark.sink.exactly_once_writer import OnceWriter
+    from kraft.spark.sink.staging import Staging
     from tests.unit.spark.sink_rows import incoming_rows
 
     user, topic = ("alice" if mechanism == "PLAIN" else "spark"), f"made-for-{mechanism}"

@@ -12,16 +12,16 @@ import pytest
 from confluent_kafka import Consumer
 
 from jepsen.spark.spark_logs import read_to_the_end
-from kraft.spark import committed_batches, row_packer
-from kraft.spark.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch, outgoing
-from kraft.spark.batch_sender import Outgoing
+from kraft.spark.client.wire import WireCluster, WireError
 from kraft.spark.errors import SourceError
-from kraft.spark.log_reading import committed
-from kraft.spark.once_writer import OnceWriter
-from kraft.spark.parcel import Parcel
-from kraft.spark.sink_transaction import SinkTransaction
-from kraft.spark.staging import Staging
-from kraft.spark.wire import WireCluster, WireError
+from kraft.spark.sink import committed_batches, row_packer
+from kraft.spark.sink.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch, outgoing
+from kraft.spark.sink.batch_sender import Outgoing
+from kraft.spark.sink.exactly_once_writer import OnceWriter
+from kraft.spark.sink.log_reading import committed
+from kraft.spark.sink.sink_transaction import SinkTransaction
+from kraft.spark.sink.staged_batch import Parcel
+from kraft.spark.sink.staging import Staging
 from tests.integration.clusters import Cluster
 from tests.unit.spark.sink_rows import incoming_rows
 

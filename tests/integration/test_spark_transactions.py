@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 
-from kraft.spark.local_staging import NAME
+from kraft.spark.sink.local_staging import NAME
 from tests.integration.clusters import Cluster
 
 pytestmark = [

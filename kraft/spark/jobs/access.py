@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kraft.spark.wire_security import WireSecurity, security_of
+from kraft.spark.client.wire_security import WireSecurity, security_of
 
 NO_KEYS: Final[Mapping[str, str]] = MappingProxyType({})
 

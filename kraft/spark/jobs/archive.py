@@ -152,7 +152,7 @@ def files_of(directory: Path) -> list[Path]:
 
 def read_archive(session: SparkSession, directory: Path) -> DataFrame:
     """The archived records with the columns of the source."""
-    from kraft.spark.rows import spark_schema
+    from kraft.spark.decode.rows import spark_schema
 
     if not any(files_of(directory)):
         return session.createDataFrame([], spark_schema(include_headers=True))

@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from kraft.common.errors import KraftError
+from kraft.spark.client.wire import WireCluster
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.running import JobFailed
-from kraft.spark.wire import WireCluster
 
 T = TypeVar("T")
 

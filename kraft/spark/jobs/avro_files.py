@@ -34,7 +34,7 @@ def shape_of_files(paths: Iterable[Path]) -> StructType:
     """The columns of all of them together. Raises JobFailed for a file that does not fit those before it."""
     from pyspark.sql.types import StructField, StructType
 
-    from kraft.spark.typed_schema import spark_type
+    from kraft.spark.decode.typed_schema import spark_type
 
     require_library()
     kinds: dict[str, pa.DataType] = {}
@@ -62,7 +62,7 @@ def rows_of(files: DataFrame, shape: StructType) -> DataFrame:
 
 
 def kind_of(shape: StructType) -> pa.StructType:
-    from kraft.spark.typed_schema import of_spark_json
+    from kraft.spark.decode.typed_schema import of_spark_json
 
     return of_spark_json(shape.jsonValue(), 0)
 
@@ -130,8 +130,8 @@ class AvroFile:
     def __init__(self, file: Any) -> None:
         import fastavro
 
-        from kraft.spark.avro_bounds import AvroBounds
-        from kraft.spark.avro_schema import arrow_types, parsed
+        from kraft.spark.decode.avro_bounds import AvroBounds
+        from kraft.spark.decode.avro_schema import arrow_types, parsed
 
         self.blocks = fastavro.block_reader(file)
         text = self.blocks.metadata["avro.schema"]

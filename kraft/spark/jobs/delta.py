@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kraft.spark.decode.rows import arrow_schema, spark_schema
 from kraft.spark.jobs.files import literal
 from kraft.spark.jobs.memory import Memory
 from kraft.spark.jobs.running import JobFailed
-from kraft.spark.rows import arrow_schema, spark_schema
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from kraft.spark.batch_reader import fetch
-from kraft.spark.client_config import consumer_config
+from kraft.spark.client.client_config import consumer_config
 from kraft.spark.jobs.archive import PARTITION, files_of
 from kraft.spark.jobs.digests import (
     RANGE,
@@ -34,8 +33,9 @@ from kraft.spark.jobs.digests import (
 from kraft.spark.jobs.log_side import LogSide
 from kraft.spark.jobs.running import spark_errors
 from kraft.spark.jobs.tally import Tally
-from kraft.spark.options import SourceOptions, batch_options
-from kraft.spark.ranges import OffsetRange, divide
+from kraft.spark.source.batch_reader import fetch
+from kraft.spark.source.options import SourceOptions, batch_options
+from kraft.spark.source.ranges import OffsetRange, divide
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

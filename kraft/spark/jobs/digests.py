@@ -21,7 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraft.spark.arrow_encoder import (
+from kraft.spark.jobs.tally import Kind, Tally
+from kraft.spark.sink.arrow_encoder import (
     Ints,
     binary,
     encode_headers,
@@ -30,7 +31,6 @@ from kraft.spark.arrow_encoder import (
     offsets_of,
     varint_pieces,
 )
-from kraft.spark.jobs.tally import Kind, Tally
 
 RANGE = 10_000
 RUN_RANGES_MAX = 10

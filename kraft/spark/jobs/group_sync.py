@@ -20,8 +20,8 @@ from kraft.mirror.sync_points import Points, translated
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.asking import SECONDS_MAX, answered
 from kraft.spark.jobs.running import JobFailed, Notice, Say
-from kraft.spark.options import EARLIEST, LATEST
-from kraft.spark.wire_look_ups import WireLookUps
+from kraft.spark.source.options import EARLIEST, LATEST
+from kraft.spark.source.wire_look_ups import WireLookUps
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient

@@ -18,7 +18,7 @@ from kraft.spark.jobs.reading import Reading
 from kraft.spark.jobs.running import JobFailed
 from kraft.spark.jobs.topic_configs import describe
 from kraft.spark.jobs.topics import require_topic
-from kraft.spark.options import batch_options
+from kraft.spark.source.options import batch_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +50,7 @@ class LogSide:
 
 def log_side(at: Access, topic: str, *, committed: bool) -> LogSide:
     """Raises JobNotFound, JobFailed."""
-    from kraft.spark.offset_reader import KafkaOffsetReader
+    from kraft.spark.source.offset_reader import KafkaOffsetReader
 
     require_topic(at, topic)
     compacted = is_compacted(describe(at, topic))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kraft.spark.jobs.access import Access
-from kraft.spark.options import EARLIEST
+from kraft.spark.source.options import EARLIEST
 
 Starts = dict[int, int]
 """Log start offsets by partition."""

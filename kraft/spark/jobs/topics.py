@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from kraft.mirror.topic_configs import shown
 from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.spark.client.wire import WireCluster, metadata_request
 from kraft.spark.errors import not_authorized
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.asking import SECONDS_MAX, answered, ask_any, asked
 from kraft.spark.jobs.running import JobFailed, JobNotFound
-from kraft.spark.options import EARLIEST
-from kraft.spark.wire import WireCluster, metadata_request
+from kraft.spark.source.options import EARLIEST
 
 POLL_SECONDS = 0.1
 NO_CONFIGS: Mapping[str, str] = MappingProxyType({})

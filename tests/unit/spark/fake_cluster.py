@@ -18,16 +18,16 @@ class FakeCluster(MemoryBroker):
         super().__init__(0, {0: "h"}, {name: [FakePartition() for _ in range(count)] for name, count in topics.items()})
         self.opened: list[FakeSocket] = []
         timed = (
-            "wire",
-            "wire_look_ups",
-            "row_packer",
-            "sink_transaction",
-            "batch_sender",
-            "internal_topics",
-            "log_reading",
+            "client.wire",
+            "source.wire_look_ups",
+            "sink.row_packer",
+            "sink.sink_transaction",
+            "sink.batch_sender",
+            "sink.internal_topics",
+            "sink.log_reading",
         )
         self.clock = FakeClock(monkeypatch, *timed)
-        monkeypatch.setattr("kraft.spark.wire.socket.create_connection", self.connect)
+        monkeypatch.setattr("kraft.spark.client.wire.socket.create_connection", self.connect)
 
     def connect(self, *_: Any) -> FakeSocket:
         self.opened.append(FakeSocket(self))

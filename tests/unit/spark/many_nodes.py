@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kraft.spark.leadership import Leader
-from kraft.spark.wire import WireCluster
+from kraft.spark.client.wire import WireCluster
+from kraft.spark.source.leadership import Leader
 from tests.unit.spark.memory_broker import BATCH, FakeClock, MadeUpPartition, MemoryBroker
 
 __all__ = ["BATCH", "FakeConnection", "ManyNodes", "Node"]
@@ -46,12 +46,12 @@ class ManyNodes(FakeClock):
     """`nodes` by id, each at ("n<id>", 1)."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **nodes: Node) -> None:
-        super().__init__(monkeypatch, "wire", "direct_fetcher", "wire_look_ups")
+        super().__init__(monkeypatch, "client.wire", "source.direct_fetcher", "source.wire_look_ups")
         self.nodes = {int(name[1:]): node for name, node in nodes.items()}
         for number, node in self.nodes.items():
             node.number, node.listed = number, {each: f"n{each}" for each in self.nodes}
         self.opened: list[FakeConnection] = []
-        monkeypatch.setattr("kraft.spark.wire.WireConnection", self.connect)
+        monkeypatch.setattr("kraft.spark.client.wire.WireConnection", self.connect)
 
     def connect(self, address: tuple[str, int], *_: Any) -> FakeConnection:
         node = self.nodes[int(address[0][1:])]

@@ -42,7 +42,7 @@ from kraft.protocol.messages.produce_response import PartitionProduceResponse, P
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import HEADER_SIZE, RecordBatch, batches, with_offset_and_epoch
-from kraft.spark.leadership import Leader
+from kraft.spark.source.leadership import Leader
 
 SERVED = (0, 1, 2, 3, 8, 10, 18, 19, 22, 24, 26)
 BATCH = 100

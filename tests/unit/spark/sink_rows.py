@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraft.spark.incoming import Incoming, incoming
-from kraft.spark.rows import HEADERS_TYPE
-from kraft.spark.sink_options import SinkOptions
+from kraft.spark.decode.rows import HEADERS_TYPE
+from kraft.spark.sink.incoming_columns import Incoming, incoming
+from kraft.spark.sink.sink_options import SinkOptions
 
 SCHEMA = pa.schema(
     [

@@ -7,7 +7,7 @@ from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import HEADER_SIZE, RecordBatch, with_offset_and_epoch
-from kraft.spark.aborted import without_aborted
+from kraft.spark.source.aborted import without_aborted
 
 
 def data(offset: int, producer: int, *, transactional: bool = True) -> RecordBatch:

@@ -11,7 +11,7 @@ from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import InvalidRecord, Record
 from kraft.protocol.records.record_batch import LOG_APPEND_TIME, batches
 
-decoder = pytest.importorskip("kraft.spark.arrow_decoder")
+decoder = pytest.importorskip("kraft.spark.decode.arrow_decoder")
 
 some_bytes = st.one_of(st.none(), st.binary(max_size=300))
 headers = st.lists(st.tuples(st.text(max_size=5), some_bytes), max_size=2).map(tuple)

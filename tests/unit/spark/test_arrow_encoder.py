@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from kraft.client.partitioner import partition_for_key
 from kraft.protocol.records.compression import CODEC_NAMES
 from kraft.protocol.records.record_batch import HEADER_SIZE
-from kraft.spark.arrow_encoder import BINARY, Rows, encode, joined, partitions_of
-from kraft.spark.batch_encoder import Row, encode_batch
-from kraft.spark.incoming import incoming
+from kraft.spark.sink.arrow_encoder import BINARY, Rows, encode, joined, partitions_of
+from kraft.spark.sink.batch_encoder import Row, encode_batch
+from kraft.spark.sink.incoming_columns import incoming
 from tests.unit.spark.sink_rows import NOW_MS, arrow_batch, incoming_rows, sink
 
 BYTES = st.one_of(st.none(), st.binary(max_size=9), st.integers(60, 20_000).map(lambda size: b"x" * size))

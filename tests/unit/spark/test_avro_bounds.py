@@ -13,7 +13,7 @@ pa = pytest.importorskip("pyarrow")
 fastavro = pytest.importorskip("fastavro")
 
 from kraft.protocol.records.varint import varint  # noqa: E402 (extras')
-from kraft.spark.avro_bounds import EMPTY_ITEMS_MAX, LEVELS_MAX, AvroBounds  # noqa: E402
+from kraft.spark.decode.avro_bounds import EMPTY_ITEMS_MAX, LEVELS_MAX, AvroBounds  # noqa: E402
 from tests.unit.spark.test_avro_decoder import ROWS, SCHEMA, decoder, record, written  # noqa: E402
 
 HEADER = b"\0\0\0\0\x07"

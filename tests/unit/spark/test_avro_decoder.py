@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 pa = pytest.importorskip("pyarrow")
 fastavro = pytest.importorskip("fastavro")
 
-from kraft.spark.avro_decoder import AvroDecoder  # noqa: E402 (extras')
-from kraft.spark.avro_schema import AvroSchemas, arrow_types, read_avsc  # noqa: E402
-from kraft.spark.typed_schema import schema_of  # noqa: E402
+from kraft.spark.decode.avro_decoder import AvroDecoder  # noqa: E402 (extras')
+from kraft.spark.decode.avro_schema import AvroSchemas, arrow_types, read_avsc  # noqa: E402
+from kraft.spark.decode.typed_schema import schema_of  # noqa: E402
 
 FIELDS: list[dict[str, Any]] = [
     {"name": "i", "type": ["null", "int"], "default": None},

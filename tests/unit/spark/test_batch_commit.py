@@ -8,11 +8,11 @@ import pytest
 
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.protocol.records.record_batch import RecordBatch
-from kraft.spark.batch_commit import CommitRules, SinkIdentity, must_write
-from kraft.spark.committed_batches import CommittedBatch, last_of, record_of
 from kraft.spark.errors import SourceError, no_transactions
-from kraft.spark.parcel import stamped
-from kraft.spark.sink_options import TRANSACTION_MS, transaction_ms_of
+from kraft.spark.sink.batch_commit import CommitRules, SinkIdentity, must_write
+from kraft.spark.sink.committed_batches import CommittedBatch, last_of, record_of
+from kraft.spark.sink.sink_options import TRANSACTION_MS, transaction_ms_of
+from kraft.spark.sink.staged_batch import stamped
 
 RULES = CommitRules(1000, "fail", once_a_run=False)
 NOW = CommittedBatch(5, 10, "run")

@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
-from kraft.spark.client_config import admin_config, consumer_config, producer_config, translate
+from kraft.spark.client.client_config import admin_config, consumer_config, producer_config, translate
+from kraft.spark.client.wire_security import WireSecurity
 from kraft.spark.errors import DataLoss
-from kraft.spark.wire_security import WireSecurity
 from kraft.world.ports import Login, Tls
 
 
@@ -93,8 +93,8 @@ def test_what_no_client_knows_has_no_effect_as_with_the_java_client(caplog: pyte
 
 
 def test_what_no_client_knows_neither_changes_the_reader_nor_stops_the_sink() -> None:
-    from kraft.spark.options import batch_options
-    from kraft.spark.sink_options import check_exactly_once
+    from kraft.spark.sink.sink_options import check_exactly_once
+    from kraft.spark.source.options import batch_options
 
     given = {"kafka.bootstrap.servers": "h:1", "subscribe": "t", "kafka.no.such.thing": "1"}
     assert batch_options(given).direct

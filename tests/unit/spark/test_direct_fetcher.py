@@ -10,14 +10,14 @@ import pytest
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import HEADER_SIZE, CorruptBatch, with_offset_and_epoch
-from kraft.spark.wire import WireCluster
+from kraft.spark.client.wire import WireCluster
 
-direct_fetcher = pytest.importorskip("kraft.spark.direct_fetcher")
+direct_fetcher = pytest.importorskip("kraft.spark.source.direct_fetcher")
 RECORDS = 10
 
 
 def fetcher(start: int, end: int) -> Any:
-    from kraft.spark.ranges import OffsetRange
+    from kraft.spark.source.ranges import OffsetRange
 
     options = {
         "include_headers": False,

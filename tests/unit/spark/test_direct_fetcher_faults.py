@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from kraft.spark.errors import DataLoss
-from kraft.spark.leadership import Leader
+from kraft.spark.source.leadership import Leader
 from tests.unit.spark.many_nodes import BATCH, FakeConnection, ManyNodes, Node
 
-direct_fetcher = pytest.importorskip("kraft.spark.direct_fetcher")
+direct_fetcher = pytest.importorskip("kraft.spark.source.direct_fetcher")
 OLD, NEW = Leader(1, 4), Leader(2, 5)
 
 
 def fetcher(
     start: int, end: int, *, fail_on_data_loss: bool = True, attempts_max: int = 3, topic_id: bytes | None = None
 ) -> Any:
-    from kraft.spark.ranges import OffsetRange
+    from kraft.spark.source.ranges import OffsetRange
 
     options = {
         "include_headers": False,
@@ -114,7 +114,7 @@ def test_an_end_that_comes_late_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> N
         sleep(seconds)
         nodes.nodes[1].partition.end = 900 if nodes.now < 1003 else 1000
 
-    monkeypatch.setattr("kraft.spark.direct_fetcher.time.sleep", sleep_and_grow)
+    monkeypatch.setattr("kraft.spark.source.direct_fetcher.time.sleep", sleep_and_grow)
     assert read(fetcher(900, 1000), nodes) == 100
 
 

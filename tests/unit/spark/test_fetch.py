@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from kraft.spark.ranges import OffsetRange
+from kraft.spark.source.ranges import OffsetRange
 
-batch_reader = pytest.importorskip("kraft.spark.batch_reader")
+batch_reader = pytest.importorskip("kraft.spark.source.batch_reader")
 
 
 def test_a_task_reads_each_of_its_ranges_and_then_freezes(monkeypatch: pytest.MonkeyPatch) -> None:

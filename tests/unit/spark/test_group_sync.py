@@ -11,7 +11,7 @@ import pytest
 from kraft.common.ids import TopicPartition
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.running import JobFailed
-from kraft.spark.leadership import Leader
+from kraft.spark.source.leadership import Leader
 from tests.unit.spark.many_nodes import ManyNodes, Node
 
 module = pytest.importorskip("kraft.spark.jobs.group_sync")

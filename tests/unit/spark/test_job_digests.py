@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraft.spark.decode.rows import ARROW_SCHEMA_WITH_HEADERS
 from kraft.spark.jobs import digests as subject
 from kraft.spark.jobs.digests import (
     RUN_RANGES_MAX,
@@ -26,7 +27,6 @@ from kraft.spark.jobs.digests import (
     together,
 )
 from kraft.spark.jobs.tally import Kind, Tally
-from kraft.spark.rows import ARROW_SCHEMA_WITH_HEADERS
 
 KEY = b"k" * 32
 Row = tuple[int, bytes]

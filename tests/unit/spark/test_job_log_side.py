@@ -9,7 +9,7 @@ from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.archive import is_archive
 from kraft.spark.jobs.log_side import LogSide
 from kraft.spark.jobs.reading import Reading
-from kraft.spark.options import SpecificOffsets, batch_options
+from kraft.spark.source.options import SpecificOffsets, batch_options
 
 
 def test_a_comparison_reads_what_the_log_held_when_it_began() -> None:

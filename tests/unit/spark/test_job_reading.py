@@ -12,7 +12,7 @@ from kraft.spark.jobs.memory import check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, starts_of
 from kraft.spark.jobs.running import JobFailed
 from kraft.spark.jobs.topics import log_starts
-from kraft.spark.options import EARLIEST, Everywhere, SpecificOffsets, batch_options, stream_options
+from kraft.spark.source.options import EARLIEST, Everywhere, SpecificOffsets, batch_options, stream_options
 from tests.unit.spark.fake_cluster import FakeCluster
 
 AT = Access("h:1")

@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_read_is_named_with_its_causes() -> None:
 FAILED_TASK = """[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: Job aborted \
 due to stage failure: Task 0 in stage 0.0 failed 1 times
 Traceback (most recent call last):
-  File "kraft/spark/sink_transaction.py", line 1, in settle
+  File "kraft/spark/sink/sink_transaction.py", line 1, in settle
     raise problem
 {0}
 \tat org.apache.spark.A.b(A.scala:1)
@@ -82,7 +82,7 @@ Caused by: java.lang.OutOfMemoryError: not this
     ("last", "told"),
     [
         (
-            "kraft.spark.wire.WireError: a row for t-0 has 9 bytes: MESSAGE_TOO_LARGE",
+            "kraft.spark.client.wire.WireError: a row for t-0 has 9 bytes: MESSAGE_TOO_LARGE",
             "a row for t-0 has 9 bytes: MESSAGE_TOO_LARGE",
         ),
         ("kraft.spark.errors.DataLoss: [KAFKA_DATA_LOSS.X] offsets are gone", "[KAFKA_DATA_LOSS.X] offsets are gone"),

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from kraft.spark import json_decoder  # noqa: E402 (pyarrow is an extra's)
-from kraft.spark.ddl import parse_fields  # noqa: E402
-from kraft.spark.json_decoder import JsonDecoder, json_problem  # noqa: E402
-from kraft.spark.json_values import BadValue, value_of  # noqa: E402
+from kraft.spark.decode import json_decoder  # noqa: E402 (pyarrow is an extra's)
+from kraft.spark.decode.ddl import parse_fields  # noqa: E402
+from kraft.spark.decode.json_decoder import JsonDecoder, json_problem  # noqa: E402
+from kraft.spark.decode.json_values import BadValue, value_of  # noqa: E402
 
 DDL = (
     "i INT, l BIGINT, d DOUBLE, f FLOAT, b BOOLEAN, s STRING, m DECIMAL(6,2), t TIMESTAMP, n TIMESTAMP_NTZ, day DATE, "

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kraft.spark.batch_encoder import Row
+from kraft.spark.client.wire import WireError
 from kraft.spark.errors import SourceError
-from kraft.spark.local_staging import VARIABLE, LocalFiles, LocalStaging, forget_files, local_directory
-from kraft.spark.parcel import Parcel, Place, Span, crc_of, packed
-from kraft.spark.wire import WireError
+from kraft.spark.sink.batch_encoder import Row
+from kraft.spark.sink.local_staging import VARIABLE, LocalFiles, LocalStaging, forget_files, local_directory
+from kraft.spark.sink.staged_batch import Parcel, Place, Span, crc_of, packed
 
 SINK = "kraft-spark/query/topic/"
 

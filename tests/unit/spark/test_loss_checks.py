@@ -20,9 +20,9 @@ def test_the_ranges_of_both_kinds_of_report_are_found() -> None:
 
 
 def test_what_the_source_says_is_understood() -> None:
-    from kraft.spark.ranges import OffsetRange
+    from kraft.spark.source.ranges import OffsetRange
 
-    fetcher = pytest.importorskip("kraft.spark.direct_fetcher").DirectFetcher(
+    fetcher = pytest.importorskip("kraft.spark.source.direct_fetcher").DirectFetcher(
         OffsetRange("a-b.c", 0, 100, 300),
         "h:1",
         include_headers=False,

@@ -11,13 +11,13 @@ from confluent_kafka import Uuid
 
 from kraft.common.ids import TopicPartition
 from kraft.spark.errors import DataLoss, LookUpFailed, NotYetKnown, OffsetNotKnown, PlanIncomplete
-from kraft.spark.look_ups import SeenTopic
-from kraft.spark.options import EARLIEST, LATEST, batch_options, stream_options
-from kraft.spark.pushdown import Bounds
-from kraft.spark.ranges import OffsetRange
+from kraft.spark.source.look_ups import SeenTopic
+from kraft.spark.source.options import EARLIEST, LATEST, batch_options, stream_options
+from kraft.spark.source.pushdown import Bounds
+from kraft.spark.source.ranges import OffsetRange
 
-module = pytest.importorskip("kraft.spark.offset_reader")
-admin = pytest.importorskip("kraft.spark.admin_look_ups")
+module = pytest.importorskip("kraft.spark.source.offset_reader")
+admin = pytest.importorskip("kraft.spark.source.admin_look_ups")
 NO_ID = Uuid(0, 0)
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -174,7 +174,7 @@ def test_a_new_partition_that_the_node_asked_has_not_heard_of_yet_is_read_from_i
 
 
 def test_the_first_offset_at_a_filters_time_is_asked_for_again_after_an_error(clock: SimpleNamespace) -> None:
-    from kraft.spark.batch_reader import KafkaBatchReader
+    from kraft.spark.source.batch_reader import KafkaBatchReader
 
     options = batch_options({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})
     made, batch, failures = (
@@ -288,7 +288,7 @@ class LostConnections:
 
 
 def with_lost_connections(monkeypatch: pytest.MonkeyPatch, lost: list[tuple[int, int]], **options: str) -> Any:
-    from kraft.spark.batch_reader import KafkaBatchReader
+    from kraft.spark.source.batch_reader import KafkaBatchReader
 
     broker = LostConnections(3, lost)
     asking_librdkafka(monkeypatch, broker)
@@ -354,7 +354,7 @@ def test_a_topic_that_is_not_told_of_is_not_left_out_of_the_plan() -> None:
 def test_a_stream_does_not_begin_where_a_lost_connection_says(
     clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kraft.spark.stream_reader import KafkaStreamReader
+    from kraft.spark.source.stream_reader import KafkaStreamReader
 
     with_lost_connections(monkeypatch, [(2, LATEST)])
     made = KafkaStreamReader(stream_options({"kafka.bootstrap.servers": "h:1", "subscribe": "t"}))

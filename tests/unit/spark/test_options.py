@@ -6,7 +6,7 @@ import pytest
 
 from kraft.common.ids import TopicPartition
 from kraft.spark.option_values import offsets_of_json, offsets_to_json
-from kraft.spark.options import (
+from kraft.spark.source.options import (
     EARLIEST,
     LATEST,
     Assign,

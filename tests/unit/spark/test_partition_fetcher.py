@@ -9,7 +9,7 @@ import pytest
 
 from kraft.spark.errors import DataLoss, SourceError
 
-module = pytest.importorskip("kraft.spark.partition_fetcher")
+module = pytest.importorskip("kraft.spark.source.partition_fetcher")
 KafkaError = module.KafkaError
 
 
@@ -57,7 +57,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def fetcher(start: int, end: int, *, fail_on_data_loss: bool = False) -> Any:
-    from kraft.spark.ranges import OffsetRange
+    from kraft.spark.source.ranges import OffsetRange
 
     return module.PartitionFetcher(
         OffsetRange("t", 0, start, end),

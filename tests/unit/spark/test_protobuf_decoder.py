@@ -16,9 +16,9 @@ from google.protobuf import descriptor_pb2, json_format, timestamp_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.spark import protobuf_decoder, protobuf_schema
-from kraft.spark.protobuf_decoder import ProtobufDecoder
-from kraft.spark.protobuf_schema import (
+from kraft.spark.decode import protobuf_decoder, protobuf_schema
+from kraft.spark.decode.protobuf_decoder import ProtobufDecoder
+from kraft.spark.decode.protobuf_schema import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -42,7 +42,7 @@ from kraft.spark.protobuf_schema import (
     arrow_type,
     message_of,
 )
-from kraft.spark.shape_options import shape_options
+from kraft.spark.decode.shape_options import shape_options
 
 Scalars = Mapping[str, tuple[int, st.SearchStrategy[Any]]]
 SIGNED_32, SIGNED_64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kraft.spark.pushdown import bounds_of
-from kraft.spark.ranges import OffsetRange
+from kraft.spark.source.pushdown import bounds_of
+from kraft.spark.source.ranges import OffsetRange
 
 RANGES = [OffsetRange(topic, partition, 10, 20) for topic in ("a", "b") for partition in (0, 1, 2)]
 

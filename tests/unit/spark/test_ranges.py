@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from kraft.common.ids import TopicPartition
 from kraft.spark.errors import PlanIncomplete
-from kraft.spark.ranges import TASK_OFFSETS_MIN, OffsetRange, group_ranges, rate_limit, split_ranges, whole_ranges
+from kraft.spark.source.ranges import (
+    TASK_OFFSETS_MIN,
+    OffsetRange,
+    group_ranges,
+    rate_limit,
+    split_ranges,
+    whole_ranges,
+)
 
 T0, T1, T2 = (TopicPartition("t", each) for each in range(3))
 RANGES = st.lists(st.tuples(st.integers(0, 1000), st.integers(-5, 2000)), max_size=8).map(

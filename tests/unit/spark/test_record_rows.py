@@ -11,9 +11,9 @@ from kraft.protocol.records.compression import LZ4
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import batches
 from kraft.spark.errors import SourceError
-from kraft.spark.ranges import OffsetRange
+from kraft.spark.source.ranges import OffsetRange
 
-record_rows = pytest.importorskip("kraft.spark.record_rows")
+record_rows = pytest.importorskip("kraft.spark.source.record_rows")
 
 
 def rows(
@@ -64,8 +64,8 @@ def test_a_time_that_spark_cannot_hold_is_refused(timestamp: int) -> None:
 
 
 def test_compressed_batches_are_decoded_a_bounded_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kraft.spark.arrow_decoder.GROUP_BYTES", 1000)
-    from kraft.spark.arrow_decoder import decode
+    monkeypatch.setattr("kraft.spark.decode.arrow_decoder.GROUP_BYTES", 1000)
+    from kraft.spark.decode.arrow_decoder import decode
 
     log = b"".join(
         build_batch([Record(base + index, 7, b"k", b"v" * 200) for index in range(2)], codec=LZ4)

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from kraft.spark import schema_registry
-from kraft.spark.schema_registry import is_registry, schemas_of
+from kraft.spark.decode import schema_registry
+from kraft.spark.decode.schema_registry import is_registry, schemas_of
 
 HOST = "http://registry:8081"
 

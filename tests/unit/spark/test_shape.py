@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
+from kraft.spark.decode.rows import ARROW_SCHEMA  # noqa: E402
+from kraft.spark.decode.shape import Shaper  # noqa: E402
+from kraft.spark.decode.shape_options import refuse_misspelt, shape_options  # noqa: E402
 from kraft.spark.errors import SourceError  # noqa: E402 (pyarrow is an extra's)
-from kraft.spark.rows import ARROW_SCHEMA  # noqa: E402
-from kraft.spark.shape import Shaper  # noqa: E402
-from kraft.spark.shape_options import refuse_misspelt, shape_options  # noqa: E402
 
 JSON = {"valueFormat": "json", "valueSchema": "a INT, b STRING"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from kraft.spark.sink_options import SinkOptions, sink_options
+from kraft.spark.sink.sink_options import SinkOptions, sink_options
 
 SCHEMA = StructType([StructField("value", BinaryType())])
 

@@ -7,13 +7,13 @@ import pytest
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.compression import CODEC_NAMES
 from kraft.protocol.records.record_batch import RecordBatch, batches
-from kraft.spark import batch_sender
-from kraft.spark.batch_encoder import Row
-from kraft.spark.batch_sender import Outgoing, rounds
+from kraft.spark.client.wire import WireCluster, WireError
 from kraft.spark.errors import SourceError
-from kraft.spark.parcel import crc_of, halves, packed, stamped
-from kraft.spark.sink_transaction import SinkTransaction, missing_api
-from kraft.spark.wire import WireCluster, WireError
+from kraft.spark.sink import batch_sender
+from kraft.spark.sink.batch_encoder import Row
+from kraft.spark.sink.batch_sender import Outgoing, rounds
+from kraft.spark.sink.sink_transaction import SinkTransaction, missing_api
+from kraft.spark.sink.staged_batch import crc_of, halves, packed, stamped
 from tests.unit.spark.fake_cluster import FakeCluster
 
 

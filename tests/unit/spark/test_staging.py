@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from kraft.protocol.records.record import InvalidRecord
 from kraft.protocol.records.record_batch import RecordBatch
-from kraft.spark.batch_encoder import Row
-from kraft.spark.parcel import packed
-from kraft.spark.staging import values_of
+from kraft.spark.sink.batch_encoder import Row
+from kraft.spark.sink.staged_batch import packed
+from kraft.spark.sink.staging import values_of
 
 
 @given(st.lists(st.one_of(st.binary(max_size=200), st.integers(0, 70_000).map(bytes)), min_size=1, max_size=20))

@@ -11,8 +11,8 @@ import pytest
 from kraft.common.ids import TopicPartition
 from kraft.spark.errors import SourceError
 from kraft.spark.option_values import offsets_of_json
-from kraft.spark.options import stream_options
-from kraft.spark.ranges import OffsetRange
+from kraft.spark.source.options import stream_options
+from kraft.spark.source.ranges import OffsetRange
 
 datasource = pytest.importorskip("pyspark.sql.streaming.datasource")
 
@@ -41,7 +41,7 @@ class ToldOffsets:
 
 
 def reader(latest: Mapping[TopicPartition, int], **options: str) -> Any:
-    from kraft.spark.stream_reader import KafkaStreamReader
+    from kraft.spark.source.stream_reader import KafkaStreamReader
 
     made = KafkaStreamReader(stream_options({"kafka.bootstrap.servers": "h:1", "subscribe": "t", **options}))
     made._offsets = ToldOffsets(latest)  # type: ignore[assignment]
@@ -217,7 +217,7 @@ def test_an_end_frozen_below_what_was_read_is_asked_for_again() -> None:
 def test_small_ranges_share_a_task_unless_the_options_say_how_work_is_split(
     options: dict[str, str], tasks: int
 ) -> None:
-    from kraft.spark.ranges import OffsetRange
+    from kraft.spark.source.ranges import OffsetRange
 
     ranges = [OffsetRange("t", partition, 0, 100) for partition in range(3)]
     planned = reader({}, **options).tasks([*ranges, OffsetRange("t", 3, 5, 5)])

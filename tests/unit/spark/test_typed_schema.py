@@ -15,7 +15,7 @@ t = pytest.importorskip("pyspark.sql.types")
 
 from pyspark.sql.pandas.types import to_arrow_type  # noqa: E402 (an extra's)
 
-from kraft.spark.typed_schema import schema_of, spark_type  # noqa: E402
+from kraft.spark.decode.typed_schema import schema_of, spark_type  # noqa: E402
 
 LEAVES = st.sampled_from(
     [

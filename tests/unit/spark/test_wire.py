@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kraft.protocol.error_codes import ErrorCode
-from kraft.spark.leadership import Leader
-from kraft.spark.wire import WireError
+from kraft.spark.client.wire import WireError
+from kraft.spark.source.leadership import Leader
 from tests.unit.spark.many_nodes import ManyNodes, Node
 
 OLD, NEW = Leader(1, 4), Leader(2, 5)

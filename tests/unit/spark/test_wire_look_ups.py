@@ -14,12 +14,12 @@ from kraft.protocol.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from kraft.spark.client.wire import WireError
 from kraft.spark.errors import LookUpFailed
-from kraft.spark.leadership import Leader
-from kraft.spark.options import EARLIEST, LATEST
-from kraft.spark.pending_offsets import PendingOffsets
-from kraft.spark.wire import WireError
-from kraft.spark.wire_look_ups import WireLookUps
+from kraft.spark.source.leadership import Leader
+from kraft.spark.source.options import EARLIEST, LATEST
+from kraft.spark.source.pending_offsets import PendingOffsets
+from kraft.spark.source.wire_look_ups import WireLookUps
 from tests.unit.spark.fake_cluster import FakeCluster
 from tests.unit.spark.many_nodes import ManyNodes, Node
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kraft.spark.wire import TlsRefused, WireConnection
-from kraft.spark.wire_security import PLAINTEXT, WireSecurity, context_of, only_librdkafka, parted, security_of
+from kraft.spark.client.wire import TlsRefused, WireConnection
+from kraft.spark.client.wire_security import PLAINTEXT, WireSecurity, context_of, only_librdkafka, parted, security_of
 from kraft.world.ports import Login, Tls
 from tests.certificates import certificates
 

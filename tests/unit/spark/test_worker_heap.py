@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kraft.spark import writer
-from kraft.spark.worker_heap import freeze_imports
-from kraft.spark.writer import KafkaBatchWriter, KafkaStreamWriter
+from kraft.spark.client.worker_heap import freeze_imports
+from kraft.spark.sink import writer
+from kraft.spark.sink.writer import KafkaBatchWriter, KafkaStreamWriter
 from tests.unit.spark.sink_rows import sink
 
 

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from kraft.spark.batch_reader import KafkaBatchReader, KafkaFilteringBatchReader
-from kraft.spark.options import batch_options, stream_options
-from kraft.spark.stream_reader import KafkaStreamReader
-from kraft.spark.worker_socket import ForWorkers, acknowledge_at_once
-from kraft.spark.writer import KafkaBatchWriter, KafkaStreamWriter
+from kraft.spark.client.worker_socket import ForWorkers, acknowledge_at_once
+from kraft.spark.sink.writer import KafkaBatchWriter, KafkaStreamWriter
+from kraft.spark.source.batch_reader import KafkaBatchReader, KafkaFilteringBatchReader
+from kraft.spark.source.options import batch_options, stream_options
+from kraft.spark.source.stream_reader import KafkaStreamReader
 
 OPTIONS = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kraft.cli.admin.command_config import read_client_security
-from kraft.spark.wire_security import security_of
+from kraft.spark.client.wire_security import security_of
 from kraft.testing.certificates import MissingPackage, authority
 from kraft.testing.cluster_security import ClusterSecurity
 

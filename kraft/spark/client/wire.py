@@ -1,0 +1,488 @@
+"""Kafka's protocol over plain sockets, for what librdkafka does not offer a Spark task: batches as bytes, producer
+ids of our own choosing, producer state.
+
+Blocking by design: a task is a process of its own and waits anyway. Requests are of versions that name topics, not
+ids. One connection a node, opened on first use; a connection that broke is forgotten, and leaders are asked for
+again, of another node, after an error that says so. Nobody goes back to the leader of an older epoch, and requests
+that read tell the epoch, so that a leader that was deposed and does not know it refuses.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from kraft.common.errors import KraftError
+from kraft.common.listed_offsets import is_offset_answer
+from kraft.protocol import api_keys
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode, is_retriable, name_of
+from kraft.protocol.framing import encode_request
+from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.protocol.primitives import skip_tagged_fields
+from kraft.security.sasl.errors import SaslRefused
+from kraft.spark.client.node_turns import NodeTurns
+from kraft.spark.client.wire_security import PLAINTEXT, WireSecurity, context_of, log_in
+from kraft.spark.source.leadership import Leader, TopicLeaders, Views, leaders_of, merged
+from kraft.spark.source.options import EARLIEST, LATEST
+from kraft.world.ports import Login
+
+
+class ClusterView:
+    """What Metadata answers have told of a cluster: its nodes, and who leads each partition. Never goes back to an
+    older leader epoch of a topic, nor to the nodes of an answer that tells one."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, tuple[str, int]] = {}
+        self.topics: dict[str, TopicLeaders] = {}
+        self.current: set[str] = set()  # topics that need not be asked for again
+
+    def learn(self, topic: str, answer: Any) -> Any:
+        """Take what is new in a Metadata answer, and answer what it says of the topic."""
+        return self.learn_all(answer)[topic]
+
+    def learn_all(self, answer: Any) -> dict[str, Any]:
+        """Take what is new in a Metadata answer, and answer what it says of its topics, by name."""
+        is_older = False
+        for found in answer.topics:
+            if not found.error_code:
+                told = leaders_of(found)
+                self.topics[found.name] = merged(self.topics.get(found.name), told)
+                is_older |= self.topics[found.name].partitions != told.partitions
+        if answer.brokers and (not is_older or not self.nodes):
+            self.nodes = {each.node_id: (each.host, each.port) for each in answer.brokers}
+        return {found.name: found for found in answer.topics}
+
+    def leader(self, topic: str, partition: int) -> Leader | None:
+        """The leader of the newest epoch that any node has told."""
+        return self.topics[topic].partitions.get(partition) if topic in self.topics else None
+
+    def epoch(self, topic: str, partition: int) -> int:
+        """The newest leader epoch known, -1 if none: for requests that read."""
+        leader = self.leader(topic, partition)
+        return -1 if leader is None else leader.epoch
+
+
+T = TypeVar("T")
+
+# The last version that names topics instead of topic ids; an API that is not here is asked in the newest version that
+# both sides know.
+# Of transactions (10, 22, 24, 26) it is the last version for producers from before transaction.version 2.
+VERSION_MAX: Mapping[int, int] = {0: 11, 1: 12, 2: 9, 3: 12, 8: 9, 10: 3, 22: 5, 24: 3, 26: 4}
+FETCH_BY_ID_VERSION = 13
+CONNECT_SECONDS_MAX = 10.0
+RECEIVE_BUFFER_BYTES = 4 << 20
+FRAME_BYTES_MAX = 1 << 30
+RETRY_SECONDS = 0.1
+LIFETIME_SHARE = 0.8
+"""Of the time that a node takes a login for: then another connection takes its place."""
+UNKNOWN_TOPIC = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
+STALE = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    )
+)
+
+
+RIGHTS = " (this user lacks a right on it, and `kraft acls add` gives rights)"
+DENIED = dict.fromkeys(
+    (
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ),
+    RIGHTS,
+)
+
+
+class WireError(KraftError):
+    """A broker refused. `code` is Kafka's."""
+
+    def __init__(self, code: int, what: str) -> None:
+        super().__init__(f"{what}: {name_of(code)}{DENIED.get(code, '')}")
+        self.code = code
+
+    @property
+    def is_retriable(self) -> bool:
+        return self.code in STALE or is_retriable(self.code)
+
+    def __reduce__(self) -> tuple[type[RuntimeError], tuple[str]]:
+        return RuntimeError, (str(self),)
+
+
+class TlsRefused(WireError):
+    """One of the two ends did not take the other's certificate, or they share no way to encrypt. Does not pass."""
+
+    def __init__(self, address: tuple[str, int], problem: ssl.SSLError) -> None:
+        what = problem.verify_message if isinstance(problem, ssl.SSLCertVerificationError) else problem.reason
+        KraftError.__init__(
+            self,
+            f"{address[0]}:{address[1]} and this client do not agree on TLS ({what}): check kafka.security.protocol, "
+            "kafka.ssl.truststore.location and, where nodes want a client's certificate, kafka.ssl.keystore.location",
+        )
+        self.code = ErrorCode.NETWORK_EXCEPTION
+
+    @property
+    def is_retriable(self) -> bool:
+        return False
+
+
+class WireConnection:
+    """One socket. Requests may be sent ahead, by several users: each takes the answer to its own. Raises OSError
+    when it breaks; it is of no more use then."""
+
+    def __init__(
+        self, address: tuple[str, int], client_id: str, timeout_s: float, security: WireSecurity = PLAINTEXT
+    ) -> None:
+        self.socket = connected(address, min(timeout_s, CONNECT_SECONDS_MAX), security)
+        self.socket.settimeout(timeout_s)
+        self.client_id = client_id
+        # correlation id, key, version: what was sent and is not answered yet
+        self.waiting: list[tuple[int, int, int]] = []
+        self.arrived: dict[int, Any] = {}  # By correlation id: answered before whoever asked came for it.
+        self.correlation_id = 0
+        self.versions: dict[int, tuple[int, int]] = {}
+        with closed_on_failure(self, address):
+            # With TLS 1.3, that our certificate is refused comes with the first answer.
+            answer = self.call(
+                ApiVersionsRequest(client_software_name="kraft-spark", client_software_version="1"), version=3
+            )
+            self.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+            self.ends_s = self.log_in(security.login)
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def log_in(self, login: Login | None) -> float:
+        """Until when (monotonic, in seconds) the node takes the login. Raises WireError, OSError."""
+        if login is None:
+            return math.inf
+        try:
+            lifetime_ms = log_in(self.call, login)
+        except SaslRefused as problem:
+            raise WireError(ErrorCode.SASL_AUTHENTICATION_FAILED, f"login as {login.username}: {problem}") from problem
+        return time.monotonic() + LIFETIME_SHARE * lifetime_ms / 1000 if lifetime_ms else math.inf
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the node is about to end it, and nobody waits for an answer."""
+        return time.monotonic() >= self.ends_s and not self.waiting and not self.arrived
+
+    def version_of(self, key: int) -> int:
+        ours, theirs = api_keys.request_class(key).VALID_VERSIONS, self.versions.get(key)
+        if theirs is None or min(ours[1], theirs[1]) < max(ours[0], theirs[0]):
+            raise WireError(
+                ErrorCode.UNSUPPORTED_VERSION, f"the broker serves {api_keys.name_of(key)} in {theirs or 'no version'}"
+            )
+        return min(ours[1], theirs[1], VERSION_MAX.get(key, ours[1]))
+
+    @property
+    def fetches_by_id(self) -> bool:
+        """Whether the broker takes topic ids in Fetch (KIP-516)."""
+        return self.versions.get(ApiKey.FETCH, (0, 0))[1] >= FETCH_BY_ID_VERSION
+
+    def send(self, request: Any, version: int | None = None) -> int:
+        """Answers the number under which `receive` has the answer. Whoever sends has to take it."""
+        key = request.API_KEY
+        version = self.version_of(key) if version is None else version
+        self.correlation_id = (self.correlation_id + 1) & 0x7FFFFFFF
+        self.socket.sendall(encode_request(key, version, self.correlation_id, self.client_id, request))
+        self.waiting.append((self.correlation_id, key, version))
+        return self.correlation_id
+
+    def receive(self, wanted: int | None = None) -> Any:
+        """The answer to the request of this number, or to the oldest that has none yet. Its bytes fields are views
+        of a buffer of its own."""
+        while wanted not in self.arrived:
+            if not self.waiting:
+                raise ConnectionError("the connection broke before this answer")
+            wanted = self.waiting[0][0] if wanted is None else wanted
+            self.next_answer()
+        return self.arrived.pop(wanted)
+
+    def next_answer(self) -> None:
+        """Reads one, for whoever asked."""
+        correlation_id, key, version = self.waiting.pop(0)
+        (size,) = struct.unpack(">i", self.exactly(4))
+        if not 4 <= size <= FRAME_BYTES_MAX:
+            raise ConnectionError(f"the broker sent a frame of {size} bytes")
+        frame = memoryview(self.exactly(size))
+        if struct.unpack_from(">i", frame)[0] != correlation_id:
+            raise ConnectionError("the broker answered out of order")
+        position = 4 if api_keys.response_header_version(key, version) == 0 else skip_tagged_fields(frame, 4)
+        self.arrived[correlation_id] = api_keys.response_class(key).decode(frame[position:], version)
+
+    def call(self, request: Any, version: int | None = None) -> Any:
+        return self.receive(self.send(request, version))
+
+    def exactly(self, size: int) -> bytearray:
+        buffer = bytearray(size)
+        view, position = memoryview(buffer), 0
+        while position < size:
+            count = self.socket.recv_into(view[position:], min(size - position, RECEIVE_BUFFER_BYTES))
+            if count == 0:
+                raise ConnectionError("the broker closed the connection")
+            position += count
+        return buffer
+
+
+class WireCluster:
+    """Connections to the nodes of a cluster and who leads what. Not shared between threads."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        client_id: str = "kraft-spark",
+        timeout_s: float = 30.0,
+        security: WireSecurity = PLAINTEXT,
+    ) -> None:
+        self.security = security
+        self.bootstrap = [address_of(each) for each in bootstrap.split(",") if each.strip()]
+        self.client_id = client_id
+        self.timeout_s = timeout_s
+        self.connections: dict[tuple[str, int], WireConnection] = {}
+        self.view = ClusterView()
+        self.turns = NodeTurns()
+
+    def close(self) -> None:
+        for connection in self.connections.values():
+            connection.close()
+        self.connections.clear()
+
+    def connection(self, address: tuple[str, int]) -> WireConnection:
+        if address in self.connections and self.connections[address].is_over:
+            self.forget(address)
+        if address not in self.connections:
+            self.connections[address] = WireConnection(address, self.client_id, self.timeout_s, self.security)
+        return self.connections[address]
+
+    def forget(self, address: tuple[str, int]) -> None:
+        connection = self.connections.pop(address, None)
+        if connection is not None:
+            connection.close()
+
+    def call_at(self, address: tuple[str, int], request: Any) -> Any:
+        """Ask one node. A connection that was open already may have died unseen: then once more over a new one.
+        Raises OSError."""
+        if address in self.connections and not self.connections[address].is_over:
+            try:
+                return self.connections[address].call(request)
+            except OSError:
+                self.forget(address)
+        try:
+            return self.connection(address).call(request)
+        except OSError:
+            self.forget(address)
+            raise
+
+    def any_call(self, request: Any) -> Any:
+        """Ask whichever node answers: those connected first, then all, then the bootstrap servers; another one after
+        `stale`. Raises ConnectionError."""
+        problems = []
+        for address in self.turns.order(
+            [*self.connections, *self.view.nodes.values(), *self.bootstrap], time.monotonic()
+        ):
+            try:
+                answer = self.call_at(address, request)
+            except OSError as problem:
+                problems.append(f"{address[0]}:{address[1]}: {problem}")
+                self.turns.unreachable(address, time.monotonic())
+            else:
+                self.turns.answered(address)
+                return answer
+        raise ConnectionError("no broker can be reached: " + "; ".join(problems))
+
+    def partitions(self, topic: str, *, fresh: bool = False) -> dict[int, int]:
+        """Leader by partition; a partition without one is -1. Raises WireError for a topic that is not there."""
+        if fresh or topic not in self.view.current:
+            found = self.view.learn(topic, self.any_call(metadata_request(topic)))
+            if found.error_code:
+                self.view.current.discard(topic)
+                raise WireError(found.error_code, f"topic {topic}")
+            self.view.current.add(topic)
+        return {partition: leader.node for partition, leader in self.view.topics[topic].partitions.items()}
+
+    def metadata(self, topics: Sequence[str] | None) -> dict[str, Any]:
+        """What a broker says of these topics (None: of all), by name. Raises ConnectionError, WireError."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=each) for each in topics]
+        return self.view.learn_all(self.any_call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False)))
+
+    def create(self, topic: str) -> None:
+        """Have a topic made, where nodes do so for whoever asks. Raises ConnectionError."""
+        self.any_call(metadata_request(topic, create=True))
+
+    def served(self) -> frozenset[int]:
+        """The keys of the APIs that a node serves: of one that answers. Raises ConnectionError."""
+        self.any_call(MetadataRequest(topics=[]))
+        return frozenset(next(iter(self.connections.values())).versions)
+
+    def views(self, topic: str, partition: int, topic_id: bytes | None = None) -> Views:
+        """Ask every node who leads a partition. Whatever is newer than what was known is learnt. With `topic_id` a
+        topic of another id, made anew under the name, is none."""
+        told: dict[int, Leader | None] = {}
+        for node, address in sorted(self.view.nodes.items()):
+            try:
+                found = self.view.learn(topic, self.call_at(address, metadata_request(topic)))
+            except OSError:
+                continue
+            if not found.error_code:
+                is_other = topic_id is not None and found.topic_id != topic_id
+                told[node] = None if is_other else leaders_of(found).partitions.get(partition)
+            elif found.error_code in UNKNOWN_TOPIC:
+                told[node] = None
+        return Views(len(self.view.nodes), {node: view for node, view in told.items() if node in self.view.nodes})
+
+    def leader(self, topic: str, partition: int) -> WireConnection:
+        """A connection to the leader. Raises WireError, OSError."""
+        node = self.partitions(topic).get(partition)
+        if node is None:
+            raise WireError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition}")
+        if node not in self.view.nodes:
+            raise WireError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition}")
+        return self.connection(self.view.nodes[node])
+
+    def stale(self, topic: str, broken: WireConnection | None = None) -> None:
+        """Ask for the leaders again, of another node, before the next use; `broken` is not used again."""
+        self.view.current.discard(topic)
+        self.turns.another()
+        for address, connection in list(self.connections.items()):
+            if connection is broken:
+                self.forget(address)
+
+    def call_leader(self, topic: str, partition: int, request: Any, deadline: float) -> Any:
+        """Ask the leader, again after a broken connection, until `deadline` (monotonic)."""
+        return self.ask_leader(topic, partition, deadline, lambda connection: connection.call(request))
+
+    def ask_leader(self, topic: str, partition: int, deadline: float, ask: Callable[[WireConnection], T]) -> T:
+        """`ask` of the leader, again after a broken connection and a WireError that may pass, until `deadline`
+        (monotonic)."""
+        while True:
+            connection = None
+            try:
+                connection = self.leader(topic, partition)
+                return ask(connection)
+            except (OSError, WireError) as problem:
+                if time.monotonic() > deadline or (isinstance(problem, WireError) and not problem.is_retriable):
+                    raise
+                self.stale(topic, connection if isinstance(problem, OSError) else None)
+                time.sleep(RETRY_SECONDS)
+
+    def ends(self, topic: str, deadline: float) -> dict[int, int]:
+        """High watermark of each partition. Waits out elections until `deadline` (monotonic)."""
+        return {each: self.offset(topic, each, LATEST, deadline) for each in sorted(self.partitions(topic, fresh=True))}
+
+    def bounds(self, topic: str, partition: int, deadline: float) -> tuple[int, int]:
+        """Log start and high watermark. Waits out elections until `deadline` (monotonic)."""
+        low, high = (self.offset(topic, partition, which, deadline) for which in (EARLIEST, LATEST))
+        return low, high
+
+    def offset(self, topic: str, partition: int, timestamp: int, deadline: float) -> int:
+        """Log start (-2), high watermark (-1) or the first offset at a time. Waits out elections until `deadline`
+        (monotonic)."""
+
+        def ask(connection: WireConnection) -> int:
+            wanted = ListOffsetsPartition(
+                partition_index=partition, current_leader_epoch=self.view.epoch(topic, partition), timestamp=timestamp
+            )
+            request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+            answer = connection.call(request).topics[0].partitions[0]
+            if answer.error_code:
+                raise WireError(answer.error_code, f"offsets of {topic}-{partition}")
+            if not is_offset_answer(answer.offset, timestamp):
+                raise WireError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{topic}-{partition}: {answer.offset} is no offset")
+            return int(answer.offset)
+
+        return self.ask_leader(topic, partition, deadline, ask)
+
+
+class WirePool:
+    """One cluster by address for each Python worker: connections outlive a task."""
+
+    def __init__(self) -> None:
+        self.clusters: dict[tuple[str, str, WireSecurity], WireCluster] = {}
+
+    def get(self, bootstrap: str, client_id: str = "kraft-spark", security: WireSecurity = PLAINTEXT) -> WireCluster:
+        key = (bootstrap, client_id, security)
+        if key not in self.clusters:
+            self.clusters[key] = WireCluster(bootstrap, client_id, security=security)
+        return self.clusters[key]
+
+    def discard(self, clusters: Iterable[WireCluster]) -> None:
+        """Close and forget: after an error nobody knows what is still under way."""
+        for gone in clusters:
+            gone.close()
+            self.clusters = {key: each for key, each in self.clusters.items() if each is not gone}
+
+
+# One per Python worker process, by intent: Spark offers no other place to keep a client between tasks.
+POOL = WirePool()
+
+
+def connected(address: tuple[str, int], timeout_s: float, security: WireSecurity) -> socket.socket:
+    """Raises OSError, TlsRefused."""
+    opened = socket.create_connection(address, timeout_s)
+    with closed_on_failure(opened, address):
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if security.tls is None:
+            return opened
+        return context_of(security.tls).wrap_socket(opened, server_hostname=address[0])
+
+
+@contextmanager
+def closed_on_failure(opened: socket.socket | WireConnection, address: tuple[str, int]) -> Iterator[None]:
+    """Whatever goes wrong meanwhile, also an end of the task, leaves no socket behind. Raises TlsRefused in the place
+    of TLS's own error where one side refuses the other."""
+    try:
+        yield
+    except BaseException as problem:
+        said = last_words(opened) if isinstance(problem, OSError) else None
+        opened.close()
+        for told in (problem, said):
+            if isinstance(told, ssl.SSLError) and is_refusal(told):
+                raise TlsRefused(address, told) from problem
+        raise
+
+
+def last_words(opened: socket.socket | WireConnection) -> OSError | None:
+    """Why the other side has closed a connection on which we could not send, if it has said so."""
+    ended = opened.socket if isinstance(opened, WireConnection) else opened
+    try:
+        ended.setblocking(False)
+        ended.recv(1)
+    except OSError as problem:
+        return problem
+    return None
+
+
+def is_refusal(problem: ssl.SSLError) -> bool:
+    """Whether it is said so, not that the connection broke."""
+    return problem.errno == ssl.SSL_ERROR_SSL
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """`host:port`, also `[v6]:port` and the Java client's `PLAINTEXT://host:port`. Raises ValueError."""
+    host, _, port = text.strip().rpartition("://")[2].rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError(f"Invalid url in bootstrap.servers: {text}")
+    return host.strip("[]"), int(port)
+
+
+def metadata_request(topic: str, *, create: bool = False) -> MetadataRequest:
+    """`create`: a topic that is not there may be made (auto.create.topics.enable)."""
+    return MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=create)

@@ -1,0 +1,165 @@
+"""Many JSON texts as one Arrow struct column.
+
+Arrow's own reader takes a block of them at once, a text a line, with the schema given. What it says of a block holds
+for each row only if every line is one text. That is so where each text begins with `{` and ends with `}`, and the
+block has as many rows as texts: a `}` before a line's end with `{` behind it cannot stand within one text, so each
+line holds at least one; as many rows as lines leave each with exactly one. A block that the reader refuses is
+halved, down to a few rows that are read one by one: one odd text costs a few looks at its neighbours.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as arrow_json
+
+from kraft.spark.decode.decoded import Decoded
+from kraft.spark.decode.json_values import BadValue, value_of
+
+BLOCK_BYTES_MAX = 8 << 20
+"""Texts that are read at once, unless one has more."""
+EPOCH = date(1970, 1, 1).toordinal()
+FIRST_DAY, DAYS_END = date.min.toordinal() - EPOCH, date.max.toordinal() + 1 - EPOCH
+DAY_US = 86_400_000_000
+ONE_BY_ONE_MAX = 32
+"""So few rows of a block that was refused are not halved again."""
+
+
+class JsonDecoder:
+    """Decodes objects to one struct type. The type decides whether Arrow's reader is asked."""
+
+    def __init__(self, kind: pa.StructType) -> None:
+        self.kind = kind
+        self.is_plain = all(is_plain(field.type) for field in kind)
+        self.has_decimals = "decimal" in str(kind)
+        self.schema = pa.schema([pa.field(field.name, carrier(field.type)) for field in kind])
+
+    def decode(self, texts: pa.Array) -> Decoded:
+        """`texts` is binary. What is null stays null."""
+        present = texts.drop_null() if texts.null_count else texts
+        parts: list[pa.Array] = []
+        bad: dict[int, str] = {}
+        self.decode_into(parts, bad, present, 0)
+        rows = pa.concat_arrays(parts) if parts else pa.array([], self.kind)
+        if not texts.null_count:
+            return Decoded(rows, bad)
+        places = np.flatnonzero(np.asarray(texts.is_valid()))
+        back = np.zeros(len(texts), np.int64)
+        back[places] = np.arange(len(places))
+        return Decoded(
+            rows.take(pa.array(back, mask=np.asarray(texts.is_null()))),
+            {int(places[index]): reason for index, reason in bad.items()},
+        )
+
+    def decode_into(self, parts: list[pa.Array], bad: dict[int, str], texts: pa.Array, first: int) -> None:
+        count = len(texts)
+        if not count:
+            return
+        if self.is_plain:
+            if texts.nbytes <= BLOCK_BYTES_MAX or count == 1:
+                block = self.block(texts)
+                if block is not None:
+                    parts.append(block)
+                    return
+            if count > ONE_BY_ONE_MAX or (texts.nbytes > BLOCK_BYTES_MAX and count > 1):
+                half = count // 2
+                self.decode_into(parts, bad, texts.slice(0, half), first)
+                self.decode_into(parts, bad, texts.slice(half), first + half)
+                return
+        rows = []
+        for index, text in enumerate(texts.to_pylist(), first):
+            try:
+                rows.append(value_of(text, self.kind))
+            except BadValue as problem:
+                rows.append(None)
+                bad[index] = str(problem)
+        parts.append(pa.array(rows, self.kind))
+
+    def block(self, texts: pa.Array) -> pa.StructArray | None:
+        """All rows at once, or None where they have to be looked at more closely."""
+        if not are_braced(texts):
+            return None
+        lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), b"\n")
+        data = lines.buffers()[2]
+        try:
+            lines.cast(pa.string())  # Arrow's reader passes over what is not UTF-8.
+            table = arrow_json.read_json(
+                pa.BufferReader(data),
+                arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+                arrow_json.ParseOptions(explicit_schema=self.schema, unexpected_field_behavior="ignore"),
+            )
+            if table.num_rows != len(texts):
+                return None
+            columns = [
+                column.combine_chunks().cast(field.type) for column, field in zip(table.columns, self.kind, strict=True)
+            ]
+            block = pa.StructArray.from_arrays(columns, fields=list(self.kind))
+            if self.has_decimals:
+                block.validate(full=True)  # The reader does not count their digits.
+        except (pa.ArrowInvalid, UnicodeDecodeError):
+            return None
+        return block if are_in_calendar(block) else None
+
+
+def are_braced(texts: pa.Array) -> bool:
+    """Whether each text begins with `{` and ends with `}`."""
+    _, bounds, data = texts.buffers()
+    if data is None:
+        return False
+    ends = np.frombuffer(bounds, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    if (np.diff(ends) < 2).any():
+        return False
+    view = np.frombuffer(data, np.uint8)
+    return bool((view[ends[:-1]] == ord("{")).all() and (view[ends[1:] - 1] == ord("}")).all())
+
+
+def are_in_calendar(column: pa.Array) -> bool:
+    """Whether all times are of the years 1 to 9999, which are Python's as they are Spark's."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return all(map(are_in_calendar, column.flatten()))
+    if pa.types.is_list(kind):
+        return are_in_calendar(column.flatten())
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        return True
+    whole = pa.int32() if pa.types.is_date(kind) else pa.int64()
+    found = pc.min_max(column.cast(whole)).as_py()
+    unit = 1 if pa.types.is_date(kind) else DAY_US
+    return found["min"] is None or (FIRST_DAY * unit <= found["min"] and found["max"] < DAYS_END * unit)
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Whether Arrow's reader reads the type as `json_values` does, once it is cast from its carrier."""
+    if pa.types.is_struct(kind):
+        return all(is_plain(field.type) for field in kind)
+    if pa.types.is_list(kind):
+        return is_plain(kind.value_type)
+    return not (pa.types.is_map(kind) or pa.types.is_binary(kind))
+
+
+def carrier(kind: pa.DataType) -> pa.DataType:
+    """The type by which Arrow's reader brings a value: it reads no dates, and passes over the zone of a time that must
+    have none."""
+    if pa.types.is_date(kind) or kind == pa.timestamp("us"):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, carrier(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", carrier(kind.value_type)))
+    return kind
+
+
+def json_problem(kind: pa.DataType) -> str | None:
+    """Why JSON cannot be read as the type; None if it can."""
+    if pa.types.is_map(kind):
+        if not pa.types.is_string(kind.key_type):
+            return f"keys of a map in JSON are strings, not {kind.key_type}"
+        return json_problem(kind.item_type)
+    if pa.types.is_list(kind):
+        return json_problem(kind.value_type)
+    if pa.types.is_struct(kind):
+        return next((problem for field in kind if (problem := json_problem(field.type)) is not None), None)
+    return None

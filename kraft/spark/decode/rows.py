@@ -1,0 +1,39 @@
+"""The row of a Kafka record, as Spark and as Arrow see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from kraft.spark.decode.shape import Shape
+
+HEADERS_TYPE = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
+COLUMNS = (
+    pa.field("key", pa.binary()),
+    pa.field("value", pa.binary()),
+    pa.field("topic", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("offset", pa.int64()),
+    pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+    pa.field("timestampType", pa.int32()),
+)
+ARROW_SCHEMA = pa.schema(COLUMNS)
+ARROW_SCHEMA_WITH_HEADERS = pa.schema([*COLUMNS, pa.field("headers", HEADERS_TYPE)])
+
+
+def arrow_schema(include_headers: bool) -> pa.Schema:
+    return ARROW_SCHEMA_WITH_HEADERS if include_headers else ARROW_SCHEMA
+
+
+def spark_schema(include_headers: bool, shape: Shape | None = None) -> StructType:
+    """The rows' schema as Spark names it, whatever `shape` makes of them."""
+    from pyspark.sql.types import StructField, StructType
+
+    from kraft.spark.decode.typed_schema import spark_type
+
+    arrow = arrow_schema(include_headers) if shape is None else shape.schema
+    return StructType([StructField(field.name, spark_type(field.type)) for field in arrow])

@@ -1,0 +1,52 @@
+"""Rows of one task of a micro-batch become parcels for the driver."""
+
+from __future__ import annotations
+
+from kraft.spark.client.wire import WireCluster
+from kraft.spark.sink.incoming_columns import Incoming
+from kraft.spark.sink.local_staging import LocalStaging
+from kraft.spark.sink.row_packer import RowPacker
+from kraft.spark.sink.staged_batch import Parcel, crc_of
+from kraft.spark.sink.staging import Staging
+
+INLINE_BYTES_MAX = 1 << 20
+"""What a task hands to the driver through Spark. Spark takes 1 GiB of all tasks by default
+(spark.driver.maxResultSize)."""
+STAGE_BYTES = 2 << 20
+
+
+class OnceWriter:
+    """One attempt at one task of a micro-batch. Parcels of a large batch are staged."""
+
+    def __init__(
+        self, cluster: WireCluster, batch: int, task: int, codec: int, staging: Staging | LocalStaging
+    ) -> None:
+        self.task = task
+        self.staging = staging
+        self.packer = RowPacker(cluster, batch + task, codec, self.take)
+        self.parcels: list[Parcel] = []
+        self.staged_count = 0  # The first parcels, whose bytes are staged.
+        self.here_bytes = 0  # Of the others.
+
+    def write(self, incoming: Incoming) -> None:
+        """Raises SourceError for a row without a topic, ValueError for one whose partition is not there, WireError,
+        OSError."""
+        self.packer.write(incoming)
+
+    def take(self, topic: str, partition: int, rows: int, data: bytes) -> None:
+        self.parcels.append(Parcel(topic, partition, rows, crc_of(data), data))
+        self.here_bytes += len(data)
+        if self.here_bytes >= (STAGE_BYTES if self.staged_count else INLINE_BYTES_MAX):
+            self.stage()
+
+    def stage(self) -> None:
+        fresh = self.parcels[self.staged_count :]
+        places = self.staging.put(self.task, [each.data for each in fresh if each.data is not None])
+        self.parcels[self.staged_count :] = [
+            each._replace(data=None, place=place) for each, place in zip(fresh, places, strict=True)
+        ]
+        self.staged_count, self.here_bytes = len(self.parcels), 0
+
+    def finish(self) -> tuple[Parcel, ...]:
+        self.packer.pack_all()
+        return tuple(self.parcels)

@@ -1,0 +1,111 @@
+"""Where the rows of a large micro-batch wait for its transaction if its tasks run within the driver's JVM, as with a
+local master: files in Spark's own directory, beside those of shuffles. They cost no broker anything.
+
+As with the staging topic, a task reports where its rows are, and nobody looks for any others. A file belongs to one
+attempt at one task. Those of a batch, and of all before it, are deleted once it is committed; what a run leaves at its
+end goes with Spark's directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from kraft.spark.errors import staged_rows_gone
+from kraft.spark.sink.staged_batch import Parcel, Place, Span, crc_of
+from kraft.spark.sink.staging import Staging
+
+log = logging.getLogger(__name__)
+VARIABLE = "SPARK_LOCAL_DIRS"
+"""Spark tells its Python processes in it where its JVM keeps files. The directories belong to that JVM alone."""
+NAME = "kraft-sink"
+ONLY_MINE = 0o600
+
+
+def local_directory() -> str | None:
+    """The local directory of the JVM that this process belongs to; None if it names none. Equal on the driver and in a
+    task if they share the JVM."""
+    first = os.environ.get(VARIABLE, "").split(",")[0]
+    return str(Path(first) / NAME) if first else None
+
+
+def prefix_of(sink: str) -> str:
+    """How the names of the files of one sink of a query begin."""
+    return hashlib.sha256(sink.encode()).hexdigest()[:16]
+
+
+class LocalStaging:
+    """Takes what one attempt at a task of micro-batch `batch` has. `fallback` takes it where the disk does not."""
+
+    def __init__(self, directory: str, sink: str, batch: int, fallback: Staging) -> None:
+        self.path = Path(directory) / f"{prefix_of(sink)}-{batch}-{uuid.uuid4().hex}"
+        self.fallback = fallback
+        self.is_broken = False
+        self.end = 0
+
+    def put(self, task: int, parcels: list[bytes]) -> list[Place | Span]:
+        """Where each of them is. Raises WireError, OSError of the fallback."""
+        if not self.is_broken:
+            try:
+                return list(self.append(parcels))
+            except OSError as problem:
+                log.warning("rows are staged in the cluster, since %s cannot be written: %s", self.path, problem)
+                self.is_broken = True
+        return list(self.fallback.put(task, parcels))
+
+    def append(self, parcels: list[bytes]) -> list[Span]:
+        """Raises OSError. What was written then is named by nobody."""
+        self.path.parent.mkdir(mode=0o700, exist_ok=True)
+        begin, spans = self.end, []
+        with open(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, ONLY_MINE), "wb") as file:
+            for each in parcels:
+                file.write(each)
+                spans.append(Span(str(self.path), begin, len(each)))
+                begin += len(each)
+        self.end = begin
+        return spans
+
+
+class LocalFiles:
+    """Reads on the driver what tasks have put into files. One file is open at a time."""
+
+    def __init__(self) -> None:
+        self.path: str | None = None
+        self.file: BinaryIO | None = None
+
+    def get(self, span: Span, crc: int) -> bytes:
+        """The batch of this CRC. Raises SourceError for one that is gone."""
+        try:
+            if self.path != span.path or self.file is None:
+                self.close()
+                self.file = Path(span.path).open("rb")  # noqa: SIM115  # Open for many reads; `close` ends it.
+                self.path = span.path
+            self.file.seek(span.offset)
+            found = self.file.read(span.size)
+        except OSError:
+            found = b""
+        if len(found) != span.size or crc_of(found) != crc:
+            raise staged_rows_gone(f"{span.path} at {span.offset}")
+        return found
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
+        self.path = self.file = None
+
+
+def forget_files(parcels: Iterable[Parcel], sink: str, batch: int) -> None:
+    """Delete the files of this batch of the sink, and those that are left of earlier ones: of attempts that failed."""
+    directories = {str(Path(each.place.path).parent): None for each in parcels if isinstance(each.place, Span)}
+    prefix = f"{prefix_of(sink)}-"
+    for directory in directories:
+        with contextlib.suppress(OSError):  # Deleted with the next batch, or with Spark's directory.
+            for path in sorted(Path(directory).glob(f"{prefix}*")):
+                if int(path.name.removeprefix(prefix).partition("-")[0]) <= batch:
+                    path.unlink()

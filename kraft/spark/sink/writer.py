@@ -1,0 +1,339 @@
+"""The sinks: rows become records. A stream writes each micro-batch exactly once: its tasks hand their rows to the
+driver, which writes them in one transaction (`batch_commit.py`). A batch write, or a stream with `exactlyOnce` false,
+writes at least once, as the official connector does: a retried task or a replayed micro-batch writes its records
+again. It sends batches itself (`least_writer.py`), and leaves to librdkafka what only that can do.
+
+Columns: `value` (string or binary, required), `key`, `topic` (or the option `topic`, which wins), `headers`,
+`partition`, and with the option `keepTimestamp` `timestamp`. A task that writes at least
+once ends when every record it wrote is acknowledged.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from kraft.spark.client.worker_heap import freeze_imports
+from kraft.spark.client.worker_socket import ForWorkers
+from kraft.spark.errors import null_topic
+from kraft.spark.sink.sink_options import Setting, SinkOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from confluent_kafka import KafkaError, Message, Producer
+
+    from kraft.spark.sink.batch_commit import BatchOrigin, SinkIdentity
+    from kraft.spark.sink.staged_batch import Parcel
+
+FLUSH_WAIT_S = 1.0
+UNASSIGNED = -1
+QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"
+"""Local properties that Spark sets while a micro-batch runs, also within foreachBatch."""
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What one task reports to the driver."""
+
+    records: int
+    origin: BatchOrigin | None = None
+    parcels: tuple[Parcel, ...] = ()
+    """The rows, which the driver writes, where the sink writes once."""
+
+
+class ProducerPool:
+    """One idle producer by configuration for each Python worker: thread-safe inside, used by one task at a time."""
+
+    def __init__(self) -> None:
+        self.producers: dict[tuple[tuple[str, Setting], ...], Producer] = {}
+
+    def get(self, config: Mapping[str, Setting]) -> Producer:
+        from confluent_kafka import Producer
+
+        key = tuple(sorted(config.items()))
+        if key not in self.producers:
+            self.producers[key] = Producer(dict(config))
+        return self.producers[key]
+
+    def discard(self, config: Mapping[str, Setting]) -> None:
+        """Forget a producer that failed; its queue goes with it."""
+        producer = self.producers.pop(tuple(sorted(config.items())), None)
+        if producer is not None:
+            producer.purge()
+
+
+# One per Python worker process, by intent: Spark offers no other place to keep a client between tasks.
+POOL = ProducerPool()
+
+
+class Failures:
+    """The first delivery that failed."""
+
+    def __init__(self) -> None:
+        self.first: str | None = None
+
+    def note(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and self.first is None:
+            self.first = (
+                f"record for topic {message.topic()} partition {message.partition()} was not written: {error.str()}"
+            )
+
+    def check(self) -> None:
+        if self.first is not None:
+            raise RuntimeError(self.first)
+
+
+def write_librdkafka(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
+    """Produce every row and wait for all acknowledgements. Raises RuntimeError for the first record that was
+    refused."""
+    producer, failures, count = POOL.get(sink.config), Failures(), 0
+    try:
+        for batch in batches:
+            for topic, key, value, partition, headers, timestamp in rows_of(sink, batch):
+                if topic is None:
+                    raise null_topic()
+                produce(
+                    producer,
+                    failures,
+                    topic,
+                    value,
+                    key,
+                    UNASSIGNED if partition is None else partition,
+                    headers,
+                    timestamp,
+                )
+            count += batch.num_rows
+            producer.poll(0)
+            failures.check()
+        while producer.flush(FLUSH_WAIT_S):
+            failures.check()
+        failures.check()
+    except BaseException:
+        POOL.discard(sink.config)
+        raise
+    return Written(count)
+
+
+def produce(
+    producer: Producer,
+    failures: Failures,
+    topic: str,
+    value: bytes,
+    key: bytes,
+    partition: int,
+    headers: list[tuple[str, bytes]] | None,
+    timestamp: int | None,
+) -> None:
+    """Queue one record; a full queue waits for deliveries, which is the sink's back-pressure."""
+    extra: dict[str, Any] = {"headers": headers} if headers else {}
+    if timestamp is not None:
+        extra["timestamp"] = timestamp
+    while True:
+        try:
+            producer.produce(topic, value, key, partition, on_delivery=failures.note, **extra)
+            return
+        except BufferError:
+            producer.poll(0.1)
+            failures.check()
+
+
+def rows_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """(topic, key, value, partition, headers, timestamp in ms or None) of each row."""
+
+    def column(name: str) -> Any:
+        return (
+            batch.column(sink.columns.index(name)).to_pylist() if name in sink.columns else repeat(None, batch.num_rows)
+        )
+
+    topics = repeat(sink.topic, batch.num_rows) if sink.topic is not None else column("topic")
+    headers = (
+        None if each is None else [(header["key"], header["value"]) for header in each] for each in column("headers")
+    )
+    return zip(
+        topics, column("key"), column("value"), column("partition"), headers, timestamps_of(sink, batch), strict=True
+    )
+
+
+def timestamps_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[int | None]:
+    """Milliseconds, where the sink keeps timestamps."""
+    if not sink.keep_timestamp:
+        return repeat(None, batch.num_rows)
+    import pyarrow as pa
+
+    microseconds = batch.column(sink.columns.index("timestamp")).cast(pa.int64()).to_pylist()
+    return (None if each is None else each // 1000 for each in microseconds)
+
+
+def require_writable(sink: SinkOptions) -> None:
+    """On the driver, before any task runs. Raises ValueError where the cluster serves no transactions, SourceError
+    without the right to write, WireError, OSError."""
+    from kraft.security.acls import Operation
+    from kraft.spark.client.wire import POOL as WIRES
+    from kraft.spark.errors import no_transactions
+    from kraft.spark.sink.sink_transaction import missing_api
+    from kraft.spark.source.permissions import require_right
+
+    if sink.exactly_once:
+        missing = missing_api(WIRES.get(sink.bootstrap, security=sink.security))
+        if missing is not None:
+            raise no_transactions(missing)
+    if sink.is_login_known and sink.topic is not None:
+        require_right(sink.bootstrap, sink.security, (sink.topic,), Operation.WRITE)
+
+
+def write_once(sink: SinkOptions, batches: Iterator[pa.RecordBatch], driver_files: str | None) -> Written:
+    """Hand every row of one task of a micro-batch to the driver. Nothing of it is in a topic that others read yet.
+    `driver_files`: where the driver's JVM keeps files."""
+    from kraft.spark.client.wire import POOL as WIRES
+    from kraft.spark.sink.exactly_once_writer import OnceWriter
+    from kraft.spark.sink.incoming_columns import incoming
+    from kraft.spark.sink.local_staging import LocalStaging, local_directory
+    from kraft.spark.sink.staging import Staging
+
+    origin, task = origin_of_task()
+    cluster, count = WIRES.get(sink.bootstrap, security=sink.security), 0
+    identity = identity_of(sink, origin)
+    topic = Staging(cluster, identity.staging_topic)
+    staging: Staging | LocalStaging = topic
+    if driver_files is not None and driver_files == local_directory():
+        staging = LocalStaging(driver_files, identity.transactional_id, origin.batch, topic)
+    writer = OnceWriter(cluster, origin.batch, task, sink.codec, staging)
+    try:
+        for batch in batches:
+            writer.write(incoming(sink, batch, time.time_ns() // 1_000_000))
+            count += batch.num_rows
+        return Written(count, origin, writer.finish())
+    except BaseException:
+        WIRES.discard([cluster])
+        raise
+
+
+def commit_once(sink: SinkOptions, messages: Iterable[WriterCommitMessage | None], *, once_a_run: bool) -> None:
+    """On the driver, once every task has ended: all rows of the micro-batch in one transaction. Raises SourceError,
+    WireError, OSError."""
+    from kraft.spark.client.wire import POOL as WIRES
+    from kraft.spark.sink.batch_commit import CommitRules, commit_batch
+
+    written = [each for each in messages if isinstance(each, Written)]
+    parcels = [parcel for each in written for parcel in each.parcels]
+    if not parcels:
+        return
+    origin = written[0].origin
+    assert origin is not None, "rows for the driver come with their micro-batch"
+    cluster = WIRES.get(sink.bootstrap, security=sink.security)
+    rules = CommitRules(sink.transaction_ms, sink.on_difference, once_a_run)
+    try:
+        commit_batch(cluster, identity_of(sink, origin), origin, parcels, rules)
+    except BaseException:
+        WIRES.discard([cluster])
+        raise
+
+
+def identity_of(sink: SinkOptions, origin: BatchOrigin) -> SinkIdentity:
+    from kraft.spark.sink.batch_commit import SinkIdentity
+
+    return SinkIdentity(origin.query, sink.topic, sink.once_id)
+
+
+def origin_of_task() -> tuple[BatchOrigin, int]:
+    """What this task is part of, and its number. Raises RuntimeError outside a streaming query, where no batch has a
+    number."""
+    from pyspark import TaskContext
+
+    from kraft.spark.sink.batch_commit import BatchOrigin
+
+    context = TaskContext.get()
+    query, batch, run = (
+        (context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID, RUN_ID))
+        if context is not None
+        else (None, None, None)
+    )
+    if context is None or query is None or batch is None:
+        raise RuntimeError(
+            "exactlyOnce is only possible within a streaming query: what is written outside of one has no "
+            "batch id. Set exactlyOnce to false."
+        )
+    return BatchOrigin(query, int(batch), run or ""), context.partitionId()
+
+
+def write_least(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
+    """Send every row and wait for all acknowledgements. Raises SourceError for a row without a topic, ValueError for
+    one whose partition is not there, WireError, OSError."""
+    from pyspark import TaskContext
+
+    from kraft.spark.client.wire import POOL as WIRES
+    from kraft.spark.sink.at_least_once_writer import POOL as SENDERS
+    from kraft.spark.sink.at_least_once_writer import LeastWriter
+    from kraft.spark.sink.incoming_columns import incoming
+
+    context, count = TaskContext.get(), 0
+    cluster = WIRES.get(sink.bootstrap, sink.client_id, sink.security)
+    try:
+        writer = LeastWriter(cluster, 0 if context is None else context.partitionId(), sink.codec)
+        for batch in batches:
+            writer.write(incoming(sink, batch, time.time_ns() // 1_000_000))
+            count += batch.num_rows
+        writer.finish()
+        return Written(count)
+    except BaseException:
+        SENDERS.discard(cluster)
+        WIRES.discard([cluster])
+        raise
+
+
+def write_task(sink: SinkOptions, batches: Iterator[pa.RecordBatch], driver_files: str | None) -> Written:
+    """All rows of one task, once or at least once, as the options say."""
+    if sink.exactly_once:
+        written = write_once(sink, batches, driver_files)
+    else:
+        written = (write_least if sink.is_built_in else write_librdkafka)(sink, batches)
+    freeze_imports()
+    return written
+
+
+class KafkaBatchWriter(ForWorkers, DataSourceArrowWriter):
+    """`df.write.format("kraft")`. With `exactlyOnce`, within foreachBatch, as a stream's sink."""
+
+    def __init__(self, sink: SinkOptions) -> None:
+        from kraft.spark.sink.local_staging import local_directory
+
+        self.sink = sink
+        self.driver_files = local_directory()
+        require_writable(sink)
+        freeze_imports()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return write_task(self.sink, iterator, self.driver_files)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Raises SourceError, WireError, OSError."""
+        commit_once(self.sink, messages, once_a_run=True)
+        freeze_imports()
+
+
+class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
+    """`df.writeStream.format("kraft")`. Spark makes one on the driver for each micro-batch, and another to commit."""
+
+    def __init__(self, sink: SinkOptions) -> None:
+        from kraft.spark.sink.local_staging import local_directory
+
+        self.sink = sink
+        self.driver_files = local_directory()
+        require_writable(sink)
+        freeze_imports()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return write_task(self.sink, iterator, self.driver_files)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Raises SourceError, WireError, OSError."""
+        commit_once(self.sink, messages, once_a_run=False)
+        freeze_imports()
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing: no transaction is open while tasks run. What is staged is deleted with the next commit."""

@@ -1,0 +1,1 @@
+"""Reading topics: options, planning by offset ranges, and the readers of batches and streams."""

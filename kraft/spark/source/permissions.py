@@ -1,0 +1,46 @@
+"""Whether the nodes let us do what a query is about to do: asked on the driver before any task runs, because a task
+that is refused can only be tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.security.acls import OPERATION_NAMES
+from kraft.spark.client.wire import WireCluster
+from kraft.spark.client.wire_security import WireSecurity
+from kraft.spark.errors import not_authorized
+
+log = logging.getLogger(__name__)
+TIMEOUT_S: Final = 10.0
+NOT_TOLD: Final = -(1 << 31)
+"""In place of operations, by a broker that does not know the question."""
+
+
+def require_right(bootstrap: str, security: WireSecurity, topics: Sequence[str], operation: int) -> None:
+    """That we may do it (`acls.Operation`) to each of these topics that is there, and that nodes let us in at all.
+    Raises SourceError, WireError for a login or a certificate that is refused. Nodes that cannot be reached are left
+    to those who ask again."""
+    cluster = WireCluster(bootstrap, timeout_s=TIMEOUT_S, security=security)
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=each) for each in topics],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+    )
+    try:
+        answer = cluster.any_call(request)
+    except OSError as problem:
+        log.warning("rights on %s are not known: %s", ", ".join(topics), problem)
+        return
+    finally:
+        cluster.close()
+    right = OPERATION_NAMES[operation].title()
+    for each in answer.topics:
+        operations = each.topic_authorized_operations
+        is_lacking = not each.error_code and operations != NOT_TOLD and not operations & 1 << operation
+        if each.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED or is_lacking:
+            raise not_authorized(each.name, right, security.principal)

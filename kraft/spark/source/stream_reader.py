@@ -1,0 +1,213 @@
+"""`spark.readStream`: one long-lived object on the driver decides how far each micro-batch reads; tasks read as a
+batch does.
+
+Offsets are those of the official connector: per partition the next offset to read. The limits of a trigger (least,
+most, longest delay) are applied here, because Spark's Python API carries only one limit at a time and no delay.
+Under Trigger.AvailableNow the end is frozen when the query starts and the least number of offsets is ignored: it
+could wait for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from kraft.spark.client.client_config import consumer_config
+from kraft.spark.client.worker_socket import ForWorkers
+from kraft.spark.errors import CONTINUE, SourceError, show_offsets, show_partitions
+from kraft.spark.option_values import beginning_of, offsets_of_json, offsets_to_json, with_beginning
+from kraft.spark.source.batch_reader import fetch
+from kraft.spark.source.options import SourceOptions
+from kraft.spark.source.ranges import OffsetRange, gone_back, group_ranges, rate_limit, split_ranges
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kraft.spark.source.look_ups import Offsets
+    from kraft.spark.source.offset_reader import KafkaOffsetReader
+
+log = logging.getLogger(__name__)
+RESTART = "The error could be transient - restart your query, and report if you still see the same issue."
+
+
+class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A streaming read. Pickled to the workers before its client opens; what it learns stays on the driver."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.options = options
+        self.config = consumer_config(
+            options.kafka, f"{options.group_id_prefix}-{uuid.uuid4()}-executor", options.security
+        )
+        self.known_latest: Offsets | None = None
+        self.frozen: Offsets | None = None  # the end of everything under Trigger.AvailableNow
+        self.initial: Offsets | None = None
+        self.last_trigger_s: float | None = None
+        self.told: Offsets | None = None  # what the group was told last
+        self.anew: Offsets = {}  # where partitions begin whose topics were made anew, in the batch from `anew_from` on
+        self.anew_from: Offsets | None = None
+        self._offsets: KafkaOffsetReader | None = None
+
+    @property
+    def offsets(self) -> KafkaOffsetReader:
+        if self._offsets is None:
+            from kraft.spark.source.offset_reader import KafkaOffsetReader
+
+            self._offsets = KafkaOffsetReader(self.options)
+        return self._offsets
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_offsets": None}
+
+    def initialOffset(self) -> dict[str, Any]:
+        """The same however often Spark asks, which it does until the first batch is done: what comes meanwhile
+        belongs to that batch."""
+        if self.initial is None:
+            self.initial = self.offsets.resolve(self.options.starting, starting=True)
+        return offsets_to_json(self.initial)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self.options.offsets_per_trigger_max is not None:
+            return ReadMaxRows(self.options.offsets_per_trigger_max)
+        if self.options.offsets_per_trigger_min is not None:
+            return ReadMinRows(self.options.offsets_per_trigger_min)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next micro-batch. That of the first one carries the query's start: so Spark keeps it."""
+        begin = offsets_of_json(start)
+        self.tell_group(begin)
+        end = self.end_of_batch(begin, limit)
+        if end == begin and beginning_of(start) is not None:
+            return start  # Nothing is new: another text would be taken for another offset.
+        if self.initial is not None and start == offsets_to_json(self.initial):
+            return with_beginning(end, self.initial)
+        return offsets_to_json(end)
+
+    def notice_anew(self, begin: Offsets, latest: Offsets) -> Offsets:
+        """Where the batch from `begin` on really begins: in topics that were deleted and made anew, at the beginning.
+        Raises DataLoss."""
+        if begin != self.anew_from:
+            self.anew, self.anew_from = {}, begin
+        if topics := self.offsets.made_anew():
+            self.anew |= self.offsets.earliest(each for each in latest if each.topic in topics)
+        return {**begin, **self.anew}
+
+    def end_of_batch(self, begin: Offsets, limit: ReadLimit) -> Offsets:
+        if self.frozen is not None and gone_back(begin, self.frozen):
+            # Frozen by what a leader said that is behind, unless it says so still.
+            self.frozen = self.offsets.latest(begin)
+        latest = self.frozen if self.frozen is not None else self.offsets.latest(begin)
+        self.known_latest = latest
+        begin = self.notice_anew(begin, latest)
+        if isinstance(limit, ReadAllAvailable):
+            return latest
+        least = limit.min_rows if isinstance(limit, ReadMinRows) else self.options.offsets_per_trigger_min
+        if least is not None and self.frozen is None and self.must_wait(least, begin, latest):
+            return begin
+        if isinstance(limit, ReadMaxRows):
+            latest = rate_limit(limit.max_rows, begin, latest, self.offsets.earliest)
+        return latest
+
+    def tell_group(self, done: Offsets) -> None:
+        """Where a batch begins, all before it is done: a group may be told, so that its lag can be seen. (Spark
+        commits a batch only when the next begins.)"""
+        if self.options.commit_group is not None and done != self.told:
+            self.offsets.tell_group(self.options.commit_group, done)
+            self.told = done
+
+    def must_wait(self, least: int, begin: Offsets, latest: Offsets) -> bool:
+        """Whether this trigger is skipped: fewer than `least` new offsets, and the longest delay has not passed. The
+        first trigger never waits."""
+        now = time.monotonic()
+        overdue = self.last_trigger_s is None or (now - self.last_trigger_s) * 1000 >= self.options.trigger_delay_ms_max
+        if not overdue and sum(end - begin.get(partition, 0) for partition, end in latest.items()) < least:
+            return True
+        self.last_trigger_s = now
+        return False
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        return offsets_to_json(self.known_latest) if self.known_latest else None
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.frozen = self.offsets.latest()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        begin, until = offsets_of_json(start), offsets_of_json(end)
+        if beginning_of(start) is None and (beginning := beginning_of(end)) is not None:
+            # The first batch. When a restarted query tries it again, Spark has asked for another start.
+            begin = beginning
+        if self.frozen is not None:
+            self.check_frozen(self.frozen, until)
+        if begin == self.anew_from:
+            begin = {**begin, **{each: first for each, first in self.anew.items() if each in until}}
+        ranges = self.offsets.resolved_ranges(begin, until)
+        return [InputPartition(each) for each in self.tasks(ranges)]
+
+    def tasks(self, ranges: list[OffsetRange]) -> list[tuple[OffsetRange, ...]]:
+        """What each task reads: small ranges together, unless the options say how work is split."""
+        least, most = self.options.partitions_min, self.options.records_per_partition_max
+        split = split_ranges(ranges, least, most)
+        return group_ranges(split) if least is None and most is None else [(each,) for each in split]
+
+    def check_frozen(self, frozen: Offsets, until: Offsets) -> None:
+        """Under Trigger.AvailableNow partitions neither go nor shrink. One may have come since the batch was
+        planned, when a query resumes it."""
+        if not until.keys() <= frozen.keys():
+            self.report(
+                "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED",
+                "Kafka data source in Trigger.AvailableNow should provide the same topic partitions in "
+                "pre-fetched offset to end offset for each "
+                f"microbatch. {RESTART} topic-partitions for pre-fetched offset: {show_partitions(frozen)}, "
+                f"topic-partitions for end offset: {show_partitions(until)}.",
+            )
+        elif any(end > frozen[partition] for partition, end in until.items()):
+            self.report(
+                "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_PREFETCHED",
+                "For Kafka data source with Trigger.AvailableNow, end offset should have lower or equal "
+                "offset per each topic partition than pre-fetched "
+                f"offset. {RESTART} pre-fetched offset: {show_offsets(frozen)}, end offset: {show_offsets(until)}.",
+            )
+        latest = self.offsets.latest(until)
+        if not until.keys() <= latest.keys():
+            self.report(
+                "LOST_TOPIC_PARTITIONS_IN_END_OFFSET_WITH_TRIGGER_AVAILABLENOW",
+                "Some of partitions in Kafka topic(s) have been lost during running query with "
+                f"Trigger.AvailableNow. {RESTART} "
+                f"topic-partitions for latest offset: {show_partitions(latest)}, topic-partitions for end "
+                f"offset: {show_partitions(until)}.",
+            )
+        elif any(end > latest[partition] for partition, end in until.items()):
+            self.report(
+                "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_LATEST_WITH_TRIGGER_AVAILABLENOW",
+                "Some of partitions in Kafka topic(s) report available offset which is less than end offset "
+                "during running query with Trigger.AvailableNow. "
+                f"{RESTART} latest offset: {show_offsets(latest)}, end offset: {show_offsets(until)}.",
+            )
+
+    def report(self, condition: str, message: str) -> None:
+        """What the log lacks is told again, offset by offset, by whoever comes to read it."""
+        if self.options.fail_on_data_loss:
+            raise SourceError(condition, f"{message} {CONTINUE}")
+        log.warning("[%s] %s", condition, message)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return fetch(self.options, self.config, partition.value)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing: the checkpoint is where the offsets live."""
+
+    def stop(self) -> None:
+        if self._offsets is not None:
+            self._offsets.close()
