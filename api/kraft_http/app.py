@@ -7,15 +7,15 @@ from fastapi import Depends, FastAPI
 from kraft.admin.copying import CopyRate
 from kraft.common.logging import Sink
 from kraft_http import errors, openapi
-from kraft_http.failures import Failures
 from kraft_http.idempotency import IdempotencyKeys
 from kraft_http.int64 import int64_form
-from kraft_http.logins import CallersOnly
-from kraft_http.middleware import BoundedBodies, EncodedSlashes, OwnPagesOnly
+from kraft_http.logins import AuthMiddleware
+from kraft_http.middleware import BoundedBodies, EncodedSlashes, OriginMiddleware
 from kraft_http.parameters import known_parameters
 from kraft_http.ports import AdminPort
 from kraft_http.preconditions import Preconditions
-from kraft_http.recent import RecentAnswers, loop_seconds
+from kraft_http.reported_error import Failures
+from kraft_http.response_cache import ResponseCache, loop_seconds
 from kraft_http.routers import (
     acls,
     broker_states,
@@ -96,13 +96,13 @@ def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
     app.state.event_streams = []
     app.state.searches = Searches()
     app.state.idempotency_keys = IdempotencyKeys(loop_seconds)
-    app.state.recent = RecentAnswers(loop_seconds)
+    app.state.recent = ResponseCache(loop_seconds)
     app.state.copy_rate = CopyRate()
     app.add_middleware(Preconditions)
     app.add_middleware(EncodedSlashes)
     app.add_middleware(BoundedBodies)
-    app.add_middleware(CallersOnly, port=port)
-    app.add_middleware(OwnPagesOnly, identity=port.identity)
+    app.add_middleware(AuthMiddleware, port=port)
+    app.add_middleware(OriginMiddleware, identity=port.identity)
     app.add_middleware(Failures, identity=port.identity, log_sink=log_sink)
     errors.install(app)
     for router in ROUTERS:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from kraft.admin.cluster import describe_cluster
 from kraft.admin.errors import Refused, check
 from kraft.admin.metadata import ClusterMetadata, read_metadata
-from kraft.admin.port import AT_ONCE_MAX, COORDINATOR_OF_GROUP
+from kraft.admin.transport import AT_ONCE_MAX, COORDINATOR_OF_GROUP
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.api_keys import ApiKey
@@ -84,7 +84,7 @@ class UnencodableRequest(Exception):
 
 
 class Kafka:
-    """An `AskPort` over an AdminPort."""
+    """An `AdminTransport` over an AdminPort."""
 
     def __init__(self, port: AdminPort) -> None:
         self.port = port

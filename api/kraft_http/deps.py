@@ -17,7 +17,7 @@ from kraft_http.errors import ApiProblem, not_found
 from kraft_http.links import Links, restore_slashes
 from kraft_http.models.common import INT32_MAX, CollectionMetadata, UnansweredBroker
 from kraft_http.ports import AdminPort
-from kraft_http.recent import RecentAnswers
+from kraft_http.response_cache import ResponseCache
 
 T = TypeVar("T")
 
@@ -31,13 +31,13 @@ async def admin_port(request: Request) -> AdminPort:
     return port
 
 
-async def recent_answers(request: Request) -> RecentAnswers:
-    recent: RecentAnswers = request.app.state.recent
+async def recent_answers(request: Request) -> ResponseCache:
+    recent: ResponseCache = request.app.state.recent
     return recent
 
 
 Port = Annotated[AdminPort, Depends(admin_port)]
-Recent = Annotated[RecentAnswers, Depends(recent_answers)]
+Recent = Annotated[ResponseCache, Depends(recent_answers)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Handshakes:
         """A connection that has been accepted, with the server's arguments for `make`."""
         return _Accepted(self, self._make(**arguments))
 
-    async def shake_hands(self, accepted: _Accepted, transport: asyncio.Transport) -> None:
+    async def handshake(self, accepted: _Accepted, transport: asyncio.Transport) -> None:
         """Hand the connection on, or close it."""
         self._waiting[accepted] = None
         if len(self._waiting) > HANDSHAKES_MAX:
@@ -81,7 +81,7 @@ class _Accepted(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.source = transport.get_extra_info("peername", ("",))[0]
         # The task runs before anything is read from the socket, and `start_tls` then pauses reading until TLS does it.
-        self._task = asyncio.create_task(self._handshakes.shake_hands(self, transport))
+        self._task = asyncio.create_task(self._handshakes.handshake(self, transport))
 
     def give_up(self) -> None:
         """Close the connection."""

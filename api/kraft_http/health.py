@@ -7,10 +7,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import BaseModel, Field
 
 from kraft.common.broker_state import ACTIVE
-from kraft_http.int64 import Int64
-from kraft_http.machine_reasons import certificate_reasons, clock_reasons, slow_disk_reasons
-from kraft_http.ports import BrokerFacts, ClusterFacts, InternalTopicFacts, PartitionFacts
-from kraft_http.waits import (
+from kraft_http.health_findings import (
     NodeStatus,
     Reason,
     WaitingElections,
@@ -23,6 +20,9 @@ from kraft_http.waits import (
     unknown_reasons,
     unmade_topic_reasons,
 )
+from kraft_http.int64 import Int64
+from kraft_http.machine_reasons import certificate_reasons, clock_reasons, slow_disk_reasons
+from kraft_http.ports import BrokerFacts, ClusterFacts, InternalTopicFacts, PartitionFacts
 
 LISTED_MAX = 100
 """How many partitions of a kind an answer names; the counts are always whole."""

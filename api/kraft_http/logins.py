@@ -24,7 +24,7 @@ UNKNOWN_HOST: Final = "0.0.0.0"
 NOT_LOGGED_IN: Final = 40101
 
 
-class CallersOnly:
+class AuthMiddleware:
     """Refuses who is not known, with what to do about it."""
 
     def __init__(self, app: ASGIApp, port: AdminPort) -> None:

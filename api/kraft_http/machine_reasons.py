@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kraft.security.certificates import ENDS_SOON_SECONDS, HTTP_ADMIN
-from kraft_http.waits import NodeStatus, Reason, at
+from kraft_http.health_findings import NodeStatus, Reason, at
 
 CLOCK_MS_MAX: Final = 5_000
 """Clocks that are further apart than this differ."""

@@ -55,7 +55,7 @@ def is_address(host: str) -> bool:
     return True
 
 
-class OwnPagesOnly:
+class OriginMiddleware:
     """Keeps pages of other sites from administering the cluster through the browser of somebody who may reach it.
 
     A request has to name this admin in its Host header: by DNS rebinding, a page's own name can be made to lead here,

@@ -21,7 +21,7 @@ from kraft.security.scram_credentials import ScramMechanism
 
 if TYPE_CHECKING:
     from kraft_http.health import ClusterHealth
-    from kraft_http.waits import WaitingElections
+    from kraft_http.health_findings import WaitingElections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,7 +96,7 @@ class Power:
 
 def allow(run: RunHistory) -> Allowed:
     """Changes the run's operations: what is allowed to be lost becomes unknown, what was read of it was not read."""
-    excuses = Excuses(run)
+    excuses = Allowances(run)
     allowed = Allowed(brought_back=excuses.brought_back(run))
     for send in run.operations.of(Send):
         if send.outcome != OK or send.ended is None or not excuses.is_gone(send.place, send.offset, send.values[0]):
@@ -124,7 +124,7 @@ def _reread(ways: Ways, operation: Operation) -> list[Poll] | list[Operation]:
     return ways.of(operation) if isinstance(operation, Poll) else [operation]
 
 
-class Excuses:
+class Allowances:
     """Says of each record, acknowledged or read, whether its loss is explained."""
 
     def __init__(self, run: RunHistory) -> None:

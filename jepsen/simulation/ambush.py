@@ -26,7 +26,7 @@ RATE: Final = 0.5
 HELD_SECONDS_MAX: Final = 0.4
 
 
-class Ambush:
+class TargetedFault:
     """Lies in wait while it is `armed`, for so many victims as the seed says."""
 
     def __init__(

@@ -17,14 +17,14 @@ import trio
 from jepsen.checker.operations import OK, Commit, FaultInjected, Partition, Phase, Poll, ReplicaState, Send
 from jepsen.simulation import layouts, visits
 from jepsen.simulation.admins import Deleter, Mover, VoterChanger
-from jepsen.simulation.ambush import Ambush
+from jepsen.simulation.ambush import TargetedFault
 from jepsen.simulation.committers import Committer, PositionReader, committed, position_readers
 from jepsen.simulation.consumer_members import ConsumerMember, share_all
 from jepsen.simulation.coordinators import find_coordinator
-from jepsen.simulation.fate import Fate
+from jepsen.simulation.fate import FaultSchedule
 from jepsen.simulation.faults import CLIENTS, SURE
-from jepsen.simulation.guest_house import GuestHouse
-from jepsen.simulation.guests import Guest, Insight, Permissions
+from jepsen.simulation.guest_house import AuthenticatedClients
+from jepsen.simulation.guests import AuthenticatedClient, Insight, Permissions
 from jepsen.simulation.incarnation_clients import IncarnationReader
 from jepsen.simulation.incarnations import NAME, WIRE, Incarnation
 from jepsen.simulation.leftovers import leftovers
@@ -103,7 +103,7 @@ Client = (
     | FeatureRaiser
     | MissedEpochs
     | Permissions
-    | Guest
+    | AuthenticatedClient
 )
 
 
@@ -115,10 +115,10 @@ class ClusterRun(SimulatedRun):
         chance = self.universe.stream("mixture")
         self.layout = layouts.draw(chance)
         self.flush = chance.random() < FLUSH_RATE
-        self.fate = Fate(seed, chance, ROLES, flush=self.flush)
+        self.fate = FaultSchedule(seed, chance, ROLES, flush=self.flush)
         self.two_disks = self.universe.stream("directories").random() < TWO_DISKS_RATE
         insight = Insight(lambda host: self.observer.acls_told(host), lambda host: self.observer.acls_read(host))
-        self.guests = GuestHouse(self.universe, self.recorder, self.layout.brokers, self.session, insight)
+        self.guests = AuthenticatedClients(self.universe, self.recorder, self.layout.brokers, self.session, insight)
         self.observed = (*OBSERVED, *self.guests.places)
         self.tiering = Tiering(self.universe, self.recorder)
         self.topics = StandingTopics(self.tiering, self.universe.stream("topics"))
@@ -136,7 +136,9 @@ class ClusterRun(SimulatedRun):
         self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, self.observed)
         directories = partial(self.layout.directories, two_disks=self.two_disks)
         self.scene = Scene(self.universe, self.layout.nodes, self.stop_node, directories, self.observer.is_spare)
-        self.ambush = Ambush(self.scene, self.recorder, self.observer, self.nodes, self.universe.stream("ambush"))
+        self.ambush = TargetedFault(
+            self.scene, self.recorder, self.observer, self.nodes, self.universe.stream("ambush")
+        )
         self.lost_answers = LostAnswers(
             self.scene, self.recorder, self.observer, self.nodes, self.universe.stream("lost answers")
         )
@@ -494,4 +496,4 @@ class ClusterRun(SimulatedRun):
             await self.universe.sleep(0.05)
         for name, node in self.observer.living():
             self.observer.image(name, node)
-        await self.guests.knock_everywhere()
+        await self.guests.connect_everywhere()

@@ -22,7 +22,7 @@ MADE_UP: Final = "any"
 STRIKE_SECONDS_MEANS: Final = (1.5, 2.0, 3.0)
 
 
-class Fate:
+class FaultSchedule:
     """The faults of one run. With `flush`, kinds that lose what was not synced are among them."""
 
     def __init__(self, seed: int, chance: random.Random, roles: Sequence[str], *, flush: bool) -> None:

@@ -12,7 +12,7 @@ from jepsen.simulation.guests import (
     GUARDED,
     LIMITED,
     STRANGER,
-    Guest,
+    AuthenticatedClient,
     Insight,
     Permissions,
     password,
@@ -31,7 +31,7 @@ REPLICAS: Final = 3
 IN_SYNC: Final = {"min.insync.replicas": "2", "internal.segment.bytes": "20000"}
 
 
-class GuestHouse:
+class AuthenticatedClients:
     """Those of one run; `is_open` says whether it has any. `session` makes one for the administrator."""
 
     def __init__(
@@ -61,7 +61,7 @@ class GuestHouse:
         await self._permissions.admit(LIMITED)
         await self._permissions.limit(LIMITED)
 
-    def clients(self) -> list[Permissions | Guest | Reader]:
+    def clients(self) -> list[Permissions | AuthenticatedClient | Reader]:
         if not self.is_open:
             return []
         return [
@@ -77,7 +77,7 @@ class GuestHouse:
         if self.is_open:
             await self._permissions.take_all()
 
-    async def knock_everywhere(self) -> None:
+    async def connect_everywhere(self) -> None:
         """No broker lets those in any more who once might write, nor the stranger."""
         if not self.is_open:
             return
@@ -85,8 +85,8 @@ class GuestHouse:
             for user in (*self._permissions.users, STRANGER):
                 await self._knock(host, user)
 
-    def _guest(self, user: Callable[[], str], *, reads: bool = True) -> Guest:
-        return Guest(self._log_in, self._recorder, self._insight, user, reads=reads)
+    def _guest(self, user: Callable[[], str], *, reads: bool = True) -> AuthenticatedClient:
+        return AuthenticatedClient(self._log_in, self._recorder, self._insight, user, reads=reads)
 
     async def _knock(self, host: str, user: str) -> None:
         session = self._log_in(user, host, name=f"final {user} at {host}")

@@ -176,7 +176,7 @@ def _entry(user: str) -> AccessControlEntry:
     )
 
 
-class Guest:
+class AuthenticatedClient:
     """Writes to the guarded topic, now and then reads it, and notes how it is received, as whoever's turn it is."""
 
     def __init__(

@@ -28,7 +28,7 @@ from jepsen.checker.operations import (
     TopicChange,
     TopicSeen,
 )
-from jepsen.simulation.fate import Fate
+from jepsen.simulation.fate import FaultSchedule
 from jepsen.simulation.recorder import Recorder
 from jepsen.simulation.scene import Scene
 from jepsen.simulation.session import Refused
@@ -79,7 +79,7 @@ class SimulatedRun:
     run count (`invalid`)."""
 
     scene: Scene
-    fate: Fate
+    fate: FaultSchedule
 
     def __init__(self, seed: int, trace_path: str | None = None) -> None:
         self.seed = seed

@@ -14,7 +14,7 @@ import trio
 
 from jepsen.checker.operations import OK, Commit, FaultInjected, Partition
 from jepsen.simulation.committers import Committer, committed
-from jepsen.simulation.fate import Fate
+from jepsen.simulation.fate import FaultSchedule
 from jepsen.simulation.faults import CLIENTS
 from jepsen.simulation.members import Member
 from jepsen.simulation.producers import Producer
@@ -62,7 +62,7 @@ class SingleNodeRun(SimulatedRun):
         super().__init__(seed, trace_path)
         chance = self.universe.stream("mixture")
         flush = chance.random() < FLUSH_RATE
-        self.fate = Fate(seed, chance, [ROLE], flush=flush)
+        self.fate = FaultSchedule(seed, chance, [ROLE], flush=flush)
         # Its records have no other copy: no disk is replaced.
         directories = Directories(DIRECTORIES[: self.universe.stream("directories").choice((1, 2))])
         self.scene = Scene(self.universe, (NODE,), self.stop_node, lambda node: directories)

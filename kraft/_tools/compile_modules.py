@@ -20,7 +20,7 @@ from pathlib import Path
 from kraft.common.compiled import compiled_path, module_name
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = (ROOT / "kraft/protocol/records/usual_records.py",)
+SOURCES = (ROOT / "kraft/protocol/records/fast_path.py",)
 SECONDS_MAX = 120
 SHOWN_CHARACTERS = 600
 

@@ -2,7 +2,7 @@
 answers. The command line, the clients and Spark's jobs use them over `kraft.client.cluster.Cluster`, the HTTP admin
 over its own node.
 
-`reassignment_plan` plans where replicas should go, and asks nobody. Every other function takes an `AskPort` first,
-which knows how a node is reached, in which version it is asked, and whether it is worth asking again. What is refused
-is raised as `Refused`. Neither trio nor asyncio is known here: an operation awaits nothing but its port.
+`reassignment_plan` plans where replicas should go, and asks nobody. The first parameter of every other function is an
+`AdminTransport`: it reaches a node, chooses the API version, and decides whether to retry. A refused request raises
+`Refused`. Neither trio nor asyncio is known here: an operation awaits nothing but its transport.
 """

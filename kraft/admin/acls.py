@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kraft.admin.errors import check
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraft.protocol.messages.create_acls_response import CreateAclsResponse
 from kraft.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
@@ -16,7 +16,7 @@ from kraft.protocol.messages.describe_acls_response import DescribeAclsResponse
 from kraft.security.acls import KIND_NAMES, AccessControlEntry, AclFilter
 
 
-async def describe_acls(port: AskPort, wanted: AclFilter) -> list[AccessControlEntry]:
+async def describe_acls(port: AdminTransport, wanted: AclFilter) -> list[AccessControlEntry]:
     """The entries that a filter takes, sorted. Raises Refused."""
     response = await port.retrying(lambda: port.ask(DescribeAclsRequest(**_conditions(wanted)), DescribeAclsResponse))
     check(response.error_code, "access control entries", response.error_message)
@@ -35,7 +35,7 @@ async def describe_acls(port: AskPort, wanted: AclFilter) -> list[AccessControlE
     )
 
 
-async def create_acls(port: AskPort, entries: Sequence[AccessControlEntry]) -> None:
+async def create_acls(port: AdminTransport, entries: Sequence[AccessControlEntry]) -> None:
     """Add entries. Those that there are already stay as they are. Raises Refused for the first that is refused."""
     request = creation(entries)
 
@@ -47,7 +47,7 @@ async def create_acls(port: AskPort, entries: Sequence[AccessControlEntry]) -> N
     await port.retrying(attempt)
 
 
-async def delete_acls(port: AskPort, filters: Sequence[AclFilter]) -> list[AccessControlEntry]:
+async def delete_acls(port: AdminTransport, filters: Sequence[AclFilter]) -> list[AccessControlEntry]:
     """Remove the entries that any of the filters takes. Returns them, sorted. Raises Refused."""
     request = deletion(filters)
     removed: dict[AccessControlEntry, None] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kraft.admin.errors import check
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.common.ids import METADATA_TOPIC, TopicPartition
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
@@ -93,7 +93,7 @@ class LogDirectory:
         return sum(replica.size_bytes for replica in self.replicas)
 
 
-async def describe_cluster(port: AskPort) -> ClusterDescription:
+async def describe_cluster(port: AdminTransport) -> ClusterDescription:
     """Raises Refused."""
 
     async def attempt() -> ClusterDescription:
@@ -111,7 +111,7 @@ async def describe_cluster(port: AskPort) -> ClusterDescription:
     return await port.retrying(attempt)
 
 
-async def describe_quorum(port: AskPort) -> Quorum:
+async def describe_quorum(port: AdminTransport) -> Quorum:
     """The metadata quorum as its leader sees it. Raises Refused."""
     request = DescribeQuorumRequest(
         topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])]
@@ -155,7 +155,7 @@ def _replicas(states: list[ReplicaState], end: int) -> tuple[QuorumReplica, ...]
 
 
 async def describe_log_dirs(
-    port: AskPort, node_id: int, topic: tuple[str, Sequence[int]] | None = None, *, with_replicas: bool = True
+    port: AdminTransport, node_id: int, topic: tuple[str, Sequence[int]] | None = None, *, with_replicas: bool = True
 ) -> list[LogDirectory]:
     """Every log directory of one broker, in order of path, those that failed too. `topic` limits the replicas to those
     partitions; none are told unless `with_replicas`. Raises Refused."""

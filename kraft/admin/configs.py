@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraft.protocol.messages.describe_configs_response import (
@@ -97,7 +97,9 @@ class Setting:
         return self.source == "default"
 
 
-async def describe_configs(port: AskPort, resource: Resource, keys: Sequence[str] | None = None) -> list[Setting]:
+async def describe_configs(
+    port: AdminTransport, resource: Resource, keys: Sequence[str] | None = None
+) -> list[Setting]:
     """Every setting of the resource, or those named, in order of name. Raises Refused."""
 
     async def attempt() -> list[Setting]:
@@ -109,7 +111,7 @@ async def describe_configs(port: AskPort, resource: Resource, keys: Sequence[str
 
 
 async def describe_many(
-    port: AskPort, resources: Sequence[Resource], keys: Sequence[str] | None = None
+    port: AdminTransport, resources: Sequence[Resource], keys: Sequence[str] | None = None
 ) -> list[tuple[Resource, list[Setting]]]:
     """Several resources that one node can tell about: every setting, or those named. Those that have gone meanwhile are
     left out, and those that the caller may not see. One request asks for RESOURCES_A_REQUEST of them at most: a node
@@ -132,7 +134,7 @@ async def describe_many(
 
 
 async def _describe(
-    port: AskPort, resources: Sequence[Resource], keys: Sequence[str] | None
+    port: AdminTransport, resources: Sequence[Resource], keys: Sequence[str] | None
 ) -> list[DescribeConfigsResult]:
     """One attempt, at the node that can tell about the first."""
     wanted = [
@@ -170,7 +172,11 @@ def _check(resource: Resource, code: int, message: str | None) -> None:
 
 
 async def alter_configs(
-    port: AskPort, resource: Resource, changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool = False
+    port: AdminTransport,
+    resource: Resource,
+    changes: Sequence[tuple[str, int, str | None]],
+    *,
+    validate_only: bool = False,
 ) -> None:
     """`changes` are key, operation (SET, DELETE, APPEND, SUBTRACT) and value; all happen, or none. Raises Refused."""
     entries = [AlterableConfig(name=key, config_operation=operation, value=value) for key, operation, value in changes]
@@ -184,7 +190,7 @@ async def alter_configs(
     await port.retrying(attempt, final=UNKNOWN_TOPIC)
 
 
-async def alter_each(port: AskPort, changes: Mapping[Resource, Sequence[tuple[str, int, str | None]]]) -> None:
+async def alter_each(port: AdminTransport, changes: Mapping[Resource, Sequence[tuple[str, int, str | None]]]) -> None:
     """Alter many resources, as `alter_configs` one, by any node: brokers may be down. Raises Refused for the first that
     is refused, after all others have changed."""
     resources, refused = list(changes), None
@@ -215,7 +221,7 @@ async def alter_each(port: AskPort, changes: Mapping[Resource, Sequence[tuple[st
         raise refused
 
 
-async def list_resources(port: AskPort, kinds: Sequence[int]) -> list[Resource]:
+async def list_resources(port: AdminTransport, kinds: Sequence[int]) -> list[Resource]:
     """Everything of those kinds that is or can be configured, in order of kind and name (KIP-1142)."""
 
     async def attempt() -> list[Resource]:

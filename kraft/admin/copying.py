@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kraft.admin.errors import check
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.common.ids import TopicPartition
 from kraft.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
@@ -47,7 +47,7 @@ class Sums:
 
 
 async def replica_sizes(
-    port: AskPort, replicas: Mapping[int, Sequence[TopicPartition]]
+    port: AdminTransport, replicas: Mapping[int, Sequence[TopicPartition]]
 ) -> dict[tuple[int, TopicPartition], int]:
     """What replicas have on their disks, each asked of its own broker, without copies between the directories of one.
     Those that are not there yet, and those whose broker does not answer, are left out. Raises Refused."""
@@ -72,7 +72,7 @@ async def replica_sizes(
     return dict(pair for pairs in await port.ask_brokers(ask, sorted(replicas)) for pair in pairs)
 
 
-async def sizes_of(port: AskPort, copies: Iterable[Copy]) -> dict[tuple[int, TopicPartition], int]:
+async def sizes_of(port: AdminTransport, copies: Iterable[Copy]) -> dict[tuple[int, TopicPartition], int]:
     """The log sizes in bytes, by broker and partition, of the copies' leaders and of what their targets have already.
     Raises Refused."""
     asked: dict[int, dict[TopicPartition, None]] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused
 from kraft.admin.offsets import LATEST, list_offsets_once
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
@@ -44,7 +44,7 @@ class Deletion:
 
 
 async def delete_records(
-    port: AskPort, before: Mapping[TopicPartition, int], *, timeout_ms: int = TIMEOUT_MS
+    port: AdminTransport, before: Mapping[TopicPartition, int], *, timeout_ms: int = TIMEOUT_MS
 ) -> Deletion:
     """Cut off what lies before an offset (TO_END: all that is there). A leader waits `timeout_ms` for its followers,
     then it answers for all of its partitions. Raises what the port raises if not even the leaders are told."""
@@ -66,7 +66,7 @@ class _Run:
     """The state of a deletion over its attempts. The end of a partition is asked for once: another would take what has
     come since with it."""
 
-    def __init__(self, port: AskPort, before: Mapping[TopicPartition, int], timeout_ms: int) -> None:
+    def __init__(self, port: AdminTransport, before: Mapping[TopicPartition, int], timeout_ms: int) -> None:
         self._port = port
         self._before = before
         self._timeout_ms = timeout_ms

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraft.admin.errors import check
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.common.version import VERSION
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
@@ -31,9 +31,11 @@ class Feature:
     """The levels that every live broker can run. The last is below the first where two have none in common."""
 
 
-async def describe_features(port: AskPort) -> list[Feature]:
-    """By name. Every live broker is asked what it can run. Raises Refused, and as `AskPort.ask` for one that does not
-    answer."""
+async def describe_features(port: AdminTransport) -> list[Feature]:
+    """Return the features in order of name, with the range that every live broker supports.
+
+    Raises Refused, and what `AdminTransport.ask` raises for a broker that does not answer.
+    """
 
     async def of_broker(node_id: int) -> ApiVersionsResponse:
         request = ApiVersionsRequest(client_software_name="kraft-admin", client_software_version=VERSION)
@@ -56,7 +58,7 @@ async def describe_features(port: AskPort) -> list[Feature]:
 
 
 async def update_features(
-    port: AskPort, levels: Mapping[str, int], upgrade_type: int, *, validate_only: bool = False
+    port: AdminTransport, levels: Mapping[str, int], upgrade_type: int, *, validate_only: bool = False
 ) -> None:
     """Finalize these levels: all of them, or none. Raises Refused."""
     request = UpdateFeaturesRequest(

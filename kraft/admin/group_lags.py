@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused
 from kraft.admin.groups import Committed, Group, Member, committed_offsets_of, describe_groups
 from kraft.admin.offsets import LATEST, offsets_at_leaders
-from kraft.admin.port import AskPort
 from kraft.admin.topics import describe_topic
+from kraft.admin.transport import AdminTransport
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 
@@ -76,7 +76,7 @@ class TopicGroup:
     """Over the partitions that it has committed; None where no lag can be told."""
 
 
-async def lags_of(port: AskPort, group: Group, committed: Mapping[TopicPartition, Committed]) -> list[Lag]:
+async def lags_of(port: AdminTransport, group: Group, committed: Mapping[TopicPartition, Committed]) -> list[Lag]:
     """How far a group is behind in each partition that it has committed. Partitions of deleted topics, and those
     without a leader, are left out. Raises Refused."""
     leaders: dict[TopicPartition, int] = {}
@@ -92,7 +92,7 @@ async def lags_of(port: AskPort, group: Group, committed: Mapping[TopicPartition
 
 
 async def partitions_of(
-    port: AskPort, group: Group, committed: Mapping[TopicPartition, Committed]
+    port: AdminTransport, group: Group, committed: Mapping[TopicPartition, Committed]
 ) -> list[GroupPartition]:
     """Every partition that a group has committed an offset for or that one of its members has, in order. Raises
     Refused."""
@@ -114,7 +114,7 @@ async def partitions_of(
     ]
 
 
-async def _leaders(port: AskPort, topic: str) -> dict[TopicPartition, int]:
+async def _leaders(port: AdminTransport, topic: str) -> dict[TopicPartition, int]:
     """None of a topic that has gone. Raises Refused."""
     try:
         return (await describe_topic(port, topic)).leaders()
@@ -124,7 +124,7 @@ async def _leaders(port: AskPort, topic: str) -> dict[TopicPartition, int]:
         raise
 
 
-async def group_lags(port: AskPort, coordinators: Mapping[str, int]) -> list[GroupLag]:
+async def group_lags(port: AdminTransport, coordinators: Mapping[str, int]) -> list[GroupLag]:
     """Groups by id, each with the coordinator that lists it. Groups that have gone, and those of a broker that does
     not answer, are left out. Partitions whose leader does not answer count for nothing. Raises Refused."""
 
@@ -147,7 +147,7 @@ async def group_lags(port: AskPort, coordinators: Mapping[str, int]) -> list[Gro
     return lags
 
 
-async def groups_of_topic(port: AskPort, topic: str, coordinators: Mapping[str, int]) -> list[TopicGroup]:
+async def groups_of_topic(port: AdminTransport, topic: str, coordinators: Mapping[str, int]) -> list[TopicGroup]:
     """Those of the groups that have to do with a topic, by id; of each coordinator so many at a time. What is left out
     is as in `group_lags`. Raises Refused."""
 
@@ -180,7 +180,7 @@ def _assigned(group: Group, topic: str) -> int:
     return sum(partition.topic == topic for member in group.members for partition in member.assignment)
 
 
-async def _described(port: AskPort, ids: Sequence[str], coordinator: int) -> list[_Told]:
+async def _described(port: AdminTransport, ids: Sequence[str], coordinator: int) -> list[_Told]:
     """None where the coordinator has moved. Raises Refused."""
     try:
         groups = await describe_groups(port, ids, coordinator)
@@ -204,7 +204,9 @@ def _group_lag(
     )
 
 
-async def _ends(port: AskPort, committed: Sequence[Mapping[TopicPartition, Committed]]) -> dict[TopicPartition, int]:
+async def _ends(
+    port: AdminTransport, committed: Sequence[Mapping[TopicPartition, Committed]]
+) -> dict[TopicPartition, int]:
     """The end of every partition that has a commit and can be told of, each leader asked once."""
     wanted = dict.fromkeys(each for of_group in committed for each in of_group)
     leaders: dict[int, dict[TopicPartition, int]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -116,7 +116,7 @@ class Committed:
     metadata: str
 
 
-async def list_groups(port: AskPort, *, partial: bool = False) -> list[ListedGroup]:
+async def list_groups(port: AdminTransport, *, partial: bool = False) -> list[ListedGroup]:
     """The groups of every live broker, in order of broker id. Each broker lists those that it coordinates. With
     `partial`, brokers that do not answer are left out. Raises Refused."""
 
@@ -132,7 +132,7 @@ async def list_groups(port: AskPort, *, partial: bool = False) -> list[ListedGro
     return await port.retrying(attempt)
 
 
-async def _listed(port: AskPort, broker: int) -> list[ListedGroup]:
+async def _listed(port: AdminTransport, broker: int) -> list[ListedGroup]:
     response = await port.ask(ListGroupsRequest(), ListGroupsResponse, node_id=broker)
     check(response.error_code, f"groups of broker {broker}")
     return [
@@ -147,7 +147,7 @@ async def _listed(port: AskPort, broker: int) -> list[ListedGroup]:
     ]
 
 
-async def describe_group(port: AskPort, group_id: str) -> Group:
+async def describe_group(port: AdminTransport, group_id: str) -> Group:
     """A classic or a consumer group. Raises Refused, with GROUP_ID_NOT_FOUND when there is none (nodes before Kafka 4
     describe such a group as Dead)."""
 
@@ -170,7 +170,7 @@ async def describe_group(port: AskPort, group_id: str) -> Group:
     return await port.retrying(attempt)
 
 
-async def describe_groups(port: AskPort, group_ids: Sequence[str], coordinator: int) -> list[Group]:
+async def describe_groups(port: AdminTransport, group_ids: Sequence[str], coordinator: int) -> list[Group]:
     """Groups of one coordinator, in the order asked for, in at most two requests, once. Those that do not exist are
     left out. Raises Refused."""
     found = await _classic_groups(port, group_ids, coordinator)
@@ -181,7 +181,7 @@ async def describe_groups(port: AskPort, group_ids: Sequence[str], coordinator: 
     return [found[group_id] for group_id in group_ids if group_id in found]
 
 
-async def _classic_groups(port: AskPort, group_ids: Sequence[str], coordinator: int) -> dict[str, Group]:
+async def _classic_groups(port: AdminTransport, group_ids: Sequence[str], coordinator: int) -> dict[str, Group]:
     """One attempt. Raises Refused."""
     request = DescribeGroupsRequest(groups=list(group_ids))
     response = await port.ask(request, DescribeGroupsResponse, node_id=coordinator)
@@ -225,7 +225,9 @@ def _classic_member(member: DescribedGroupMember, protocol_type: str) -> Member:
     )
 
 
-async def _consumer_groups(port: AskPort, group_ids: Sequence[str], coordinator: int) -> tuple[dict[str, Group], bool]:
+async def _consumer_groups(
+    port: AdminTransport, group_ids: Sequence[str], coordinator: int
+) -> tuple[dict[str, Group], bool]:
     """One attempt. Those that exist, and whether the node knows of the kind, but does not serve it. Raises Refused."""
     if ConsumerGroupDescribeRequest.API_KEY not in await port.versions(coordinator):
         return {}, False
@@ -276,7 +278,7 @@ def _consumer_member(member: ConsumerGroupMember) -> Member:
     )
 
 
-async def _lists_consumer_group(port: AskPort, group_id: str, coordinator: int) -> bool:
+async def _lists_consumer_group(port: AdminTransport, group_id: str, coordinator: int) -> bool:
     """Tell whether the coordinator lists the group as one of KIP-848. Raises Refused."""
     listed = await _listed(port, coordinator)
     return any(each.group_id == group_id and each.type.lower() == CONSUMER for each in listed)
@@ -309,7 +311,7 @@ def read_assignment(data: bytes | memoryview) -> tuple[TopicPartition, ...]:
 
 
 async def committed_offsets(
-    port: AskPort,
+    port: AdminTransport,
     group_id: str,
     partitions: Iterable[TopicPartition] | None = None,
     *,
@@ -341,7 +343,7 @@ async def committed_offsets(
 
 
 async def committed_offsets_of(
-    port: AskPort, group_ids: Sequence[str], coordinator: int
+    port: AdminTransport, group_ids: Sequence[str], coordinator: int
 ) -> dict[str, dict[TopicPartition, Committed]]:
     """What several groups of one coordinator have committed, in one request, once. Groups that fail are left out."""
     request = OffsetFetchRequest(
@@ -367,7 +369,7 @@ def _committed(group: OffsetFetchResponseGroup) -> dict[TopicPartition, Committe
 
 
 async def commit_offsets(
-    port: AskPort,
+    port: AdminTransport,
     group_id: str,
     offsets: Mapping[TopicPartition, int],
     *,
@@ -418,7 +420,7 @@ async def commit_offsets(
     await port.retrying(attempt, final=UNKNOWN_TOPIC)
 
 
-async def delete_offsets(port: AskPort, group_id: str, partitions: Sequence[TopicPartition]) -> None:
+async def delete_offsets(port: AdminTransport, group_id: str, partitions: Sequence[TopicPartition]) -> None:
     """Forget what the group committed for these. Raises Refused: GROUP_SUBSCRIBED_TO_TOPIC while it reads them,
     GROUP_ID_NOT_FOUND."""
     topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
@@ -437,7 +439,7 @@ async def delete_offsets(port: AskPort, group_id: str, partitions: Sequence[Topi
     await port.retrying(attempt, final=UNKNOWN_TOPIC)
 
 
-async def delete_group(port: AskPort, group_id: str) -> None:
+async def delete_group(port: AdminTransport, group_id: str) -> None:
     """Raises Refused: NON_EMPTY_GROUP while it has members, GROUP_ID_NOT_FOUND."""
 
     async def attempt() -> None:

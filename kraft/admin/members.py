@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kraft.admin import configs
 from kraft.admin.errors import check
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.common.broker_state import DESIRED_STATE
 from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraft.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
@@ -25,7 +25,7 @@ VOTER_TIMEOUT_MS = 30_000
 
 
 async def add_voter(
-    port: AskPort,
+    port: AdminTransport,
     node_id: int,
     directory_id: bytes,
     endpoints: Sequence[tuple[str, str, int]],
@@ -45,14 +45,14 @@ async def add_voter(
     check(response.error_code, f"voter {node_id}", response.error_message)
 
 
-async def remove_voter(port: AskPort, node_id: int, directory_id: bytes) -> None:
+async def remove_voter(port: AdminTransport, node_id: int, directory_id: bytes) -> None:
     """Take a vote away. Raises Refused."""
     request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
     response = await port.ask(request, RemoveRaftVoterResponse)
     check(response.error_code, f"voter {node_id}", response.error_message)
 
 
-async def unregister_broker(port: AskPort, node_id: int) -> None:
+async def unregister_broker(port: AdminTransport, node_id: int) -> None:
     """Have the cluster forget a broker. Raises Refused."""
 
     async def attempt() -> None:
@@ -62,7 +62,7 @@ async def unregister_broker(port: AskPort, node_id: int) -> None:
     await port.retrying(attempt)
 
 
-async def want_state(port: AskPort, node_id: int, state: str | None) -> None:
+async def want_state(port: AdminTransport, node_id: int, state: str | None) -> None:
     """Say what is wanted of a broker (`kraft.common.broker_state`), which may be down; None: nothing in particular.
     Raises Refused."""
     operation = configs.DELETE if state is None else configs.SET

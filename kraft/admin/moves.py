@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from kraft.admin.cluster import describe_cluster
 from kraft.admin.errors import check
-from kraft.admin.port import AskPort
 from kraft.admin.reassignment_plan import PlanBroker, replica_counts, with_copies
 from kraft.admin.topics import describe_topics, list_topics
+from kraft.admin.transport import AdminTransport
 from kraft.common.errors import KraftError
 from kraft.common.ids import DEBUGGING_REPLICA, TopicPartition
 from kraft.common.listed_offsets import is_offset_answer
@@ -61,7 +61,7 @@ class Outcome:
         return "" if self.code == ErrorCode.NONE else self.message or message_of(self.code)
 
 
-async def list_moves(port: AskPort) -> list[Move]:
+async def list_moves(port: AdminTransport) -> list[Move]:
     """Every reassignment under way. Raises Refused."""
     request = ListPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=None)
 
@@ -83,7 +83,7 @@ async def list_moves(port: AskPort) -> list[Move]:
     return await port.retrying(attempt)
 
 
-async def plan_copies(port: AskPort, topic: str, count: int) -> dict[TopicPartition, tuple[int, ...]]:
+async def plan_copies(port: AdminTransport, topic: str, count: int) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the replicas of those partitions that have more or fewer than `count`, so that each has as many. New ones
     go to brokers that are up. Raises Refused, and KraftError where there are too few brokers."""
     known = [each for each in (await describe_cluster(port)).brokers if not each.is_fenced]
@@ -103,7 +103,7 @@ async def plan_copies(port: AskPort, topic: str, count: int) -> dict[TopicPartit
     return {TopicPartition(*place): replicas for place, replicas in plan.moves.items()}
 
 
-async def alter_moves(port: AskPort, targets: Mapping[TopicPartition, Sequence[int] | None]) -> list[Outcome]:
+async def alter_moves(port: AdminTransport, targets: Mapping[TopicPartition, Sequence[int] | None]) -> list[Outcome]:
     """Begin moves to the replicas given; None cancels one. Raises Refused for the request as a whole."""
     topics: dict[str, list[ReassignablePartition]] = {}
     for (topic, index), replicas in targets.items():
@@ -126,13 +126,13 @@ async def alter_moves(port: AskPort, targets: Mapping[TopicPartition, Sequence[i
     return await port.retrying(attempt)
 
 
-async def alter_move(port: AskPort, partition: TopicPartition, replicas: Sequence[int] | None) -> None:
+async def alter_move(port: AdminTransport, partition: TopicPartition, replicas: Sequence[int] | None) -> None:
     """One of them. Raises Refused."""
     [outcome] = await alter_moves(port, {partition: replicas})
     check(outcome.code, str(partition), outcome.message)
 
 
-async def elect_leaders(port: AskPort, kind: int, partitions: Sequence[TopicPartition] | None) -> list[Outcome]:
+async def elect_leaders(port: AdminTransport, kind: int, partitions: Sequence[TopicPartition] | None) -> list[Outcome]:
     """PREFERRED or UNCLEAN elections for the partitions named, or wherever one is needed (None). Raises Refused for
     the request as a whole."""
     topics: dict[str, list[int]] = {}
@@ -159,7 +159,7 @@ async def elect_leaders(port: AskPort, kind: int, partitions: Sequence[TopicPart
 
 
 async def replica_offsets(
-    port: AskPort, replicas: Mapping[int, Sequence[TopicPartition]], time: int = LATEST
+    port: AdminTransport, replicas: Mapping[int, Sequence[TopicPartition]], time: int = LATEST
 ) -> dict[tuple[int, TopicPartition], int]:
     """Where the logs of replicas end (or begin: EARLIEST), by broker and partition, each asked of its own broker. Those
     that cannot be told, and those whose broker does not answer, are left out."""

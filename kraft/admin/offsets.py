@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.common.listed_offsets import is_offset_answer
@@ -33,7 +33,7 @@ class OffsetAtTime(NamedTuple):
 
 
 async def list_offsets(
-    port: AskPort, times: Mapping[TopicPartition, int], *, isolation: int = READ_UNCOMMITTED
+    port: AdminTransport, times: Mapping[TopicPartition, int], *, isolation: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, OffsetAtTime]:
     """For each partition the first record at or after a time (ms since 1970), or one of the constants above. Raises
     ApiError."""
@@ -45,7 +45,7 @@ async def list_offsets(
 
 
 async def _ask(
-    port: AskPort,
+    port: AdminTransport,
     by_leader: Mapping[int, Sequence[TopicPartition]],
     times: Mapping[TopicPartition, int],
     isolation: int,
@@ -72,7 +72,7 @@ async def _ask(
 
 
 async def offsets_at(
-    port: AskPort, partitions: Iterable[TopicPartition], time: int, *, isolation: int = READ_UNCOMMITTED
+    port: AdminTransport, partitions: Iterable[TopicPartition], time: int, *, isolation: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, int]:
     """The same time for all, and offsets only."""
     found = await list_offsets(port, dict.fromkeys(partitions, time), isolation=isolation)
@@ -80,7 +80,7 @@ async def offsets_at(
 
 
 async def offsets_at_leaders(
-    port: AskPort, leaders: Mapping[TopicPartition, int], time: int, *, isolation: int = READ_UNCOMMITTED
+    port: AdminTransport, leaders: Mapping[TopicPartition, int], time: int, *, isolation: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, int]:
     """The same offsets as `offsets_at`, of partitions whose leaders are known, without another try. Raises Refused for
     the first partition that has no leader (-1) or that fails."""
@@ -94,7 +94,7 @@ async def offsets_at_leaders(
 
 
 async def list_offsets_once(
-    port: AskPort,
+    port: AdminTransport,
     by_leader: Mapping[int, Sequence[TopicPartition]],
     time: int,
     *,

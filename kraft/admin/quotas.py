@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraft.admin.errors import check
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraft.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
@@ -27,7 +27,7 @@ class Quotas:
     limits: Mapping[str, float]
 
 
-async def describe_quotas(port: AskPort, entity: Entity) -> list[Quotas]:
+async def describe_quotas(port: AdminTransport, entity: Entity) -> list[Quotas]:
     """The quotas of every entity that has the parts of `entity`, or of all entities without any. Raises Refused."""
     components = [
         ComponentData(entity_type=kind, match_type=DEFAULT if name is None else EXACT, match=name)
@@ -47,7 +47,7 @@ async def describe_quotas(port: AskPort, entity: Entity) -> list[Quotas]:
 
 
 async def alter_quotas(
-    port: AskPort, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool = False
+    port: AdminTransport, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool = False
 ) -> None:
     """Set the limits of one entity, or remove those that are None: all of them, or none. Raises Refused."""
     entry = EntryData(

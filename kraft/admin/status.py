@@ -8,7 +8,7 @@ from typing import Any
 from kraft.admin.cluster import describe_cluster
 from kraft.admin.configs import BROKER, GROUP, TOPIC, Resource
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.common.status_keys import CLUSTER_HEALTH, GROUP_PROGRESS, TOPIC_FACTS, WAITING_ELECTIONS, document_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -17,15 +17,18 @@ from kraft.protocol.messages.describe_configs_response import DescribeConfigsRes
 TOPICS_PER_REQUEST = 10
 
 
-async def cluster_health(port: AskPort) -> Any | None:
+async def cluster_health(port: AdminTransport) -> Any | None:
     """The verdict on the cluster, a JSON document; None if no live broker tells one, as Apache Kafka's do not."""
     found = await _statuses(port, CLUSTER_HEALTH, [Resource(BROKER, "")])
     return None if found is None else found[0]
 
 
-async def waiting_elections(port: AskPort, topics: Sequence[str]) -> list[dict[str, Any]] | None:
-    """The partitions of these topics that wait for a leader, as `kraft_http.waits.WaitingElection`; None if no live
-    broker tells. Raises Refused UNKNOWN_TOPIC_OR_PARTITION, REQUEST_TIMED_OUT when no controller answers."""
+async def waiting_elections(port: AdminTransport, topics: Sequence[str]) -> list[dict[str, Any]] | None:
+    """Return the partitions of these topics that wait for a leader, as `kraft_http.health_findings.WaitingElection`;
+    None if no live broker reports it.
+
+    Raises Refused UNKNOWN_TOPIC_OR_PARTITION, REQUEST_TIMED_OUT when no controller answers.
+    """
     waiting: list[dict[str, Any]] = []
     for start in range(0, len(topics), TOPICS_PER_REQUEST):
         resources = [Resource(TOPIC, name) for name in topics[start : start + TOPICS_PER_REQUEST]]
@@ -36,7 +39,7 @@ async def waiting_elections(port: AskPort, topics: Sequence[str]) -> list[dict[s
     return waiting
 
 
-async def topic_tiers(port: AskPort, topic: str, leaders: Sequence[int]) -> dict[int, dict[str, Any]]:
+async def topic_tiers(port: AdminTransport, topic: str, leaders: Sequence[int]) -> dict[int, dict[str, Any]]:
     """By partition, what its leader tells of a tiered topic: the fields of `kraft_http.ports.TierFacts`. Leaders that
     tell nothing are left out. Raises Refused."""
     found: dict[int, dict[str, Any]] = {}
@@ -46,7 +49,7 @@ async def topic_tiers(port: AskPort, topic: str, leaders: Sequence[int]) -> dict
     return found
 
 
-async def group_progress(port: AskPort, group_id: str, coordinator: int) -> dict[str, Any] | None:
+async def group_progress(port: AdminTransport, group_id: str, coordinator: int) -> dict[str, Any] | None:
     """When a group last committed for each partition, and which of its members are stuck or slow, as its coordinator
     knows (`kraft.server.facts.group_progress`). None where the coordinator does not tell: Apache Kafka's, a node
     without an HTTP admin, or one whose caller may not describe the configuration of the group."""
@@ -59,7 +62,7 @@ async def group_progress(port: AskPort, group_id: str, coordinator: int) -> dict
     return None if found is None else found[0]
 
 
-async def _statuses(port: AskPort, key: str, resources: Sequence[Resource]) -> list[Any] | None:
+async def _statuses(port: AdminTransport, key: str, resources: Sequence[Resource]) -> list[Any] | None:
     """The document of each resource, from any broker, or else from the first that tells."""
     found = await _ask(port, key, resources, None)
     if found is not None:
@@ -72,7 +75,7 @@ async def _statuses(port: AskPort, key: str, resources: Sequence[Resource]) -> l
     return None
 
 
-async def _ask(port: AskPort, key: str, resources: Sequence[Resource], node_id: int | None) -> list[Any] | None:
+async def _ask(port: AdminTransport, key: str, resources: Sequence[Resource], node_id: int | None) -> list[Any] | None:
     asked = [
         DescribeConfigsResource(resource_type=each.kind, resource_name=each.name, configuration_keys=[key])
         for each in resources

@@ -28,8 +28,8 @@ from kraft.admin.configs import (
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused
 from kraft.admin.members import want_state
 from kraft.admin.moves import Outcome, alter_moves, list_moves
-from kraft.admin.port import AskPort
 from kraft.admin.topics import list_topics
+from kraft.admin.transport import AdminTransport
 from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -69,7 +69,7 @@ class Throttle:
         return bool(self.rates)
 
 
-async def visible_throttle(port: AskPort) -> Throttle | None:
+async def visible_throttle(port: AdminTransport) -> Throttle | None:
     """The throttle as `describe_throttle` gives it; None for a caller who may not see configurations."""
     try:
         return await describe_throttle(port)
@@ -79,7 +79,7 @@ async def visible_throttle(port: AskPort) -> Throttle | None:
         return None
 
 
-async def describe_throttle(port: AskPort) -> Throttle:
+async def describe_throttle(port: AdminTransport) -> Throttle:
     """Asks every live broker for its own keys. Raises Refused."""
 
     async def ask(broker_id: int) -> tuple[int, list[int], bool]:
@@ -97,7 +97,7 @@ async def describe_throttle(port: AskPort) -> Throttle:
     )
 
 
-async def _listing_topics(port: AskPort) -> dict[str, frozenset[str]]:
+async def _listing_topics(port: AdminTransport) -> dict[str, frozenset[str]]:
     """Topics with a list of throttled replicas of their own, and which of the lists hold all replicas."""
     resources = [Resource(TOPIC, topic.name) for topic in await list_topics(port)]
     own = {
@@ -112,7 +112,7 @@ async def _listing_topics(port: AskPort) -> dict[str, frozenset[str]]:
 
 
 async def set_throttle(
-    port: AskPort, bytes_per_second: int, replicas: Mapping[TopicPartition, ThrottledReplicas]
+    port: AdminTransport, bytes_per_second: int, replicas: Mapping[TopicPartition, ThrottledReplicas]
 ) -> None:
     """Hold the replicas to a rate, beside those that are held already, and set the rate of every broker that is
     registered. Raises Refused."""
@@ -146,7 +146,7 @@ def throttled_pairs(replicas: Mapping[TopicPartition, ThrottledReplicas]) -> dic
     }
 
 
-async def throttle_departure(port: AskPort, broker_id: int, bytes_per_second: int) -> None:
+async def throttle_departure(port: AdminTransport, broker_id: int, bytes_per_second: int) -> None:
     """Hold what a decommissioning of the broker copies to a rate. The controller decides where to when it begins a
     move, so every broker that may be chosen is a taker. Raises Refused; no throttle is left then that was not there
     before."""
@@ -155,7 +155,7 @@ async def throttle_departure(port: AskPort, broker_id: int, bytes_per_second: in
         await set_throttle(port, bytes_per_second, replicas)
 
 
-async def _departing(port: AskPort, leaving: Iterable[int]) -> dict[TopicPartition, ThrottledReplicas]:
+async def _departing(port: AdminTransport, leaving: Iterable[int]) -> dict[TopicPartition, ThrottledReplicas]:
     wanted = list(leaving)
     if not wanted:
         return {}
@@ -171,7 +171,7 @@ async def _departing(port: AskPort, leaving: Iterable[int]) -> dict[TopicPartiti
 
 
 async def throttle_targets(
-    port: AskPort, bytes_per_second: int, targets: Mapping[TopicPartition, Sequence[int]]
+    port: AdminTransport, bytes_per_second: int, targets: Mapping[TopicPartition, Sequence[int]]
 ) -> list[str]:
     """Hold moves that are about to begin to a rate; `targets` are the replicas wanted. What there is not is left out.
     Returns the topics that there are. Raises Refused."""
@@ -186,7 +186,7 @@ async def throttle_targets(
     return list(dict.fromkeys(place.topic for place in found))
 
 
-async def throttle_moves(port: AskPort, bytes_per_second: int) -> None:
+async def throttle_moves(port: AdminTransport, bytes_per_second: int) -> None:
     """Hold everything that moves, and what decommissionings have yet to move, to a rate: another one than before, or
     the first. Raises Refused; no throttle is left then that was not there before."""
     replicas = await _departing(port, (await describe_throttle(port)).leaving)
@@ -200,7 +200,7 @@ async def throttle_moves(port: AskPort, bytes_per_second: int) -> None:
         await set_throttle(port, bytes_per_second, replicas)
 
 
-async def remove_throttle(port: AskPort, topics: Iterable[str] = ()) -> None:
+async def remove_throttle(port: AdminTransport, topics: Iterable[str] = ()) -> None:
     """Take the lists away from all topics, then the rates from all brokers, those that are down too. `topics` are some
     that have lists since a moment, which nodes may not tell yet. Raises Refused."""
     try:
@@ -211,20 +211,20 @@ async def remove_throttle(port: AskPort, topics: Iterable[str] = ()) -> None:
     await _remove_rates(port)
 
 
-async def _remove_lists(port: AskPort, topics: Iterable[str]) -> None:
+async def _remove_lists(port: AdminTransport, topics: Iterable[str]) -> None:
     lists = [(key, DELETE, None) for key in REPLICAS]
     listing = dict.fromkeys((*await _listing_topics(port), *topics))
     await alter_each(port, {Resource(TOPIC, topic): lists for topic in listing})
 
 
-async def _remove_rates(port: AskPort) -> None:
+async def _remove_rates(port: AdminTransport) -> None:
     rates = [(key, DELETE, None) for key in RATES]
     brokers = (await describe_cluster(port)).brokers
     await alter_each(port, {Resource(BROKER, str(each.node_id)): rates for each in brokers})
 
 
 @asynccontextmanager
-async def _taken_back_if_refused(port: AskPort, places: Iterable[TopicPartition]) -> AsyncIterator[bool]:
+async def _taken_back_if_refused(port: AdminTransport, places: Iterable[TopicPartition]) -> AsyncIterator[bool]:
     """Whether a throttle was set before. If not, none is left where what is done within is refused, as far as the
     caller may take it away: it may be allowed to alter brokers and not topics, or neither to begin moves."""
     was_set = (await describe_throttle(port)).is_set
@@ -240,7 +240,7 @@ async def _taken_back_if_refused(port: AskPort, places: Iterable[TopicPartition]
 
 
 async def begin_moves(
-    port: AskPort, targets: Mapping[TopicPartition, Sequence[int]], bytes_per_second: int | None
+    port: AdminTransport, targets: Mapping[TopicPartition, Sequence[int]], bytes_per_second: int | None
 ) -> list[Outcome]:
     """Begin moves to the replicas given, held to a rate if there is one. Where none begins, no throttle is left that
     was not there before. Raises Refused for the request as a whole."""
@@ -255,7 +255,7 @@ async def begin_moves(
 
 
 async def cancel_moves(
-    port: AskPort, places: Sequence[TopicPartition] | None, *, keep_throttle: bool = False
+    port: AdminTransport, places: Sequence[TopicPartition] | None, *, keep_throttle: bool = False
 ) -> list[Outcome]:
     """End moves, all of them without `places`: partitions have the replicas that they had. With the last one goes the
     throttle, if the caller may alter it. Raises Refused for the request as a whole."""
@@ -266,7 +266,7 @@ async def cancel_moves(
     return outcomes
 
 
-async def cancel_departure(port: AskPort, broker_id: int) -> list[Outcome]:
+async def cancel_departure(port: AdminTransport, broker_id: int) -> list[Outcome]:
     """Keep a broker that is being decommissioned, with the replicas that are on their way from it; what has moved
     stays where it is. The wish goes first: the controller would begin these moves again. Raises Refused."""
     await want_state(port, broker_id, None)
@@ -276,7 +276,7 @@ async def cancel_departure(port: AskPort, broker_id: int) -> list[Outcome]:
     return outcomes
 
 
-async def _remove_if_done(port: AskPort, staying: int | None = None) -> None:
+async def _remove_if_done(port: AdminTransport, staying: int | None = None) -> None:
     """Remove the throttle if one is set, the caller may, nothing moves, and no broker is leaving; `staying` is one that
     may not know yet that it stays. Raises Refused."""
     try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kraft.admin.errors import check
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.protocol.messages.create_delegation_token_request import CreatableRenewers, CreateDelegationTokenRequest
 from kraft.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
 from kraft.protocol.messages.describe_delegation_token_request import (
@@ -41,7 +41,7 @@ class Token:
 
 
 async def create_token(
-    port: AskPort, *, owner: str | None = None, renewers: Sequence[str] = (), lifetime_ms: int = DEFAULT
+    port: AdminTransport, *, owner: str | None = None, renewers: Sequence[str] = (), lifetime_ms: int = DEFAULT
 ) -> Token:
     """Principals are `User:name`; without an `owner` the token is the caller's. Raises Refused."""
     kind, _, name = (owner or "").partition(":")
@@ -72,7 +72,7 @@ def _renewer(principal: str) -> CreatableRenewers:
     return CreatableRenewers(principal_type=kind, principal_name=name)
 
 
-async def describe_tokens(port: AskPort, owners: Sequence[str] | None = None) -> list[Token]:
+async def describe_tokens(port: AdminTransport, owners: Sequence[str] | None = None) -> list[Token]:
     """What the caller may see: of `owners`, or all; sorted by id. Raises Refused."""
     wanted = None
     if owners is not None:
@@ -98,7 +98,7 @@ def _token(described: DescribedDelegationToken) -> Token:
     )
 
 
-async def renew_token(port: AskPort, hmac: bytes, period_ms: int = DEFAULT) -> int:
+async def renew_token(port: AdminTransport, hmac: bytes, period_ms: int = DEFAULT) -> int:
     """When it expires now, in ms since 1970. Raises Refused."""
     request = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
     response = await port.ask(request, RenewDelegationTokenResponse)
@@ -106,7 +106,7 @@ async def renew_token(port: AskPort, hmac: bytes, period_ms: int = DEFAULT) -> i
     return response.expiry_timestamp_ms
 
 
-async def expire_token(port: AskPort, hmac: bytes, period_ms: int = DEFAULT) -> int:
+async def expire_token(port: AdminTransport, hmac: bytes, period_ms: int = DEFAULT) -> int:
     """When it expires now; with a negative period it is removed. Raises Refused."""
     request = ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms)
     response = await port.ask(request, ExpireDelegationTokenResponse)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kraft.admin.errors import UNKNOWN_TOPIC, check
 from kraft.admin.metadata import Topic
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from kraft.protocol.messages.create_topics_request import (
@@ -34,7 +34,7 @@ class CreatedTopic:
     replication_factor: int
 
 
-async def list_topics(port: AskPort) -> list[Topic]:
+async def list_topics(port: AdminTransport) -> list[Topic]:
     """All topics, in order of name, internal ones too."""
 
     async def attempt() -> list[Topic]:
@@ -43,7 +43,7 @@ async def list_topics(port: AskPort) -> list[Topic]:
     return await port.retrying(attempt)
 
 
-async def describe_topics(port: AskPort, names: Sequence[str]) -> list[Topic]:
+async def describe_topics(port: AdminTransport, names: Sequence[str]) -> list[Topic]:
     """The topics, in the order of `names`. Raises Refused UNKNOWN_TOPIC_OR_PARTITION for the first that does not
     exist."""
 
@@ -54,14 +54,14 @@ async def describe_topics(port: AskPort, names: Sequence[str]) -> list[Topic]:
     return await port.retrying(attempt, final=UNKNOWN_TOPIC)
 
 
-async def describe_topic(port: AskPort, name: str) -> Topic:
+async def describe_topic(port: AdminTransport, name: str) -> Topic:
     """Raises Refused UNKNOWN_TOPIC_OR_PARTITION."""
     [topic] = await describe_topics(port, [name])
     return topic
 
 
 async def create_topic(
-    port: AskPort,
+    port: AdminTransport,
     name: str,
     *,
     partitions: int = CLUSTER_DEFAULT,
@@ -95,7 +95,7 @@ async def create_topic(
     return created
 
 
-async def grow_topic(port: AskPort, name: str, partitions: int, *, validate_only: bool = False) -> None:
+async def grow_topic(port: AdminTransport, name: str, partitions: int, *, validate_only: bool = False) -> None:
     """Raise the number of partitions to `partitions`. Raises Refused INVALID_PARTITIONS unless that is more than
     there are."""
     wanted = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
@@ -110,7 +110,7 @@ async def grow_topic(port: AskPort, name: str, partitions: int, *, validate_only
     port.forget()
 
 
-async def delete_topic(port: AskPort, name: str) -> None:
+async def delete_topic(port: AdminTransport, name: str) -> None:
     """Raises Refused UNKNOWN_TOPIC_OR_PARTITION."""
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], topic_names=[name], timeout_ms=TIMEOUT_MS)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kraft.admin.errors import check
-from kraft.admin.port import COORDINATOR_OF_TRANSACTION, AskPort
+from kraft.admin.transport import COORDINATOR_OF_TRANSACTION, AdminTransport
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
@@ -63,7 +63,7 @@ class OpenTransaction:
 
 
 async def list_transactions(
-    port: AskPort,
+    port: AdminTransport,
     states: Sequence[str] = (),
     open_for_ms: int = -1,
     pattern: str | None = None,
@@ -93,7 +93,7 @@ async def list_transactions(
     return await port.retrying(attempt)
 
 
-async def describe_transaction(port: AskPort, transactional_id: str) -> Transaction:
+async def describe_transaction(port: AdminTransport, transactional_id: str) -> Transaction:
     """Raises Refused, with TRANSACTIONAL_ID_NOT_FOUND when there is none."""
 
     async def attempt() -> Transaction:
@@ -105,13 +105,17 @@ async def describe_transaction(port: AskPort, transactional_id: str) -> Transact
     return await port.retrying(attempt)
 
 
-async def describe_transactions(port: AskPort, transactional_ids: Sequence[str], coordinator: int) -> list[Transaction]:
+async def describe_transactions(
+    port: AdminTransport, transactional_ids: Sequence[str], coordinator: int
+) -> list[Transaction]:
     """Those of one coordinator, asked once. Ids that it does not know any more are left out."""
     described = await _described(port, transactional_ids, coordinator)
     return [_transaction(each, coordinator) for each in described if each.error_code == ErrorCode.NONE]
 
 
-async def _described(port: AskPort, transactional_ids: Sequence[str], coordinator: int) -> list[TransactionState]:
+async def _described(
+    port: AdminTransport, transactional_ids: Sequence[str], coordinator: int
+) -> list[TransactionState]:
     request = DescribeTransactionsRequest(transactional_ids=list(transactional_ids))
     return (await port.ask(request, DescribeTransactionsResponse, node_id=coordinator)).transaction_states
 
@@ -129,7 +133,7 @@ def _transaction(described: TransactionState, coordinator: int) -> Transaction:
     )
 
 
-async def active_producers(port: AskPort, place: TopicPartition) -> list[ProducerState]:
+async def active_producers(port: AdminTransport, place: TopicPartition) -> list[ProducerState]:
     """Producers that the partition's leader knows. Raises Refused."""
 
     async def attempt() -> list[ProducerState]:
@@ -144,7 +148,9 @@ async def active_producers(port: AskPort, place: TopicPartition) -> list[Produce
     return await port.retrying(attempt)
 
 
-async def find_open(port: AskPort, places: Iterable[TopicPartition], silent_since_ms: int) -> list[OpenTransaction]:
+async def find_open(
+    port: AdminTransport, places: Iterable[TopicPartition], silent_since_ms: int
+) -> list[OpenTransaction]:
     """Open transactions in these partitions whose producers wrote last before `silent_since_ms`. Raises Refused."""
     open_ones = [
         OpenTransaction(place, producer)
@@ -170,7 +176,7 @@ async def find_open(port: AskPort, places: Iterable[TopicPartition], silent_sinc
     return found
 
 
-async def end_by_fencing(port: AskPort, transaction: Transaction) -> None:
+async def end_by_fencing(port: AdminTransport, transaction: Transaction) -> None:
     """Have the coordinator abort an open transaction in all of its partitions: its producer is fenced, as by another
     one that takes its id over (KIP-588). Raises Refused."""
     request = InitProducerIdRequest(
@@ -185,7 +191,9 @@ async def end_by_fencing(port: AskPort, transaction: Transaction) -> None:
     await port.retrying(attempt)
 
 
-async def _producers_of(port: AskPort, places: Iterable[TopicPartition]) -> dict[TopicPartition, list[ProducerState]]:
+async def _producers_of(
+    port: AdminTransport, places: Iterable[TopicPartition]
+) -> dict[TopicPartition, list[ProducerState]]:
     """By partition, in order."""
     wanted = sorted(places)
 
@@ -218,7 +226,7 @@ async def _producers_of(port: AskPort, places: Iterable[TopicPartition]) -> dict
     return await port.retrying(attempt)
 
 
-async def abort_in_partition(port: AskPort, place: TopicPartition, producer: ProducerState) -> None:
+async def abort_in_partition(port: AdminTransport, place: TopicPartition, producer: ProducerState) -> None:
     """Have the leader write that the producer's transaction is aborted, in this partition alone, whatever its
     coordinator says. Raises Refused."""
     marker = WritableTxnMarker(
@@ -237,6 +245,6 @@ async def abort_in_partition(port: AskPort, place: TopicPartition, producer: Pro
     await port.retrying(attempt)
 
 
-async def _leader(port: AskPort, place: TopicPartition) -> int:
+async def _leader(port: AdminTransport, place: TopicPartition) -> int:
     (leader,) = await port.by_leader([place])
     return leader

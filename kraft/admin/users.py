@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft.admin.errors import check
-from kraft.admin.port import AskPort
+from kraft.admin.transport import AdminTransport
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
@@ -34,7 +34,7 @@ class User:
     """By mechanism."""
 
 
-async def describe_users(port: AskPort, names: Sequence[str] = ()) -> list[User]:
+async def describe_users(port: AdminTransport, names: Sequence[str] = ()) -> list[User]:
     """Those users who have SCRAM credentials, of `names` or all, sorted by name. Raises Refused, with
     RESOURCE_NOT_FOUND for a name that has none."""
     wanted = [UserName(name=name) for name in dict.fromkeys(names)]
@@ -57,7 +57,7 @@ def _user(described: DescribeUserScramCredentialsResult) -> User:
 
 
 async def put_user(
-    port: AskPort,
+    port: AdminTransport,
     name: str,
     password: str,
     mechanisms: Sequence[ScramMechanism],
@@ -73,14 +73,14 @@ async def put_user(
         await _alter(port, name, AlterUserScramCredentialsRequest(upsertions=[change]))
 
 
-async def remove_user(port: AskPort, name: str, mechanisms: Sequence[ScramMechanism]) -> None:
+async def remove_user(port: AdminTransport, name: str, mechanisms: Sequence[ScramMechanism]) -> None:
     """Take a user's passwords of these mechanisms. Sessions that are there stay until they end. Raises Refused."""
     for mechanism in mechanisms:
         change = ScramCredentialDeletion(name=name, mechanism=mechanism.number)
         await _alter(port, name, AlterUserScramCredentialsRequest(deletions=[change]))
 
 
-async def _alter(port: AskPort, name: str, request: AlterUserScramCredentialsRequest) -> None:
+async def _alter(port: AdminTransport, name: str, request: AlterUserScramCredentialsRequest) -> None:
     async def attempt() -> None:
         for result in (await port.ask(request, AlterUserScramCredentialsResponse)).results:
             check(result.error_code, f"user {name}", result.error_message)

@@ -17,12 +17,12 @@ import trio
 
 from kraft.admin.errors import UNKNOWN_TOPIC, check
 from kraft.admin.metadata import ClusterMetadata, Topic, read_metadata
-from kraft.admin.port import AT_ONCE_MAX, COORDINATOR_OF_GROUP
+from kraft.admin.transport import AT_ONCE_MAX, COORDINATOR_OF_GROUP
 from kraft.client.backoff import Backoff
 from kraft.client.connection import ClientConnection, Disconnected, open_connection
 from kraft.client.errors import DeadlinePassed, NoBroker
+from kraft.client.partition_backoff import is_worth_waiting, may_pass
 from kraft.client.pending_call import PendingCall
-from kraft.client.resting import is_worth_waiting, may_pass
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest

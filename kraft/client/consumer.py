@@ -27,7 +27,7 @@ from kraft.client.connection import Disconnected
 from kraft.client.errors import LogTruncated, NoBroker, TopicRecreated
 from kraft.client.fetched import visible_batches
 from kraft.client.leader_fetches import Answer, LeaderFetches, Question
-from kraft.client.resting import RestingPartitions, is_worth_waiting
+from kraft.client.partition_backoff import PartitionBackoff, is_worth_waiting
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -107,7 +107,7 @@ class Consumer:
         self._ends: dict[TopicPartition, int] = {}
         self._fetches = LeaderFetches(cluster)
         self._chance = cluster.world.random.stream("consumer")
-        self._resting = RestingPartitions(self._chance)
+        self._resting = PartitionBackoff(self._chance)
         self._turn = 0
 
     @property

@@ -16,7 +16,7 @@ from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.client.errors import NoBroker
 from kraft.client.group_membership import MAX_POLL_SECONDS
-from kraft.client.resting import may_pass
+from kraft.client.partition_backoff import may_pass
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.protocol.error_codes import ErrorCode, is_retriable

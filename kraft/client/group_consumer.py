@@ -17,7 +17,7 @@ from kraft.client.consumer import ConsumedRecord, Consumer
 from kraft.client.consumer_membership import ConsumerMembership
 from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.client.group_membership import MAX_POLL_SECONDS, GroupMembership
-from kraft.client.resting import is_worth_waiting
+from kraft.client.partition_backoff import is_worth_waiting
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 

@@ -17,7 +17,7 @@ from kraft.admin.groups import read_assignment
 from kraft.client.cluster import METADATA_SECONDS, Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import NoBroker
-from kraft.client.resting import may_pass
+from kraft.client.partition_backoff import may_pass
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable

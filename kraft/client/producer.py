@@ -23,8 +23,8 @@ from kraft.client.backoff import Backoff
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.client.errors import NoBroker, not_acknowledged
+from kraft.client.partition_backoff import is_worth_waiting
 from kraft.client.partitioner import DefaultPartitioner, Partitioner
-from kraft.client.resting import is_worth_waiting
 from kraft.common.errors import ApiError, KraftError, ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable

@@ -22,7 +22,7 @@ from typing import Any
 import trio
 
 from kraft.admin.errors import UNKNOWN_TOPIC, check
-from kraft.admin.port import COORDINATOR_OF_TRANSACTION
+from kraft.admin.transport import COORDINATOR_OF_TRANSACTION
 from kraft.client.accumulator import Delivery
 from kraft.client.cluster import Cluster
 from kraft.client.group_consumer import GroupConsumer

@@ -33,9 +33,9 @@ from kraft.client.producer import ALL, BATCH_BYTES, DELIVERY_SECONDS, open_produ
 from kraft.client.producer import Producer as TrioProducer
 from kraft.client.transactions import TRANSACTION_SECONDS, Transaction, open_transactional_producer
 from kraft.client.transactions import TransactionalProducer as TrioTransactionalProducer
-from kraft.clients.ferry import Ferry, Sent
-from kraft.clients.held import Held
 from kraft.clients.polls import Polls
+from kraft.clients.record_bridge import RecordBridge, Sent
+from kraft.clients.remote_context import Held
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.records.compression import NONE
@@ -216,11 +216,11 @@ class Producer(Generic[S]):
     def __init__(self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[S]]) -> None:
         self._cluster = cluster
         self._held: Held[S] = Held(cluster, make)
-        self._ferry: Ferry | None = None
+        self._ferry: RecordBridge | None = None
 
     async def __aenter__(self) -> Self:
         await self._held.enter()
-        ferry = self._ferry = Ferry(self._held.value.send, self._cluster.bridge)
+        ferry = self._ferry = RecordBridge(self._held.value.send, self._cluster.bridge)
 
         async def stop_with_it() -> None:
             ferry.stop(await self._held.ended() or _not_known())
@@ -286,7 +286,7 @@ class Producer(Generic[S]):
         """Wait until no record is on its way any more."""
         await self._open_ferry().settled()
 
-    def _open_ferry(self) -> Ferry:
+    def _open_ferry(self) -> RecordBridge:
         if self._ferry is None:
             raise KraftError("it is not open: use it within `async with`")
         return self._ferry

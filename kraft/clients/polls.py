@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from kraft.client.consumer import ConsumedRecord
 from kraft.client.consumer import Consumer as TrioConsumer
-from kraft.clients.held import ClientLoop
+from kraft.clients.remote_context import ClientLoop
 from kraft.common.ids import TopicPartition
 
 GIVE_BACK_SECONDS = 5.0

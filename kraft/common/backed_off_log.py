@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kraft.common.few_at_a_time import MonotonicClock
 from kraft.common.logging import Logger
+from kraft.common.rate_limiter import MonotonicClock
 
 FIRST_SECONDS: Final = 1.0
 SECONDS_MAX: Final = 60.0

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from kraft.common.few_at_a_time import FewAtATime, MonotonicClock
+from kraft.common.rate_limiter import MonotonicClock, RateLimiter
 
 LogLine = Mapping[str, Any]
 Sink = Callable[[LogLine], None]
@@ -103,7 +103,7 @@ class RateLimitedLog:
 
     def __init__(self, log: Logger, clock: MonotonicClock, *, events_max: int, period_seconds: float) -> None:
         self._log = log
-        self._few = FewAtATime(clock, events_max, period_seconds)
+        self._few = RateLimiter(clock, events_max, period_seconds)
 
     def warning(self, event: str, **fields: Any) -> None:
         if not self._log.enabled(WARNING):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from kraft.common.errors import ApiError
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.controller.activation import activation_records
 from kraft.controller.broker_watch import Probe, connect_probe
 from kraft.controller.config_schema import ConfigSchema
@@ -26,7 +26,7 @@ from kraft.controller.pending_log import MetadataLog, PendingLog
 from kraft.controller.periodic_work import PeriodicWork
 from kraft.controller.replica_placer import ReplicaPlacer, StripedReplicaPlacer
 from kraft.controller.unclean.election_facts import Recovered, Waiting, fields_of, waiting_fields
-from kraft.controller.unclean.open_times import OpenTimes
+from kraft.controller.unclean.leaderless_since import LeaderlessSince
 from kraft.controller.unclean.reports import NobodyListens, RecoveryListener
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.metadata_changes import MetadataChanges
@@ -74,11 +74,11 @@ class ActiveController:
         self._probe = probe or connect_probe(world.network)
         self._logger = logger
         self._listener = listener or NobodyListens()
-        self.open_times = OpenTimes(lambda image: ControllerView(image, settings, schema), world.clock)
+        self.open_times = LeaderlessSince(lambda image: ControllerView(image, settings, schema), world.clock)
         self._pending = PendingLog(log)
         self._writes = ControllerWrites(settings, schema, self._pending, lambda: self._term, world.clock, logger)
         self._term = self._new_term()
-        self.set_aside = SetAside(world.clock, world.log_sink)
+        self.set_aside = Quarantine(world.clock, world.log_sink)
         self._work = PeriodicWork(
             settings, self._writes, lambda: self.is_active, lambda: self._term, world.clock, self.set_aside
         )

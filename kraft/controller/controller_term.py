@@ -15,8 +15,8 @@ import trio
 from kraft.controller.broker_watch import BrokerWatch, Probe, Write
 from kraft.controller.controller_view import ControllerSettings, ControllerView
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
+from kraft.controller.unclean.leaderless_since import LeaderlessSince
 from kraft.controller.unclean.leaderless_watch import LeaderlessWatch, Tell, TellWaiting
-from kraft.controller.unclean.open_times import OpenTimes
 from kraft.controller.unclean.recovery import UncleanRecoveries
 from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
@@ -39,7 +39,7 @@ class ControllerTerm:
         view: Callable[[], ControllerView],
         *,
         probe: Probe,
-        times: OpenTimes,
+        times: LeaderlessSince,
         tell: Tell,
         tell_waiting: TellWaiting,
         logger: Logger | None,

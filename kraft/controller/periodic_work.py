@@ -13,12 +13,13 @@ from typing import Final
 import trio
 
 from kraft.common.errors import ApiError
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.controller.controller_term import ControllerTerm
 from kraft.controller.controller_view import ControllerSettings
 from kraft.controller.controller_writes import ControllerWrites, Operation
 from kraft.controller.delegation_token_control import sweep_expired
-from kraft.controller.replication_control import broker_duties, elect_leaders
+from kraft.controller.replication_control import broker_states as broker_duties
+from kraft.controller.replication_control import elect_leaders
 from kraft.controller.unclean.leaderless_watch import LOOK_SECONDS
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.ports import Clock
@@ -43,7 +44,7 @@ class PeriodicWork:
         is_active: Callable[[], bool],
         term: Callable[[], ControllerTerm],
         clock: Clock,
-        set_aside: SetAside,
+        set_aside: Quarantine,
     ) -> None:
         self._set_aside = set_aside
         self._settings = settings
@@ -51,7 +52,7 @@ class PeriodicWork:
         self._is_active = is_active
         self._term = term
         self._clock = clock
-        self._duties = broker_duties.BrokerDuties()
+        self._duties = broker_duties.BrokerStates()
 
     def start(self, nursery: trio.Nursery) -> None:
         """Begin the loops, which never end."""

@@ -14,12 +14,12 @@ import trio
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.pending_batch import Waiter
 from kraft.coordinator.shard import CoordinatorShard, Marker, Operation, Producer
 from kraft.coordinator.shard_driver import ShardDriver
-from kraft.coordinator.walks import Walk
+from kraft.coordinator.sweeps import Walk
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.ports import World
 
@@ -47,7 +47,7 @@ class CoordinatorRuntime(Generic[S]):
         perform: Callable[[int, int, Any], None] | None = None,
     ) -> None:
         self.topic = topic
-        self.set_aside = SetAside(world.clock, world.log_sink)
+        self.set_aside = Quarantine(world.clock, world.log_sink)
         self._shard = shard
         self._log = log
         self._world = world

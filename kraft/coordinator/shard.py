@@ -41,7 +41,7 @@ Operation = Callable[[Any], Any]
 """Takes the shard's draft; returns the response or PARKED; raises ApiError to refuse."""
 
 
-class Parked:
+class Deferred:
     """The type of `PARKED`: the answer comes later, as a completion under the draft's token."""
 
     __slots__ = ()
@@ -50,7 +50,7 @@ class Parked:
         return "PARKED"
 
 
-PARKED: Final = Parked()
+PARKED: Final = Deferred()
 
 S = TypeVar("S")
 S_co = TypeVar("S_co", covariant=True)

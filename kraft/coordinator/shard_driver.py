@@ -23,7 +23,7 @@ import trio
 from kraft.common.backed_off_log import Repetitions
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import ReloadNeeded, append_error, producer_error
 from kraft.coordinator.pending_batch import Batch, PendingBatches, Waiter, chunks, require_room
@@ -38,8 +38,8 @@ from kraft.coordinator.shard import (
     Token,
 )
 from kraft.coordinator.shard_loader import load
+from kraft.coordinator.sweeps import Sweeps
 from kraft.coordinator.timers import TimerIndex
-from kraft.coordinator.walks import Walks
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.ports import Clock
 
@@ -72,7 +72,7 @@ class ShardDriver(Generic[S]):
         write_timeout_ms: int,
         note: Callable[[dict[str, Any]], None],
         perform: Callable[[int, int, Any], None],
-        set_aside: SetAside,
+        set_aside: Quarantine,
     ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
@@ -80,7 +80,7 @@ class ShardDriver(Generic[S]):
         self.finished = trio.Event()
         self.cancel_scope = trio.CancelScope()
         self.state: S = shard.empty()
-        self.walks: Walks[S] = Walks(
+        self.walks: Sweeps[S] = Sweeps(
             lambda fields: note({"partition": str(partition), "epoch": leader_epoch, **fields}),
             lambda: set_aside.guard("coordinator walk", str(partition), (ApiError,)),
         )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kraft.coordinator.group.service.group_coordinator import GroupCoordinator
     from kraft.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from kraft.coordinator.transaction.transaction_partitions import TransactionPartitions
-    from kraft.handlers.metadata.unmade_topics import UnmadeTopics
+    from kraft.handlers.metadata.missing_internal_topics import MissingInternalTopics
     from kraft.handlers.registry import Registry, RequestContext
     from kraft.handlers.security.audited_changes import ChangeListener
     from kraft.metadata.metadata_cache import MetadataCache
@@ -89,7 +89,7 @@ class BrokerServices(NodeServices):
     producer_ids: ProducerIds
     transaction_partitions: TransactionPartitions
     quotas: ClientQuotas
-    unmade_topics: UnmadeTopics
+    unmade_topics: MissingInternalTopics
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

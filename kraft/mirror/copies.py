@@ -11,8 +11,8 @@ from kraft.admin.errors import UNKNOWN_TOPIC, Refused
 from kraft.admin.metadata import Topic
 from kraft.client.cluster import Cluster
 from kraft.common.errors import ApiError
+from kraft.mirror.mirror_config import MirrorConfig, MirrorFailed, Notice, Say
 from kraft.mirror.topic_configs import Configs, TopicConfig, carried, dangers, shown
-from kraft.mirror.wish import MirrorFailed, Notice, Say, Wish
 from kraft.protocol.error_codes import ErrorCode
 
 STATE_REPLICAS_MAX = 3
@@ -21,7 +21,7 @@ STATE_REPLICAS_MAX = 3
 class Copies:
     """Makes what is missing at the target."""
 
-    def __init__(self, source: Cluster, target: Cluster, wish: Wish, say: Say) -> None:
+    def __init__(self, source: Cluster, target: Cluster, wish: MirrorConfig, say: Say) -> None:
         self._source = source
         self._target = target
         self._wish = wish

@@ -20,16 +20,16 @@ from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.consumer import Consumer
 from kraft.client.errors import DeadlinePassed, LogTruncated, NoBroker, TopicRecreated
-from kraft.client.resting import is_worth_waiting, may_pass
+from kraft.client.partition_backoff import is_worth_waiting, may_pass
 from kraft.client.transactions import TransactionalProducer, open_transactional_producer
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.mirror.copies import Copies
 from kraft.mirror.group_offsets import GroupOffsets
+from kraft.mirror.mirror_config import MirrorConfig, MirrorFailed, Notice, Say, Step
 from kraft.mirror.names import chosen_topics, state_topic, transactional_id
 from kraft.mirror.progress import Progress, progress_key, read_progress
 from kraft.mirror.sync_points import Point, noted
-from kraft.mirror.wish import MirrorFailed, Notice, Say, Step, Wish
 from kraft.protocol.error_codes import ErrorCode
 
 POLL_SECONDS: Final = 1.0
@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
 class Mirror:
     """`run` once."""
 
-    def __init__(self, source: Cluster, target: Cluster, wish: Wish, say: Say) -> None:
+    def __init__(self, source: Cluster, target: Cluster, wish: MirrorConfig, say: Say) -> None:
         self._source = source
         self._target = target
         self._wish = wish

@@ -52,7 +52,7 @@ class Handshakes:
         self._under_way[handshake] = None
         try:
             with handshake.scope, self._clock.move_on_after(HANDSHAKE_SECONDS_MAX):
-                await stream.shake_hands()
+                await stream.handshake()
                 return
         finally:
             self._leave(handshake)

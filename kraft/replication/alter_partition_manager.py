@@ -14,7 +14,7 @@ import trio
 
 from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.errors import ApiError
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages import alter_partition_response as answer
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
@@ -103,7 +103,7 @@ class AlterPartitionManager:
         self._broker_epoch = broker_epoch
         self._channel = channel
         self._clock = world.clock
-        self.set_aside = SetAside(world.clock, world.log_sink)
+        self.set_aside = Quarantine(world.clock, world.log_sink)
         self._log = log
         self._refusals = BackedOffLog(log, world.clock)
         self._was_refused = False

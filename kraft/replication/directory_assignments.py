@@ -14,7 +14,7 @@ import trio
 
 from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.errors import ApiError
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.protocol.error_codes import name_of
 from kraft.protocol.messages.assign_replicas_to_dirs_request import (
     AssignReplicasToDirsRequest,
@@ -44,7 +44,7 @@ class DirectoryAssignments:
     """Owned by the broker's loop. What is wanted of a replica later replaces what was wanted before."""
 
     def __init__(
-        self, broker_id: int, clock: Clock, is_here: Callable[[Key], bool], set_aside: SetAside, log: Logger
+        self, broker_id: int, clock: Clock, is_here: Callable[[Key], bool], set_aside: Quarantine, log: Logger
     ) -> None:
         """`is_here(key)`: whether the metadata still gives this broker a replica of the partition."""
         self._broker_id = broker_id

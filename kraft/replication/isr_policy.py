@@ -78,7 +78,7 @@ class FollowerState:
         self.last_fetch_at = now
         self.broker_epoch = broker_epoch
 
-    def was_quiet(self, at: float) -> None:
+    def record_idle_fetch(self, at: float) -> None:
         """Record a Fetch at time `at` that was like the one before: from the log end of a log that had not grown
         since."""
         self.last_fetch_at = max(self.last_fetch_at, at)
@@ -155,7 +155,7 @@ def shrunk_isr(
     return tuple(replica for replica in isr if keeps(replica))
 
 
-def forget_who_left(
+def reset_removed_followers(
     followers: dict[int, FollowerState], before: Collection[int], isr: Collection[int], now: float
 ) -> None:
     """Reset followers that the controller removed from the ISR. Such a replica may have lost its disk, so it has to

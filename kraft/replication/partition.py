@@ -134,7 +134,7 @@ class Partition:
         )
         new_epoch = registration.leader_epoch > self.leader_epoch
         was_leader = self.is_leader
-        isr_policy.forget_who_left(self.followers or {}, self.isr, registration.isr, now)
+        isr_policy.reset_removed_followers(self.followers or {}, self.isr, registration.isr, now)
         self.partition_epoch = registration.partition_epoch
         self.leader_id = registration.leader
         self.leader_epoch = registration.leader_epoch
@@ -451,10 +451,10 @@ class Partition:
                 f"{self}: cannot delete before {offset}: the high watermark is {log.high_watermark}",
             )
         log.delete_records_before(offset)
-        self.tell_log_start()
+        self.notify_log_start()
         return log.log_start_offset
 
-    def tell_log_start(self) -> None:
+    def notify_log_start(self) -> None:
         """The log starts later than before: whoever fetches hears of it."""
         if self._waiters is not None:
             self._waiters.tell_watches()

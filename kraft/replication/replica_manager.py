@@ -9,7 +9,7 @@ from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError, CorruptData, NotLeader, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.replication.damaged_replicas import DamagedReplicas
@@ -105,7 +105,7 @@ class ReplicaManager:
         self.past_traffic = PastTraffic()
         self._configs = configs
         self.world = world
-        self.set_aside = SetAside(world.clock, world.log_sink)
+        self.set_aside = Quarantine(world.clock, world.log_sink)
         self._log = log
         self._shortages = BackedOffLog(log, world.clock)
         self.offline: set[tuple[str, int]] = set()
@@ -305,7 +305,7 @@ class ReplicaManager:
         """Retention has deleted the beginning of a log: whoever fetches hears of it."""
         partition = self.find(topic_partition.topic, topic_partition.partition)
         if partition is not None:
-            partition.tell_log_start()
+            partition.notify_log_start()
 
     def handle_storage_error(
         self, problem: Exception, topic: str, index: int, doing: str, log: UnifiedLog | None

@@ -7,8 +7,8 @@ import trio
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.compression import NONE, DecompressedTooLarge
-from kraft.protocol.records.passed_records import places_of
 from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
+from kraft.protocol.records.skipping import places_of
 from kraft.replication.logs.step_driver import run_steps, serve_others
 from kraft.storage.record_validator import DECODED_BYTES_MAX, TIMESTAMP_MAX
 from kraft.storage.steps import Steps, in_thread

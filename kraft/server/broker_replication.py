@@ -14,7 +14,7 @@ from kraft.replication.fetchers.replica_fetcher_manager import ReplicaFetcherMan
 from kraft.replication.partition import Partition
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.sessions.fetch_session_handler import FetchLimits
-from kraft.replication.unclean.loss_teller import LossTeller
+from kraft.replication.unclean.loss_reporter import LossReporter
 from kraft.replication.unclean.untold_loss_files import UntoldLossFiles
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.events.event_journal import EventJournal, EventKind
@@ -25,7 +25,7 @@ from kraft.world.ports import World
 class TruncationRecorder:
     """Has every truncation told to the controller if an unclean election caused it, and to this node's journal."""
 
-    def __init__(self, losses: LossTeller, events: EventJournal, replica_id: int) -> None:
+    def __init__(self, losses: LossReporter, events: EventJournal, replica_id: int) -> None:
         self._losses = losses
         self._events = events
         self._replica_id = replica_id
@@ -72,7 +72,7 @@ class BrokerReplication:
         self._channel = channel
         self.isr = isr
         log = loggers.get("replicas")
-        self.losses = LossTeller(
+        self.losses = LossReporter(
             config.node_id,
             lambda: metadata.image,
             channel,

@@ -21,7 +21,7 @@ from kraft.coordinator.group.service.group_coordinator import GroupCoordinator
 from kraft.coordinator.group.topic_directory import TopicNames
 from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher
-from kraft.handlers.metadata.unmade_topics import UnmadeTopics
+from kraft.handlers.metadata.missing_internal_topics import MissingInternalTopics
 from kraft.handlers.services import BrokerServices, StatusReports
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
-LAST_WORDS_SECONDS = 0.5
+SHUTDOWN_GRACE_SECONDS = 0.5
 """For clients to hear why, and for the controller to be told."""
 SHOWN_SECONDS_MAX = 30.0
 """For the metadata to show what the controller has answered already."""
@@ -165,7 +165,7 @@ class BrokerServer(ReplicaListener):
             producer_ids=self.producer_ids,
             transaction_partitions=self.transactions.partitions,
             quotas=self.quotas,
-            unmade_topics=UnmadeTopics(world.clock),
+            unmade_topics=MissingInternalTopics(world.clock),
             authorizer=self.authorizer,
         )
         self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
@@ -324,7 +324,7 @@ class BrokerServer(ReplicaListener):
         """End the broker when it has no log directory left, or has lost that of its metadata, as Kafka does. Another
         process may find the disk in order."""
         await self._disk_lost.wait()
-        await self._world.clock.sleep(LAST_WORDS_SECONDS)
+        await self._world.clock.sleep(SHUTDOWN_GRACE_SECONDS)
         failures = "; ".join(
             f"{directory.path}: {directory.failure}"
             for directory in self.replicas.logs.directories

@@ -32,7 +32,6 @@ from kraft.server.controller_server import ControllerServer
 from kraft.server.events.event_journal import EventJournal
 from kraft.server.events.metadata_events import MetadataEvents
 from kraft.server.facts.node_status import ControllerStatus, NodeStatus
-from kraft.server.farewell import close_logs, leave
 from kraft.server.formatting import (
     format_empty_directories,
     open_metadata_directory,
@@ -46,6 +45,7 @@ from kraft.server.security.logins import NodeLogins
 from kraft.server.security.own_principal import check_own_principal, own_subject
 from kraft.server.security.tls_keys import TlsKeys
 from kraft.server.shared_server import SharedServer
+from kraft.server.shutdown import close_logs, leave
 from kraft.server.stall_monitor import StallMonitor
 from kraft.server.tiers.remote_store import open_store
 from kraft.storage.directories.meta_properties import read_meta_properties

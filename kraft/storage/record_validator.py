@@ -20,9 +20,9 @@ from kraft.common.errors import ApiError, ProtocolError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import resealed_batch, with_max_timestamp
 from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, ZSTD, DecompressedTooLarge
-from kraft.protocol.records.judged_records import JUDGED_A_SLICE, JudgedRecords, judge_records, judge_usual
 from kraft.protocol.records.record import RECORD_BYTES_MIN, InvalidRecord, Record, append_record, iterate_records
 from kraft.protocol.records.record_batch import CREATE_TIME, HEADER_SIZE, LOG_APPEND_TIME, NO_TIMESTAMP, RecordBatch
+from kraft.protocol.records.validation import JUDGED_A_SLICE, JudgedRecords, judge_records, judge_usual
 from kraft.storage.log_config import LogConfig
 from kraft.storage.steps import Steps, in_thread
 

@@ -196,7 +196,7 @@ class Stream(Protocol):
 
     @property
     def is_encrypted(self) -> bool: ...
-    async def shake_hands(self) -> None:
+    async def handshake(self) -> None:
         """Agree with the peer on keys, before anything is received or sent on an encrypted stream that was accepted.
         A plain one returns at once. Raises ConnectionError with the reason. May hang: bound it with the clock."""
 

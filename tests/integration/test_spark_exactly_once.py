@@ -20,7 +20,7 @@ from kraft.spark.sink.batch_sender import Outgoing
 from kraft.spark.sink.exactly_once_writer import OnceWriter
 from kraft.spark.sink.log_reading import committed
 from kraft.spark.sink.sink_transaction import SinkTransaction
-from kraft.spark.sink.staged_batch import Parcel
+from kraft.spark.sink.staged_batch import StagedBatch
 from kraft.spark.sink.staging import Staging
 from tests.integration.clusters import Cluster
 from tests.unit.spark.sink_rows import incoming_rows
@@ -54,12 +54,12 @@ def attempt(wires: WireCluster, topic: str, rows: Rows, *, batch: int = 0, task:
 
 
 def commit(
-    wires: WireCluster, topic: str, parcels: tuple[Parcel, ...], batch: int = 0, rules: CommitRules = RULES
+    wires: WireCluster, topic: str, parcels: tuple[StagedBatch, ...], batch: int = 0, rules: CommitRules = RULES
 ) -> bool:
     return commit_batch(wires, sink_of(topic), BatchOrigin("query", batch, "run"), parcels, rules)
 
 
-def left_open(wires: WireCluster, topic: str, parcels: tuple[Parcel, ...], batch: int = 0) -> SinkTransaction:
+def left_open(wires: WireCluster, topic: str, parcels: tuple[StagedBatch, ...], batch: int = 0) -> SinkTransaction:
     """What a driver leaves that is killed before it ends its transaction."""
     key = sink_of(topic).transactional_id
     transaction = SinkTransaction(wires, key, TIMEOUT_MS)

@@ -62,7 +62,7 @@ def test_the_wheel_has_our_packages_alone_with_their_types_and_pages(installed: 
 def test_a_wheel_has_machine_code_until_its_source_is_changed(installed: Path) -> None:
     require_capability("headers")
     assert version_of(installed) == f"kraft {VERSION}, records read by machine code"
-    source = installed / "kraft/protocol/records/usual_records.py"
+    source = installed / "kraft/protocol/records/fast_path.py"
     text = source.read_text()
     source.write_text(f"{text}\n# patched\n")
     assert version_of(installed) == f"kraft {VERSION}, records read by interpreter"

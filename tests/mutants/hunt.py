@@ -49,8 +49,8 @@ POWER: Final = "power"
 UNCLEAN: Final = "unclean"
 OWN_SIMULATIONS: Final = {
     "kraft/raft/core/": "tests.properties.raft_quorum",
-    "kraft/protocol/records/judged_records.py": "tests.properties.record_payloads",
-    "kraft/protocol/records/usual_records.py": "tests.properties.record_payloads",
+    "kraft/protocol/records/validation.py": "tests.properties.record_payloads",
+    "kraft/protocol/records/fast_path.py": "tests.properties.record_payloads",
     "kraft/protocol/records/walked_records.py": "tests.properties.record_payloads",
     "kraft/security/acl": "tests.properties.access_decisions",
     "kraft/security/authorizer.py": "tests.properties.access_decisions",

@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import NamedTuple
 
 from kraft.common.compiled import compiled
-from kraft.protocol.records import judged_records, usual_records, walked_records
-from kraft.protocol.records.judged_records import JudgedRecords, judge_records
-from kraft.protocol.records.passed_records import first_from, places_of
+from kraft.protocol.records import fast_path as usual_records
+from kraft.protocol.records import validation as judged_records
+from kraft.protocol.records import walked_records
 from kraft.protocol.records.record import (
     InvalidRecord,
     Record,
@@ -25,6 +25,8 @@ from kraft.protocol.records.record import (
     decode_record,
     iterate_records,
 )
+from kraft.protocol.records.skipping import first_from, places_of
+from kraft.protocol.records.validation import JudgedRecords, judge_records
 from kraft.protocol.records.varint import append_varint
 from kraft.protocol.records.walked_records import walk_records
 from kraft.world.turns import at_once

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.protocol.records.judged_records import JUDGED_A_SLICE, OTHER_RECORD_COST, judge_records
-from kraft.protocol.records.passed_records import first_from
 from kraft.protocol.records.record import InvalidRecord, append_record
+from kraft.protocol.records.skipping import first_from
+from kraft.protocol.records.validation import JUDGED_A_SLICE, OTHER_RECORD_COST, judge_records
 from kraft.protocol.records.walked_records import walk_records
 from tests.properties.record_payloads import (
     FORMS,

@@ -147,7 +147,7 @@ FILES: tuple[Allowed, ...] = (
         "Likewise: who sends a change again waits for the first one, and its answer is kept for an hour of the loop.",
     ),
     Allowed(
-        "api/kraft_http/recent.py",
+        "api/kraft_http/response_cache.py",
         "ambient module",
         ("asyncio",),
         "Likewise: one asks for all who wait, and answers are kept for two seconds of the loop.",

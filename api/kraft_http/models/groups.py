@@ -18,7 +18,7 @@ from kraft_http.models.common import (
     TopicName,
     UnansweredBrokers,
 )
-from kraft_http.waits import LateMember
+from kraft_http.health_findings import LateMember
 
 PARTITIONS_SHOWN_MAX = 1_000
 

@@ -13,6 +13,7 @@ from kraft.common.ids import TopicPartition
 from kraft_http.asking import Kafka
 from kraft_http.deps import Port, Writable
 from kraft_http.errors import documented
+from kraft_http.health_findings import WaitingElections
 from kraft_http.models.operations import (
     REPORTS_MAX,
     ElectionBody,
@@ -24,7 +25,6 @@ from kraft_http.models.operations import (
 from kraft_http.ports import UncleanElectionFacts
 from kraft_http.record_codec import format_timestamp
 from kraft_http.routers.reassignments import outcomes_response
-from kraft_http.waits import WaitingElections
 
 router = APIRouter(tags=["Elections"])
 

@@ -39,7 +39,7 @@ from kraft_http.models.groups import (
     TopicGroupList,
 )
 from kraft_http.ports import AdminPort
-from kraft_http.recent import RecentAnswers
+from kraft_http.response_cache import ResponseCache
 from kraft_http.routers.groups import STATES, list_consumers_groups
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
@@ -145,7 +145,7 @@ async def _lags(cluster: ClusterContext, ids: Sequence[str], coordinators: Mappi
 
 
 async def _every_lag(
-    port: AdminPort, recent: RecentAnswers, cluster: ClusterContext, coordinators: Mapping[str, int]
+    port: AdminPort, recent: ResponseCache, cluster: ClusterContext, coordinators: Mapping[str, int]
 ) -> list[GroupLag]:
     """Raises ApiProblem for too many groups."""
     if len(coordinators) > LOOKED_AT_MAX:

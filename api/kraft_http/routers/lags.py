@@ -31,7 +31,7 @@ from kraft_http.models.groups import (
     GroupPartitionData,
     GroupProgressData,
 )
-from kraft_http.waits import LateMember
+from kraft_http.health_findings import LateMember
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}", tags=["Consumer groups"])
 

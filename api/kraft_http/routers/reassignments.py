@@ -48,7 +48,7 @@ from kraft_http.models.operations import (
     ThrottledBroker,
 )
 from kraft_http.ports import ClusterFacts, ReassignmentFacts
-from kraft_http.recent import loop_seconds
+from kraft_http.response_cache import loop_seconds
 from kraft_http.routers.decommissions import arrivals_data
 
 router = APIRouter(tags=["Reassignments"])

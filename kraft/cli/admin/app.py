@@ -33,43 +33,43 @@ FAILED = 1
 UNUSABLE = 2
 
 
-class Noun(NamedTuple):
+class CommandGroup(NamedTuple):
     panel: str
     help: str
 
 
 DATA, CLUSTER, NODES = "Records", "A running cluster", "The disks of a node"
 
-NOUNS: Mapping[str, Noun] = {
-    "produce": Noun(DATA, "Send lines from standard input as records."),
-    "consume": Noun(DATA, "Print records, as they are or as JSON."),
-    "perf": Noun(DATA, "Measure how fast records are taken and given."),
-    "verify": Noun(DATA, "Numbers into a topic, and whether each of them comes out once."),
-    "mirror": Noun(DATA, "Keep topics of one cluster in another, each record once."),
-    "topics": Noun(CLUSTER, "List, describe, create, alter and delete topics."),
-    "groups": Noun(CLUSTER, "Consumer groups: members, offsets, lag, and resetting them."),
-    "transactions": Noun(CLUSTER, "Transactions: who has one open, and ending one that hangs."),
-    "configs": Noun(CLUSTER, "Show and change configuration of topics, brokers, the cluster and groups."),
-    "quotas": Noun(CLUSTER, "Quotas: what users, client ids and addresses may use."),
-    "acls": Noun(CLUSTER, "Access control entries: who may do what."),
-    "users": Noun(CLUSTER, "Users who log in by SCRAM: add, list and remove them."),
-    "tokens": Noun(CLUSTER, "Delegation tokens: make, list, renew and expire them."),
-    "features": Noun(CLUSTER, "Features: levels that all nodes run, raised after an upgrade."),
-    "brokers": Noun(CLUSTER, "Brokers: describe, put in maintenance, fence, decommission; log directories."),
-    "partitions": Noun(CLUSTER, "Partitions in trouble, and how far behind replicas are."),
-    "reassignments": Noun(CLUSTER, "Move partitions between brokers: plan, start, follow, cancel."),
-    "elections": Noun(CLUSTER, "Elect leaders, preferred or unclean."),
-    "cluster": Noun(CLUSTER, "Describe the cluster and its health; start one on this machine."),
-    "quorum": Noun(CLUSTER, "The quorum of controllers: describe it, add and remove voters."),
-    "doctor": Noun(CLUSTER, "Why clients do not get in, and what will hurt later."),
-    "bundle": Noun(CLUSTER, "All that somebody who helps would ask for, in one file."),
-    "top": Noun(CLUSTER, "The busiest topics and partitions, and groups that fall behind, live."),
-    "events": Noun(CLUSTER, "What happened: leaders, in-sync sets, brokers (-f follows)."),
-    "profiles": Noun(CLUSTER, "Names for clusters: kraft --profile NAME ... asks the one of that name."),
-    "spark": Noun(DATA, "Pipelines run by Spark: ingest, archive, mirror, verify."),
-    "dump": Noun(NODES, "Show what segments, snapshots and indexes hold."),
-    "metadata": Noun(NODES, "Show what a node's metadata log says, as a tree."),
-    "storage": Noun(NODES, "Format and inspect log directories (no node needed)."),
+NOUNS: Mapping[str, CommandGroup] = {
+    "produce": CommandGroup(DATA, "Send lines from standard input as records."),
+    "consume": CommandGroup(DATA, "Print records, as they are or as JSON."),
+    "perf": CommandGroup(DATA, "Measure how fast records are taken and given."),
+    "verify": CommandGroup(DATA, "Numbers into a topic, and whether each of them comes out once."),
+    "mirror": CommandGroup(DATA, "Keep topics of one cluster in another, each record once."),
+    "topics": CommandGroup(CLUSTER, "List, describe, create, alter and delete topics."),
+    "groups": CommandGroup(CLUSTER, "Consumer groups: members, offsets, lag, and resetting them."),
+    "transactions": CommandGroup(CLUSTER, "Transactions: who has one open, and ending one that hangs."),
+    "configs": CommandGroup(CLUSTER, "Show and change configuration of topics, brokers, the cluster and groups."),
+    "quotas": CommandGroup(CLUSTER, "Quotas: what users, client ids and addresses may use."),
+    "acls": CommandGroup(CLUSTER, "Access control entries: who may do what."),
+    "users": CommandGroup(CLUSTER, "Users who log in by SCRAM: add, list and remove them."),
+    "tokens": CommandGroup(CLUSTER, "Delegation tokens: make, list, renew and expire them."),
+    "features": CommandGroup(CLUSTER, "Features: levels that all nodes run, raised after an upgrade."),
+    "brokers": CommandGroup(CLUSTER, "Brokers: describe, put in maintenance, fence, decommission; log directories."),
+    "partitions": CommandGroup(CLUSTER, "Partitions in trouble, and how far behind replicas are."),
+    "reassignments": CommandGroup(CLUSTER, "Move partitions between brokers: plan, start, follow, cancel."),
+    "elections": CommandGroup(CLUSTER, "Elect leaders, preferred or unclean."),
+    "cluster": CommandGroup(CLUSTER, "Describe the cluster and its health; start one on this machine."),
+    "quorum": CommandGroup(CLUSTER, "The quorum of controllers: describe it, add and remove voters."),
+    "doctor": CommandGroup(CLUSTER, "Why clients do not get in, and what will hurt later."),
+    "bundle": CommandGroup(CLUSTER, "All that somebody who helps would ask for, in one file."),
+    "top": CommandGroup(CLUSTER, "The busiest topics and partitions, and groups that fall behind, live."),
+    "events": CommandGroup(CLUSTER, "What happened: leaders, in-sync sets, brokers (-f follows)."),
+    "profiles": CommandGroup(CLUSTER, "Names for clusters: kraft --profile NAME ... asks the one of that name."),
+    "spark": CommandGroup(DATA, "Pipelines run by Spark: ingest, archive, mirror, verify."),
+    "dump": CommandGroup(NODES, "Show what segments, snapshots and indexes hold."),
+    "metadata": CommandGroup(NODES, "Show what a node's metadata log says, as a tree."),
+    "storage": CommandGroup(NODES, "Format and inspect log directories (no node needed)."),
 }
 
 EPILOG = (
@@ -124,7 +124,7 @@ def _hide_types_of_flags(command: Any) -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from kraft.protocol.records.judged_records import READ_BY  # Other commands need it not, or later.
+        from kraft.protocol.records.validation import READ_BY  # Other commands need it not, or later.
 
         typer.echo(f"kraft {VERSION}, records read by {READ_BY}")
         raise typer.Exit

@@ -17,7 +17,7 @@ from kraft.cli.admin.offset_reset import parse_datetime
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, OutputFormat, line_format
 from kraft.cli.admin.record_format import Write
 from kraft.cli.admin.running import ask
-from kraft.cli.admin.waiting import Patience, until_signalled
+from kraft.cli.admin.wait_options import WaitOptions, until_signalled
 from kraft.client.cluster import Cluster
 from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
 from kraft.client.group_consumer import GroupConsumer, open_group_consumer
@@ -76,7 +76,7 @@ def consume(
     isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
 
     async def question(cluster: Cluster) -> None:
-        printer, patience = _Printer(write, count), Patience(cluster, timeout)
+        printer, patience = _Printer(write, count), WaitOptions(cluster, timeout)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(until_signalled, nursery.cancel_scope)
             described = await topics.describe_topics(cluster, names)
@@ -212,7 +212,7 @@ async def _read(
     consumer: Consumer,
     printer: _Printer,
     ends: Mapping[TopicPartition, int],
-    patience: Patience,
+    patience: WaitOptions,
     whole: Sequence[str] = (),
 ) -> None:
     """Until all are read to their `ends`; those without one have none. Without `ends` a topic that was deleted is
@@ -240,7 +240,7 @@ async def _read(
 
 
 async def _read_as_member(
-    cluster: Cluster, member: GroupConsumer, printer: _Printer, exit_at_end: bool, patience: Patience
+    cluster: Cluster, member: GroupConsumer, printer: _Printer, exit_at_end: bool, patience: WaitOptions
 ) -> None:
     """Positions are committed now and then and at the end; what was fetched and not printed (-c) is not."""
     clock = cluster.world.clock

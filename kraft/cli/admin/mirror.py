@@ -24,13 +24,13 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import ask
-from kraft.cli.admin.waiting import until_signalled
+from kraft.cli.admin.wait_options import until_signalled
 from kraft.client.client_keys import ClientSecurity
 from kraft.client.cluster import Cluster
 from kraft.common.errors import ConfigurationError
 from kraft.mirror.mirror import Mirror, Outcome
+from kraft.mirror.mirror_config import MirrorConfig, Notice, Step
 from kraft.mirror.names import NAME, chosen_groups, chosen_topics
-from kraft.mirror.wish import Notice, Step, Wish
 from kraft.world.real import RealWorld
 
 app = typer.Typer(add_completion=False)
@@ -103,7 +103,7 @@ def mirror(
     copy what has come since."""
     topics = tuple(dict.fromkeys(names or ()))
     _check(topics, pattern, groups, rename, prefix, name)
-    wish = Wish(
+    wish = MirrorConfig(
         name=name or "",
         topics=topics,
         pattern=pattern,
@@ -119,7 +119,7 @@ def mirror(
     )
     security, addresses = _security(to_config), parse_bootstrap(to)
 
-    async def question(source: Cluster) -> tuple[Wish, Outcome | None]:
+    async def question(source: Cluster) -> tuple[MirrorConfig, Outcome | None]:
         async with Cluster(
             RealWorld(**security._asdict()), addresses, connect_seconds=CONNECT_SECONDS, operation_seconds=timeout
         ) as target:
@@ -133,7 +133,9 @@ def mirror(
     show(document, [Table(("FACT", "VALUE"), list(document.items()))], output)
 
 
-async def _mirror(source: Cluster, target: Cluster, wish: Wish, say: _Sayer) -> tuple[Wish, Outcome | None]:
+async def _mirror(
+    source: Cluster, target: Cluster, wish: MirrorConfig, say: _Sayer
+) -> tuple[MirrorConfig, Outcome | None]:
     """None when it was stopped."""
     if not wish.name:
         cluster_id = (await source.metadata(())).cluster_id or source.bootstrap[0][0]

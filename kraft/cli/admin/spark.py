@@ -437,14 +437,14 @@ def run(master: str, conf: list[str], quiet: bool, job: Job) -> dict[str, Any]:
     begun = time.monotonic()
     try:
         with spark_session(master, settings) as session:
-            summary = job(session, Sayer(quiet).say)
+            summary = job(session, Printer(quiet).say)
     except KraftError as problem:
         sys.stderr.write(f"kraft: {problem}\n")
         raise typer.Exit(NOT_FOUND if isinstance(problem, JobNotFound) else FAILED) from problem
     return {**summary, "seconds": round(time.monotonic() - begun, 1)}
 
 
-class Sayer:
+class Printer:
     """Says how far a job is, on stderr, whenever that has changed."""
 
     def __init__(self, quiet: bool) -> None:

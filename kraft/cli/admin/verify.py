@@ -21,7 +21,7 @@ from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstra
 from kraft.cli.admin.perf import acks_of
 from kraft.cli.admin.running import FAILED, ask
 from kraft.cli.admin.seen_numbers import SeenNumbers, TooManyHoles
-from kraft.cli.admin.waiting import Patience, until_signalled
+from kraft.cli.admin.wait_options import WaitOptions, until_signalled
 from kraft.client.accumulator import Delivery
 from kraft.client.cluster import Cluster
 from kraft.client.consumer import ConsumedRecord
@@ -168,7 +168,7 @@ def consume(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(until_signalled, nursery.cancel_scope)
             async with open_group_consumer(cluster, name, [topic], reset=EARLIEST, isolation=READ_COMMITTED) as member:
-                await _read(member, check, records, exit_at_end, Patience(cluster, timeout))
+                await _read(member, check, records, exit_at_end, WaitOptions(cluster, timeout))
             nursery.cancel_scope.cancel()
 
     ask(bootstrap, timeout, question)
@@ -178,7 +178,7 @@ def consume(
 
 
 async def _read(
-    member: GroupConsumer, check: _Check, records: int | None, exit_at_end: bool, patience: Patience
+    member: GroupConsumer, check: _Check, records: int | None, exit_at_end: bool, patience: WaitOptions
 ) -> None:
     held: Sequence[Any] = ()
     while records is None or check.count < records:

@@ -17,7 +17,7 @@ CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 
 
-class Happened(Enum):
+class GroupEvent(Enum):
     """The events of a group. `UNSETTLED`: a rebalance began, or the group epoch rose. `SETTLED`: every member has its
     target assignment. `EMPTIED`: the last member left. `FENCED`: a member was removed because its deadline passed."""
 
@@ -32,7 +32,7 @@ class GroupChange(NamedTuple):
 
     group_id: str
     protocol: str
-    happened: Happened
+    happened: GroupEvent
     deadline: str = ""
 
 
@@ -50,15 +50,15 @@ class GroupActivity:
         """`now` is the monotonic time in seconds, `partition` that of `__consumer_offsets`. A group that has to begin
         anew before it has settled counts from its first beginning."""
         since = self._since.setdefault(partition, {})
-        if change.happened is Happened.UNSETTLED:
+        if change.happened is GroupEvent.UNSETTLED:
             self.rebalances[change.protocol] += 1
             since.setdefault(change.group_id, now)
-        elif change.happened is Happened.FENCED:
+        elif change.happened is GroupEvent.FENCED:
             key = (change.protocol, change.deadline)
             self.fenced[key] = self.fenced.get(key, 0) + 1
         else:
             began = since.pop(change.group_id, None)
-            if began is not None and change.happened is Happened.SETTLED:
+            if began is not None and change.happened is GroupEvent.SETTLED:
                 self.settle_seconds[change.protocol].observe(now - began)
 
     def forget(self, partition: int) -> None:

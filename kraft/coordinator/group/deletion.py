@@ -21,7 +21,7 @@ from kraft.coordinator.group.portions import Portion, portions
 from kraft.coordinator.group.shard_state import NO_TIMESTAMP, GroupShardState, OffsetAndMetadata
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.shard import Operation
-from kraft.coordinator.walks import Walk
+from kraft.coordinator.sweeps import Walk
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult
 from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest

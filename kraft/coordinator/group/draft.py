@@ -14,7 +14,7 @@ from immutables import Map
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group import group_records
-from kraft.coordinator.group.activity import GroupChange, Happened
+from kraft.coordinator.group.activity import GroupChange, GroupEvent
 from kraft.coordinator.group.classic.classic_group import ClassicGroup, ClassicMember
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.consumer.consumer_group import FIRST_EPOCH, ConsumerGroup, RevocationDeadline
@@ -170,7 +170,7 @@ class GroupDraft:
         self.keep_consumer(replace(group, revocations=group.revocations.set(member_id, deadline)))
         self.timers.append(("revocation", group.group_id, member_id))
 
-    def tell(self, group_id: str, protocol: str, happened: Happened, deadline: str = "") -> None:
+    def tell(self, group_id: str, protocol: str, happened: GroupEvent, deadline: str = "") -> None:
         """Something that is counted once it is committed."""
         self.effects.append(GroupChange(group_id, protocol, happened, deadline))
 

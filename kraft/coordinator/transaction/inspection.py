@@ -8,10 +8,10 @@ from itertools import islice
 
 from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.shard import Operation
+from kraft.coordinator.sweeps import Walk
 from kraft.coordinator.transaction.ending import is_timed_out
 from kraft.coordinator.transaction.shard import TransactionDraft, TransactionShardState
 from kraft.coordinator.transaction.transaction import AT_REST, State, Transaction
-from kraft.coordinator.walks import Walk
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import describe_transactions_response as described
 from kraft.protocol.messages import list_transactions_response as listed

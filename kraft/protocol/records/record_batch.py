@@ -16,12 +16,12 @@ from struct import error as StructError
 from crc32c import crc32c
 
 from kraft.protocol.records.compression import DECOMPRESSED_BYTES_MAX, NONE, decompress
-from kraft.protocol.records.passed_records import first_from
 from kraft.protocol.records.record import CorruptBatch as CorruptBatch
 from kraft.protocol.records.record import InvalidRecord as InvalidRecord
 from kraft.protocol.records.record import Record as Record
 from kraft.protocol.records.record import RecordCountMismatch as RecordCountMismatch
 from kraft.protocol.records.record import iterate_records
+from kraft.protocol.records.skipping import first_from
 
 Buffer = bytes | bytearray | memoryview
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from kraft.common.compiled import compiled
-from kraft.protocol.records import usual_records
+from kraft.protocol.records import fast_path as usual_records
 from kraft.protocol.records.record import InvalidRecord, RecordCountMismatch, decode_record
 
 WALKED_AT_ONCE = 256

@@ -16,7 +16,7 @@ from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import OutOfResources, StorageError
 from kraft.common.ids import TopicPartition
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.replication.logs.cleaner_threads import LogCleaner
 from kraft.replication.logs.flusher import LogFlusher
 from kraft.replication.logs.step_driver import run_steps, serve_others, write_checkpoint
@@ -55,7 +55,7 @@ class LogTasks:
         self._log_start_moved = log_start_moved
         self._log = log
         self._shortages = BackedOffLog(log, world.clock)
-        self.set_aside = SetAside(world.clock, world.log_sink)
+        self.set_aside = Quarantine(world.clock, world.log_sink)
         self.cleaner = LogCleaner(world, logs, config, self._failed, all_in_sync, log)
 
     async def run(self) -> None:

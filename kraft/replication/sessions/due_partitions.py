@@ -123,7 +123,7 @@ class FollowerWatch:
         follower = followers.get(session.replica_id) if followers is not None else None
         # At the start of a leader epoch nothing is known of it yet.
         if follower is not None and follower.log_end_offset == self.cached.fetch_offset:
-            follower.was_quiet(session.last_request_at)
+            follower.record_idle_fetch(session.last_request_at)
         session.due[self.cached.key] = None
         session.wake()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kraft.common.config.node.checks import super_users
 from kraft.common.config.node.node_config import NodeConfig
-from kraft.common.few_at_a_time import FewAtATime
+from kraft.common.rate_limiter import RateLimiter
 from kraft.handlers.security.audited_changes import CONFIG, CREDENTIAL, QUOTA, TOKEN, Change
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.security.acls import (
@@ -52,7 +52,7 @@ class AuditLog:
         self._log = loggers.get("security")
         self.logins = LoginAudit(events, self._log, clock)
         self.throttles = ThrottleAudit(events, loggers.get("quotas"), clock)
-        self._denials = FewAtATime(clock, TOLD_MAX, PERIOD_SECONDS)
+        self._denials = RateLimiter(clock, TOLD_MAX, PERIOD_SECONDS)
 
     def handle_denied(self, principal: str, host: str, operation: int, kind: int, name: str) -> None:
         """See `AuditListener`. `untold`: denials since the last one told that were too many to tell."""

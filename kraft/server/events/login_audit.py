@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kraft.common.few_at_a_time import FewAtATime
+from kraft.common.rate_limiter import RateLimiter
 from kraft.server.events.event_journal import EventJournal, EventKind
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class LoginAudit:
     def __init__(self, events: EventJournal, log: Logger, clock: Clock) -> None:
         self._events = events
         self._log = log
-        self._few = FewAtATime(clock, TOLD_MAX, PERIOD_SECONDS)
+        self._few = RateLimiter(clock, TOLD_MAX, PERIOD_SECONDS)
         self._hosts: set[str] = set()
         self._successes: dict[tuple[str, str], int] = {}
         self._failures: dict[tuple[str, str, str, str], int] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from kraft.common.few_at_a_time import FewAtATime
+from kraft.common.rate_limiter import RateLimiter
 from kraft.server.events.event_journal import EventJournal, EventKind
 from kraft.server.events.login_audit import CHARACTERS_MAX, PERIOD_SECONDS, TOLD_MAX, Series
 
@@ -41,7 +41,7 @@ class ThrottleAudit:
         self._events = events
         self._log = log
         self._clock = clock
-        self._few = FewAtATime(clock, TOLD_MAX, PERIOD_SECONDS)
+        self._few = RateLimiter(clock, TOLD_MAX, PERIOD_SECONDS)
         self._told: OrderedDict[tuple[str, ...], _Told] = OrderedDict()
         self._waits: dict[tuple[str, str], int] = {}
         self._seconds: dict[tuple[str, str], float] = {}

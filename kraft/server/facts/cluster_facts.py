@@ -19,7 +19,7 @@ from kraft.common.broker_state import ACTIVE, DECOMMISSION
 from kraft.common.config.node.internal_topics import internal_topic_setting
 from kraft.common.ids import TopicPartition
 from kraft.common.internal_topics import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from kraft.controller.replication_control.broker_duties import draining, planned
+from kraft.controller.replication_control.broker_states import draining, planned
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.topics_image import TopicImage
 from kraft.replication.topic_configs import ConfigView

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kraft_http.health import ClusterHealth, VoterFacts
     from kraft_http.ports import ClusterFacts
 
-    from kraft.common.set_aside import SetAside
+    from kraft.common.quarantine import Quarantine
     from kraft.metadata.image.topics_image import TopicIdPartition
     from kraft.replication.partition import Partition
     from kraft.server.node import Node
@@ -94,7 +94,7 @@ class NodeStatus:
         return None
 
     def own(self) -> dict[str, Any]:
-        """The document of `kraft.status.node`: the fields of `kraft_http.waits.NodeStatus`."""
+        """The document of `kraft.status.node`: the fields of `kraft_http.health_findings.NodeStatus`."""
         free, total = disk_room(self._node)
         own = {
             "node_id": self._node.config.node_id,
@@ -180,7 +180,7 @@ class NodeStatus:
     async def _gather(self) -> ClusterHealth:
         await self._node.world.threads.run(_import_models)
         from kraft_http.health import judge
-        from kraft_http.waits import WaitingElections, read_status
+        from kraft_http.health_findings import WaitingElections, read_status
 
         facts = await gather_facts(self._node)
         told: dict[int, Any] = {self._node.config.node_id: self.own()}
@@ -301,7 +301,7 @@ class ControllerStatus:
         return {"count": count, "partitions": waiting, "refused_brokers": controller.refused_brokers()}
 
 
-def failed_work(node: Node) -> list[SetAside]:
+def failed_work(node: Node) -> list[Quarantine]:
     """Where this node's background work sets items aside."""
     found = [] if node.controller is None else [node.controller.controller.set_aside]
     broker = node.broker

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 from kraft_http.health import ClusterHealth
+from kraft_http.health_findings import WaitingElections
 from kraft_http.ports import (
     AccessFacts,
     Caller,
@@ -30,7 +31,6 @@ from kraft_http.ports import (
     TopicGroups,
     UncleanElectionFacts,
 )
-from kraft_http.waits import WaitingElections
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import ANONYMOUS

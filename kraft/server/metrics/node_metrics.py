@@ -16,7 +16,7 @@ from kraft.common.metrics import SECONDS_BOUNDS, MetricsRegistry, render_prometh
 from kraft.common.version import VERSION
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import name_of as error_name_of
-from kraft.protocol.records.judged_records import READ_BY
+from kraft.protocol.records.validation import READ_BY
 from kraft.server.events.event_journal import EventKind
 from kraft.server.facts.cluster_facts import offline_log_dirs
 from kraft.server.facts.node_status import failed_work, slow_disks

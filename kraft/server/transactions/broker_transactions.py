@@ -10,7 +10,7 @@ import trio
 from kraft.common.errors import ApiError
 from kraft.common.features import TRANSACTION_VERSION
 from kraft.common.internal_topics import TRANSACTION_STATE_TOPIC
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.coordinator.transaction.config import TransactionConfig
 from kraft.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from kraft.handlers.transactions.transactions import add_partitions
@@ -49,7 +49,7 @@ class BrokerTransactions:
     ) -> None:
         self._world, self._config, self._metadata = world, config, metadata
         self._channels: list[BrokerChannel] = []
-        self.set_aside = SetAside(world.clock, world.log_sink)
+        self.set_aside = Quarantine(world.clock, world.log_sink)
         self.partitions = AddPartitionsToTxnManager(
             config.node_id,
             lambda request: add_partitions(request, services()),

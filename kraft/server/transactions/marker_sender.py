@@ -17,7 +17,7 @@ from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.common.logging import Logger
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.coordinator.transaction.transaction import Ending
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.write_txn_markers_request import (
@@ -68,7 +68,7 @@ class MarkerSender:
         channel: BrokerChannel,
         clock: Clock,
         log: Logger,
-        set_aside: SetAside,
+        set_aside: Quarantine,
     ) -> None:
         self._set_aside = set_aside
         self._node_id = node_id

@@ -22,7 +22,7 @@ from kraft.spark.sink.committed_batches import CommittedBatch
 from kraft.spark.sink.internal_topics import ensure_topic
 from kraft.spark.sink.local_staging import LocalFiles, forget_files
 from kraft.spark.sink.sink_transaction import SinkTransaction
-from kraft.spark.sink.staged_batch import Parcel, Place, Span
+from kraft.spark.sink.staged_batch import Place, Span, StagedBatch
 from kraft.spark.sink.staging import Staging, staging_topic
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class CommitRules(NamedTuple):
 
 
 def commit_batch(
-    cluster: WireCluster, sink: SinkIdentity, origin: BatchOrigin, parcels: Sequence[Parcel], rules: CommitRules
+    cluster: WireCluster, sink: SinkIdentity, origin: BatchOrigin, parcels: Sequence[StagedBatch], rules: CommitRules
 ) -> bool:
     """Whether the rows were written now; otherwise they had been before. Raises SourceError, WireError, OSError: then
     nothing was committed, or nobody knows, and the next attempt finds out."""
@@ -112,7 +112,7 @@ def must_write(key: str, value: CommittedBatch, last: CommittedBatch | None, rul
     raise not_repeatable(value.batch, value.rows, last.rows)
 
 
-def outgoing(parcels: Sequence[Parcel], staging: Staging) -> Iterator[Outgoing]:
+def outgoing(parcels: Sequence[StagedBatch], staging: Staging) -> Iterator[Outgoing]:
     """The parcels in their order, with the bytes of those that were staged."""
     files = LocalFiles()
     try:

@@ -6,7 +6,7 @@ from kraft.spark.client.wire import WireCluster
 from kraft.spark.sink.incoming_columns import Incoming
 from kraft.spark.sink.local_staging import LocalStaging
 from kraft.spark.sink.row_packer import RowPacker
-from kraft.spark.sink.staged_batch import Parcel, crc_of
+from kraft.spark.sink.staged_batch import StagedBatch, crc_of
 from kraft.spark.sink.staging import Staging
 
 INLINE_BYTES_MAX = 1 << 20
@@ -24,7 +24,7 @@ class OnceWriter:
         self.task = task
         self.staging = staging
         self.packer = RowPacker(cluster, batch + task, codec, self.take)
-        self.parcels: list[Parcel] = []
+        self.parcels: list[StagedBatch] = []
         self.staged_count = 0  # The first parcels, whose bytes are staged.
         self.here_bytes = 0  # Of the others.
 
@@ -34,7 +34,7 @@ class OnceWriter:
         self.packer.write(incoming)
 
     def take(self, topic: str, partition: int, rows: int, data: bytes) -> None:
-        self.parcels.append(Parcel(topic, partition, rows, crc_of(data), data))
+        self.parcels.append(StagedBatch(topic, partition, rows, crc_of(data), data))
         self.here_bytes += len(data)
         if self.here_bytes >= (STAGE_BYTES if self.staged_count else INLINE_BYTES_MAX):
             self.stage()
@@ -47,6 +47,6 @@ class OnceWriter:
         ]
         self.staged_count, self.here_bytes = len(self.parcels), 0
 
-    def finish(self) -> tuple[Parcel, ...]:
+    def finish(self) -> tuple[StagedBatch, ...]:
         self.packer.pack_all()
         return tuple(self.parcels)

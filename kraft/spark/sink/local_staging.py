@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kraft.spark.errors import staged_rows_gone
-from kraft.spark.sink.staged_batch import Parcel, Place, Span, crc_of
+from kraft.spark.sink.staged_batch import Place, Span, StagedBatch, crc_of
 from kraft.spark.sink.staging import Staging
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class LocalFiles:
         self.path = self.file = None
 
 
-def forget_files(parcels: Iterable[Parcel], sink: str, batch: int) -> None:
+def forget_files(parcels: Iterable[StagedBatch], sink: str, batch: int) -> None:
     """Delete the files of this batch of the sink, and those that are left of earlier ones: of attempts that failed."""
     directories = {str(Path(each.place.path).parent): None for each in parcels if isinstance(each.place, Span)}
     prefix = f"{prefix_of(sink)}-"

@@ -29,7 +29,7 @@ class Span(NamedTuple):
     size: int
 
 
-class Parcel(NamedTuple):
+class StagedBatch(NamedTuple):
     """A record batch of `rows` rows for one partition. Its bytes are `data`, or the value of the record, or the part
     of the file, at `place`, known by its `crc`."""
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
 
     from kraft.spark.sink.batch_commit import BatchOrigin, SinkIdentity
-    from kraft.spark.sink.staged_batch import Parcel
+    from kraft.spark.sink.staged_batch import StagedBatch
 
 FLUSH_WAIT_S = 1.0
 UNASSIGNED = -1
@@ -42,7 +42,7 @@ class Written(WriterCommitMessage):
 
     records: int
     origin: BatchOrigin | None = None
-    parcels: tuple[Parcel, ...] = ()
+    parcels: tuple[StagedBatch, ...] = ()
     """The rows, which the driver writes, where the sink writes once."""
 
 

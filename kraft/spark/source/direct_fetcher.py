@@ -30,7 +30,7 @@ from kraft.spark.client.wire import (
 from kraft.spark.client.wire_security import PLAINTEXT, WireSecurity
 from kraft.spark.errors import not_read
 from kraft.spark.source.aborted import without_aborted
-from kraft.spark.source.leader_agreement import MAJORITY_SECONDS, Doubt
+from kraft.spark.source.leader_agreement import MAJORITY_SECONDS, LeaderAgreement
 from kraft.spark.source.ranges import OffsetRange
 from kraft.spark.source.record_rows import RecordRows
 
@@ -75,8 +75,8 @@ class DirectFetcher:
         # offsets.start <= position; every record below it is delivered or known not to exist
         self.position = offsets.start
         self.offset_bytes = OFFSET_BYTES_FIRST
-        self.short = Doubt(attempts_max, self.poll_timeout_s)  # whether the log lacks the position
-        self.gone = Doubt(1, self.poll_timeout_s)  # whether the partition is no more
+        self.short = LeaderAgreement(attempts_max, self.poll_timeout_s)  # whether the log lacks the position
+        self.gone = LeaderAgreement(1, self.poll_timeout_s)  # whether the partition is no more
         self.seen = ""  # what the last of these looks has seen
         self.rows = RecordRows(offsets, include_headers, refuse_names=refuse_names)
 

@@ -17,7 +17,7 @@ MAJORITY_SECONDS = 20.0
 lasts."""
 
 
-class Doubt:
+class LeaderAgreement:
     """One question about one partition. `patience_s` bounds both times."""
 
     def __init__(self, looks_min: int, patience_s: float) -> None:

@@ -52,9 +52,9 @@ class FaultyStream:
     def local(self) -> tuple[str, int]:
         return self._stream.local
 
-    async def shake_hands(self) -> None:
+    async def handshake(self) -> None:
         await self._board.until(self._may_receive)
-        await self._stream.shake_hands()
+        await self._stream.handshake()
 
     def receive_nowait(self, buffer: memoryview) -> int | None:
         if not self._board.is_calm and not self._is_closed and self._is_held_back():

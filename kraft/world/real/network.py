@@ -83,7 +83,7 @@ class RealStream:
         except OSError:
             return 0
 
-    async def shake_hands(self) -> None:
+    async def handshake(self) -> None:
         await trio.lowlevel.checkpoint()
 
     def receive_nowait(self, buffer: memoryview) -> int | None:
@@ -348,7 +348,7 @@ class RealNetwork:
             connected.close()
             raise
         try:
-            await stream.shake_hands()
+            await stream.handshake()
         except BaseException:
             stream.close()
             raise

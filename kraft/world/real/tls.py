@@ -107,7 +107,7 @@ def _reason(problem: Exception) -> str:
 
 
 class TlsStream(RealStream):
-    """A stream whose peer sees encrypted records. Nothing may be sent or received before `shake_hands` returned."""
+    """A stream whose peer sees encrypted records. Nothing may be sent or received before `handshake` returned."""
 
     __slots__ = ("_context", "_server_name", "_tls", "_turns", "_unsent")
     is_encrypted = True
@@ -131,7 +131,7 @@ class TlsStream(RealStream):
         self._unsent: bytes | None = None
         """The plaintext of a record that the socket has not taken whole."""
 
-    async def shake_hands(self) -> None:
+    async def handshake(self) -> None:
         """One step of one handshake in a turn of the loop: its arithmetic takes about a millisecond, and whoever is
         served already shall not wait for that of hundreds."""
         try:

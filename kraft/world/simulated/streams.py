@@ -158,7 +158,7 @@ class SimulatedStream:
         if self._failure is not None:
             raise failure(self._failure)
 
-    async def shake_hands(self) -> None:
+    async def handshake(self) -> None:
         await trio.lowlevel.checkpoint()
 
     def receive_nowait(self, buffer: memoryview) -> int | None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from kraft_http.health import ClusterHealth, VoterFacts, judge
+from kraft_http.health_findings import WaitingElections
 from kraft_http.ports import (
     AccessFacts,
     BrokerFacts,
@@ -22,7 +23,6 @@ from kraft_http.ports import (
     PartitionFacts,
     UncleanElectionFacts,
 )
-from kraft_http.waits import WaitingElections
 
 from kraft.protocol.framing import decode_response, encode_request
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest

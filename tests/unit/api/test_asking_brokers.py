@@ -11,7 +11,7 @@ from kraft_http.asking import Kafka
 from kraft.admin.errors import Refused
 from kraft.admin.moves import replica_offsets
 from kraft.admin.offsets import LATEST, offsets_at_leaders
-from kraft.admin.port import AT_ONCE_MAX
+from kraft.admin.transport import AT_ONCE_MAX
 from kraft.common.ids import TopicPartition
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse

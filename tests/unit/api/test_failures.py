@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from kraft_http.app import create_app
-from kraft_http.failures import ToldFailure
+from kraft_http.reported_error import ReportedError
 from starlette.types import Message
 
 from tests.unit.api.test_edges import CLUSTER, Port
@@ -141,7 +141,7 @@ def test_a_failure_behind_the_beginning_of_an_answer_ends_the_connection_and_is_
         async with httpx.AsyncClient(transport=transport, base_url="http://node") as http:
             await http.get("/v1/events", headers={"accept": "text/event-stream"})
 
-    with pytest.raises(ToldFailure):
+    with pytest.raises(ReportedError):
         asyncio.run(main())
     assert [line["path"] for line in lines] == ["/v1/events"]
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 from kraft_http.health import LISTED_MAX, VoterFacts, judge
-from kraft_http.ports import BrokerFacts, ClusterFacts, DrainFacts, InternalTopicFacts, PartitionFacts
-from kraft_http.waits import (
+from kraft_http.health_findings import (
     WAITS_SAID_MAX,
     NodeStatus,
     ReplicaEnd,
@@ -18,6 +17,7 @@ from kraft_http.waits import (
     WaitingElections,
     WaitingReplica,
 )
+from kraft_http.ports import BrokerFacts, ClusterFacts, DrainFacts, InternalTopicFacts, PartitionFacts
 
 FINE = ClusterFacts(
     controller_id=1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kraft_http.health import judge
-from kraft_http.waits import CertificateEnd, NodeStatus, SlowDiskStatus
+from kraft_http.health_findings import CertificateEnd, NodeStatus, SlowDiskStatus
 
 from kraft.server.facts.node_status import with_clock_offset
 from tests.unit.api.test_health import FINE

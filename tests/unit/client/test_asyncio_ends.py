@@ -14,7 +14,7 @@ import trio.testing
 
 from kraft.client.accumulator import Delivery
 from kraft.clients import aio
-from kraft.clients.ferry import Sent
+from kraft.clients.record_bridge import Sent
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from kraft.admin.errors import Refused
-from kraft.admin.port import AT_ONCE_MAX
+from kraft.admin.transport import AT_ONCE_MAX
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.protocol.error_codes import ErrorCode

@@ -18,7 +18,7 @@ from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.shard import PARKED, LogRecord, Moment, Token
-from kraft.coordinator.walks import Walk
+from kraft.coordinator.sweeps import Walk
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
 from kraft.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kraft.protocol.messages.leave_group_request import MemberIdentity

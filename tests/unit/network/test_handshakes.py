@@ -29,12 +29,12 @@ class Silent:
 
     is_encrypted = True
 
-    async def shake_hands(self) -> None:
+    async def handshake(self) -> None:
         await trio.sleep_forever()
 
 
 class Quick:
-    async def shake_hands(self) -> None:
+    async def handshake(self) -> None:
         await trio.lowlevel.checkpoint()
 
 
@@ -87,7 +87,7 @@ def test_a_storm_waits_for_places_and_none_of_it_is_closed() -> None:
         places, done = Handshakes(TrioClock(), 4), 0
 
         class Slow:
-            async def shake_hands(self) -> None:
+            async def handshake(self) -> None:
                 await trio.sleep(0.2)
 
         slow: Any = Slow()

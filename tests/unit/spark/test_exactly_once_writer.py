@@ -12,7 +12,7 @@ from kraft.spark.errors import SourceError
 from kraft.spark.sink import exactly_once_writer as once_writer
 from kraft.spark.sink import row_packer
 from kraft.spark.sink.exactly_once_writer import OnceWriter
-from kraft.spark.sink.staged_batch import Parcel, Place
+from kraft.spark.sink.staged_batch import Place, StagedBatch
 from tests.unit.spark.fake_cluster import FakeCluster
 from tests.unit.spark.sink_rows import incoming_rows
 
@@ -37,7 +37,7 @@ def attempt(staging: MemoryStaging | None = None) -> OnceWriter:
     return OnceWriter(WireCluster("h:1"), 3, 0, 0, staging or MemoryStaging())  # type: ignore[arg-type]
 
 
-def values(parcel: Parcel, staging: MemoryStaging | None = None) -> list[bytes | None]:
+def values(parcel: StagedBatch, staging: MemoryStaging | None = None) -> list[bytes | None]:
     data = parcel.data
     if data is None:
         assert staging is not None

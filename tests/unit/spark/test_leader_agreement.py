@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraft.spark.source.leader_agreement import AGREED_SECONDS, MAJORITY_SECONDS, Doubt
+from kraft.spark.source.leader_agreement import AGREED_SECONDS, MAJORITY_SECONDS, LeaderAgreement
 from kraft.spark.source.leadership import Leader, Views
 
 LEADER = Leader(1, 4)
@@ -13,14 +13,14 @@ def views(listed: int, *told: Leader | None) -> Views:
 
 
 def test_a_leader_that_all_agree_upon_is_believed_after_some_seconds() -> None:
-    doubt, all_agree = Doubt(2, 120.0), views(3, LEADER, LEADER, LEADER)
+    doubt, all_agree = LeaderAgreement(2, 120.0), views(3, LEADER, LEADER, LEADER)
     assert not doubt.believed(LEADER, all_agree, 0.0)
     assert not doubt.believed(LEADER, all_agree, AGREED_SECONDS - 0.1)
     assert doubt.believed(LEADER, all_agree, AGREED_SECONDS)
 
 
 def test_a_majority_is_believed_later_and_a_minority_never() -> None:
-    doubt = Doubt(1, 120.0)
+    doubt = LeaderAgreement(1, 120.0)
     for listed, told, believed in ((3, 2, True), (3, 1, False), (2, 1, False), (1, 1, True), (0, 0, False)):
         doubt.clear()
         some = views(listed, *[LEADER] * told)
@@ -30,7 +30,7 @@ def test_a_majority_is_believed_later_and_a_minority_never() -> None:
 
 
 def test_time_begins_again_with_another_leader_or_without_a_majority() -> None:
-    doubt, agree = Doubt(1, 120.0), views(1, LEADER)
+    doubt, agree = LeaderAgreement(1, 120.0), views(1, LEADER)
     doubt.believed(LEADER, agree, 0.0)
     assert not doubt.believed(Leader(2, 5), views(1, Leader(2, 5)), AGREED_SECONDS)
     doubt.believed(LEADER, agree, 10.0)
@@ -40,17 +40,17 @@ def test_time_begins_again_with_another_leader_or_without_a_majority() -> None:
 
 
 def test_there_are_as_many_looks_as_the_options_ask_for() -> None:
-    doubt, agree = Doubt(3, 120.0), views(1, LEADER)
+    doubt, agree = LeaderAgreement(3, 120.0), views(1, LEADER)
     assert [doubt.believed(LEADER, agree, when) for when in (0.0, 50.0, 51.0)] == [False, False, True]
 
 
 def test_what_lasts_needs_a_majority_but_no_time() -> None:
-    assert Doubt(3, 120.0).believed(LEADER, views(3, LEADER, LEADER), 0.0, lasting=True)
-    assert not Doubt(3, 120.0).believed(LEADER, views(3, LEADER), 0.0, lasting=True)
+    assert LeaderAgreement(3, 120.0).believed(LEADER, views(3, LEADER, LEADER), 0.0, lasting=True)
+    assert not LeaderAgreement(3, 120.0).believed(LEADER, views(3, LEADER), 0.0, lasting=True)
 
 
 def test_a_partition_is_gone_when_a_majority_does_not_know_it() -> None:
-    doubt = Doubt(1, 120.0)
+    doubt = LeaderAgreement(1, 120.0)
     doubt.believed(None, views(3, None, None, LEADER), 0.0)
     assert not doubt.believed(None, views(3, None, None, LEADER), AGREED_SECONDS)
     assert doubt.believed(None, views(3, None, None, LEADER), MAJORITY_SECONDS)
@@ -58,6 +58,6 @@ def test_a_partition_is_gone_when_a_majority_does_not_know_it() -> None:
 
 
 def test_patience_bounds_the_time() -> None:
-    doubt = Doubt(1, 0.5)
+    doubt = LeaderAgreement(1, 0.5)
     doubt.believed(LEADER, views(3, LEADER, LEADER), 0.0)
     assert doubt.believed(LEADER, views(3, LEADER, LEADER), 0.5)

@@ -11,7 +11,7 @@ from kraft.spark.client.wire import WireError
 from kraft.spark.errors import SourceError
 from kraft.spark.sink.batch_encoder import Row
 from kraft.spark.sink.local_staging import VARIABLE, LocalFiles, LocalStaging, forget_files, local_directory
-from kraft.spark.sink.staged_batch import Parcel, Place, Span, crc_of, packed
+from kraft.spark.sink.staged_batch import Place, Span, StagedBatch, crc_of, packed
 
 SINK = "kraft-spark/query/topic/"
 
@@ -31,8 +31,8 @@ def staging(directory: Path, number: int = 3, sink: str = SINK) -> LocalStaging:
     return LocalStaging(str(directory / "kraft-sink"), sink, number, Cluster())  # type: ignore[arg-type]
 
 
-def parcels(places: list[Place | Span]) -> list[Parcel]:
-    return [Parcel("topic", 0, 1, 0, None, place) for place in places]
+def parcels(places: list[Place | Span]) -> list[StagedBatch]:
+    return [StagedBatch("topic", 0, 1, 0, None, place) for place in places]
 
 
 def test_batches_come_back_in_any_order_from_the_files_of_several_attempts(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_files_of_a_batch_and_of_earlier_ones_are_forgotten_and_no_others(tmp_pa
     forget_files(parcels(places), SINK, 3)
     assert sorted((tmp_path / "kraft-sink").iterdir()) == sorted(kept)
     forget_files(parcels(places), SINK, 3)
-    forget_files([Parcel("topic", 0, 1, 0, b"here")], SINK, 4)
+    forget_files([StagedBatch("topic", 0, 1, 0, b"here")], SINK, 4)
     assert sorted((tmp_path / "kraft-sink").iterdir()) == sorted(kept)
 
 

@@ -10,9 +10,9 @@ from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
-from kraft.protocol.records.judged_records import JUDGED_A_SLICE
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
+from kraft.protocol.records.validation import JUDGED_A_SLICE
 from kraft.storage.log_config import LogConfig
 from kraft.storage.record_validator import BUILT_A_SLICE, RecordsRejected, validate_records
 from kraft.storage.steps import run_here

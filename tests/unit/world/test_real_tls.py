@@ -50,7 +50,7 @@ class ShakingListener:
 
     async def _shake(self, stream: Stream) -> None:
         try:
-            await stream.shake_hands()
+            await stream.handshake()
             await self._ready_in.send(stream)
         except (ConnectionError, trio.ClosedResourceError):
             return
@@ -121,7 +121,7 @@ async def pair(
 
     async def accept() -> None:
         ends["far"] = await listener.accept()
-        await ends["far"].shake_hands()
+        await ends["far"].handshake()
 
     try:
         async with trio.open_nursery() as nursery:
@@ -228,7 +228,7 @@ async def refused(server: Tls, client: Tls | None) -> tuple[str, str]:
     async def accept() -> None:
         stream = await listener.accept()
         try:
-            await stream.shake_hands()
+            await stream.handshake()
             await stream.wait_readable()
         except ConnectionError as problem:
             reasons["server"] = str(problem)
@@ -302,7 +302,7 @@ def test_other_keys_hold_for_the_next_connection_and_bad_ones_change_nothing() -
 
                 async def accept() -> None:
                     stream = await listener.accept()
-                    await stream.shake_hands()
+                    await stream.handshake()
                     stream.close()
 
                 nursery.start_soon(accept)

@@ -10,10 +10,10 @@ import trio
 
 from kraft.world.simulated import NodeDied, SimulatedWorld, SimulationTimeout, Universe
 
-Fate = Callable[[Universe], Awaitable[None]]
+FaultSchedule = Callable[[Universe], Awaitable[None]]
 
 
-def simulate(fate: Fate, seed: int = 1) -> Universe:
+def simulate(fate: FaultSchedule, seed: int = 1) -> Universe:
     universe = Universe(seed)
     universe.run(fate, seconds_max=10_000)
     return universe

@@ -30,7 +30,7 @@ class ConfigFile(NamedTuple):
     text: str
 
 
-class Gathered(NamedTuple):
+class RawConfig(NamedTuple):
     """The winning setting of every key that anybody set, and what was wrong on the way."""
 
     settings: dict[str, Setting]
@@ -78,7 +78,7 @@ _IMAGE_VARIABLES: Final = frozenset(
 
 def gather(
     options: Sequence[tuple[str, str]], sets: Sequence[str], files: Sequence[ConfigFile], environment: Mapping[str, str]
-) -> Gathered:
+) -> RawConfig:
     """`options` are pairs of option and text in `OPTION_KEYS`' names; `sets` the texts of --set; `files` in the
     order given."""
     problems: list[str] = []
@@ -89,7 +89,7 @@ def gather(
     settings: dict[str, Setting] = {}
     for layer in layers:
         settings.update(layer)
-    return Gathered(settings, problems, warnings)
+    return RawConfig(settings, problems, warnings)
 
 
 def _from_command_line(

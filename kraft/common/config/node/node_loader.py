@@ -17,7 +17,7 @@ from kraft.common.config.endpoints import Address, Voter, parse_address, parse_v
 from kraft.common.config.node.checks import check_together
 from kraft.common.config.node.format_options import NOTHING_ASKED, FormatOptions
 from kraft.common.config.node.internal_topics import QUORUM_OF_ONE, internal_topic_settings
-from kraft.common.config.node.layers import ConfigFile, Gathered, Setting, gather
+from kraft.common.config.node.layers import ConfigFile, RawConfig, Setting, gather
 from kraft.common.config.node.listeners import Listening, derive_listeners
 from kraft.common.config.node.node_config import BROKER, CONTROLLER, NodeConfig
 from kraft.common.config.providers import PROVIDERS, Providers, SecretPlaces, is_provider_key
@@ -69,7 +69,7 @@ def load_node_config(
 class _Loader:
     """One load: collects problems while it parses."""
 
-    def __init__(self, gathered: Gathered, surroundings: Surroundings, format_options: FormatOptions) -> None:
+    def __init__(self, gathered: RawConfig, surroundings: Surroundings, format_options: FormatOptions) -> None:
         self.settings = gathered.settings
         self.problems = list(gathered.problems)
         self.warnings = list(gathered.warnings)

@@ -30,14 +30,14 @@ from kraft.coordinator.group.consumer.classic_members import join_as_classic
 from kraft.coordinator.group.consumer.membership import delete_consumer_group
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_records import empty_group_metadata
-from kraft.coordinator.shard import PARKED, Parked
+from kraft.coordinator.shard import PARKED, Deferred
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.join_group_request import JoinGroupRequest
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 from kraft.protocol.primitives import STRING_BYTES_MAX
 
-JoinAnswer = JoinGroupResponse | Parked
+JoinAnswer = JoinGroupResponse | Deferred
 
 SKIP_ASSIGNMENT_VERSION = 9
 
@@ -139,7 +139,9 @@ def _join_known(
     return _update_and_wait(draft, group, member, joining, request)
 
 
-def _add_and_wait(draft: GroupDraft, group: ClassicGroup, joining: ClassicMember, request: JoinGroupRequest) -> Parked:
+def _add_and_wait(
+    draft: GroupDraft, group: ClassicGroup, joining: ClassicMember, request: JoinGroupRequest
+) -> Deferred:
     if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
         group.new_member_added = True
     member = replace(joining, awaiting_join=draft.token, is_new=True)
@@ -151,7 +153,7 @@ def _add_and_wait(draft: GroupDraft, group: ClassicGroup, joining: ClassicMember
 
 def _update_and_wait(
     draft: GroupDraft, group: ClassicGroup, member: ClassicMember, joining: ClassicMember, request: JoinGroupRequest
-) -> Parked:
+) -> Deferred:
     _supersede_join(draft, member)
     group.update(_renewed(member, joining, draft.token))
     rebalance.rebalance_or_complete_join(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kraft.coordinator.group.activity import CLASSIC, Happened
+from kraft.coordinator.group.activity import CLASSIC, GroupEvent
 from kraft.coordinator.group.classic.classic_group import (
     COMPLETING_REBALANCE,
     EMPTY,
@@ -46,7 +46,7 @@ def prepare_rebalance(draft: GroupDraft, group: ClassicGroup, reason: str) -> No
     initial = group.state is EMPTY
     group.transition_to(PREPARING_REBALANCE, draft.wall_ms)
     draft.note("group_rebalance", group=group.group_id, generation=group.generation, reason=reason)
-    draft.tell(group.group_id, CLASSIC, Happened.UNSETTLED)
+    draft.tell(group.group_id, CLASSIC, GroupEvent.UNSETTLED)
     if initial:
         delay = draft.config.group_initial_rebalance_delay_ms
         group.initial_delay_ms = delay
@@ -76,7 +76,7 @@ def complete_join(draft: GroupDraft, group: ClassicGroup) -> None:
             draft.note(
                 "group_member_removed", group=group.group_id, member=member.member_id, reason="did not rejoin in time"
             )
-            draft.tell(group.group_id, CLASSIC, Happened.FENCED, "rejoin")
+            draft.tell(group.group_id, CLASSIC, GroupEvent.FENCED, "rejoin")
     if not group.elect_joined_leader() and group.members:
         # Only static members are left and none has come: wait for them once more, until their sessions end.
         draft.schedule_join(group, group.rebalance_timeout_ms)
@@ -89,7 +89,7 @@ def complete_join(draft: GroupDraft, group: ClassicGroup) -> None:
         group.subscribed_topics = subscribed_topics(group.protocol_type, None, ())
         group.transition_to(EMPTY, draft.wall_ms)
         draft.note("group_empty", group=group.group_id, generation=group.generation)
-        draft.tell(group.group_id, CLASSIC, Happened.EMPTIED)
+        draft.tell(group.group_id, CLASSIC, GroupEvent.EMPTIED)
         draft.write_assignments(group, {})
 
 
@@ -163,7 +163,7 @@ def expire_session(draft: GroupDraft, group: ClassicGroup, member_id: str) -> No
         group.members = {**group.members, member_id: replace(member, session_deadline_ms=None)}
         return
     draft.note("group_member_removed", group=group.group_id, member=member_id, reason="session timeout")
-    draft.tell(group.group_id, CLASSIC, Happened.FENCED, "session")
+    draft.tell(group.group_id, CLASSIC, GroupEvent.FENCED, "session")
     remove_member(draft, group, member)
     if group.state in (STABLE, COMPLETING_REBALANCE):
         rebalance_or_complete_join(draft, group, f"session of {member_id} timed out")
@@ -195,7 +195,7 @@ def expire_sync(draft: GroupDraft, group: ClassicGroup) -> None:
     late = list(group.pending_syncs)
     for member_id in late:
         group.remove(member_id)
-        draft.tell(group.group_id, CLASSIC, Happened.FENCED, "sync")
+        draft.tell(group.group_id, CLASSIC, GroupEvent.FENCED, "sync")
     prepare_rebalance(draft, group, f"no SyncGroup from {', '.join(late)}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.group.activity import CLASSIC, Happened
+from kraft.coordinator.group.activity import CLASSIC, GroupEvent
 from kraft.coordinator.group.classic import rebalance
 from kraft.coordinator.group.classic.classic_group import (
     COMPLETING_REBALANCE,
@@ -17,13 +17,13 @@ from kraft.coordinator.group.classic.classic_group import (
 )
 from kraft.coordinator.group.consumer.classic_members import sync_as_classic
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.shard import PARKED, Parked
+from kraft.coordinator.shard import PARKED, Deferred
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 
 
-def sync(draft: GroupDraft, request: SyncGroupRequest) -> SyncGroupResponse | Parked:
+def sync(draft: GroupDraft, request: SyncGroupRequest) -> SyncGroupResponse | Deferred:
     """Answer at once, or park the caller until the leader has assigned. The leader's assignment is written before
     anybody hears of it. Raises ApiError."""
     consumer_group = draft.consumer_group(request.group_id)
@@ -89,7 +89,7 @@ def _complete_generation(draft: GroupDraft, group: ClassicGroup, assignments: di
     """The generation is settled by its record: Stable from here on. Answers wait until the record is committed, like
     every answer that rests on it."""
     group = draft.write_assignments(group, assignments)
-    draft.tell(group.group_id, CLASSIC, Happened.SETTLED)
+    draft.tell(group.group_id, CLASSIC, GroupEvent.SETTLED)
     members: dict[str, ClassicMember] = {}
     for member in group.members.values():
         changed = member

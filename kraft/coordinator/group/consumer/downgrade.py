@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from kraft.common.errors import ProtocolError
-from kraft.coordinator.group.activity import CONSUMER, Happened
+from kraft.coordinator.group.activity import CONSUMER, GroupEvent
 from kraft.coordinator.group.classic import rebalance
 from kraft.coordinator.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE, STABLE, ClassicGroup, ClassicMember
 from kraft.coordinator.group.consumer import records
@@ -59,7 +59,7 @@ def downgrade(
         classic.update(replace(classic.members[member_id], protocols=before.protocols))
         draft.start_session(classic, classic.members[member_id])
     if reason is None:
-        draft.tell(group_id, CONSUMER, Happened.SETTLED)
+        draft.tell(group_id, CONSUMER, GroupEvent.SETTLED)
     else:
         rebalance.prepare_rebalance(draft, classic, f"downgrade from consumer to classic: {reason}")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.group.activity import CONSUMER, Happened
+from kraft.coordinator.group.activity import CONSUMER, GroupEvent
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, less
 from kraft.coordinator.group.consumer.downgrade import downgrade, may_downgrade
@@ -27,9 +27,9 @@ def bump_epoch(draft: GroupDraft, group_id: str) -> ConsumerGroup:
     group = draft.require_consumer_group(group_id)
     digest = metadata_hash(group.subscribed_topics(), draft.topics)
     group = draft.write_consumer(group_id, records.group_metadata(group_id, group.group_epoch + 1, digest))
-    draft.tell(group_id, CONSUMER, Happened.UNSETTLED)
+    draft.tell(group_id, CONSUMER, GroupEvent.UNSETTLED)
     if group.is_empty:
-        draft.tell(group_id, CONSUMER, Happened.EMPTIED)
+        draft.tell(group_id, CONSUMER, GroupEvent.EMPTIED)
     return draft.keep_consumer(replace(group, topics_seen=draft.topics.version()))
 
 
@@ -69,7 +69,7 @@ def expire_member(draft: GroupDraft, group_id: str, member_id: str, deadline: st
     """A deadline of this kind has passed: the member is removed."""
     group = draft.require_consumer_group(group_id)
     draft.note("consumer_group_member_fenced", group=group_id, member=member_id, reason=reason)
-    draft.tell(group_id, CONSUMER, Happened.FENCED, deadline)
+    draft.tell(group_id, CONSUMER, GroupEvent.FENCED, deadline)
     remove_members(draft, group_id, [group.members[member_id]])
 
 

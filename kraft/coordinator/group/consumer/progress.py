@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kraft.coordinator.group.activity import CONSUMER, Happened
+from kraft.coordinator.group.activity import CONSUMER, GroupEvent
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroupState, RevocationDeadline
 from kraft.coordinator.group.consumer.member import ConsumerMember, MemberState, Partitions
@@ -50,7 +50,7 @@ def reconcile(
     draft.write_consumer(group_id, records.current_assignment(group_id, after))
     _limit_revocation(draft, group_id, after)
     if draft.require_consumer_group(group_id).state is ConsumerGroupState.STABLE:
-        draft.tell(group_id, CONSUMER, Happened.SETTLED)
+        draft.tell(group_id, CONSUMER, GroupEvent.SETTLED)
     return after
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 import trio
 
 from kraft.common.errors import ApiError
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.coordinator.group.consumer.assigning import ComputeTarget, adopt_target, compute, snapshot
 from kraft.coordinator.group.consumer.consumer_group import ResolvedRegex
 from kraft.coordinator.group.consumer.expressions import (
@@ -59,7 +59,7 @@ class ConsumerGroupJobs:
         topics: TopicDirectory,
         world: World,
         write: Callable[[int, Operation], Awaitable[Any]],
-        set_aside: Callable[[], SetAside],
+        set_aside: Callable[[], Quarantine],
     ) -> None:
         self._topics = topics
         self._world = world

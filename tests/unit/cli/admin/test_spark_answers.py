@@ -6,7 +6,7 @@ import pytest
 
 from kraft.cli.admin.app import main
 from kraft.cli.admin.output import show
-from kraft.cli.admin.spark import Sayer, verdict_tables
+from kraft.cli.admin.spark import Printer, verdict_tables
 from kraft.spark.jobs.running import Notice, Progress
 from kraft.spark.jobs.tally import Kind, Tally, verdict
 
@@ -57,7 +57,7 @@ def test_warnings_are_said_in_any_case_and_the_rest_unless_quiet(capsys: pytest.
         ),
         (True, "warning: shorter\n"),
     ):
-        sayer = Sayer(quiet)
+        sayer = Printer(quiet)
         for each in told:
             sayer.say(each)
         assert capsys.readouterr().err == expected

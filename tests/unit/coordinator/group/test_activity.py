@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from kraft.common.metrics import Histogram
-from kraft.coordinator.group.activity import CLASSIC, CONSUMER, GroupActivity, GroupChange, Happened
+from kraft.coordinator.group.activity import CLASSIC, CONSUMER, GroupActivity, GroupChange, GroupEvent
 from kraft.coordinator.group.classic.classic_group import ClassicGroupState
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.server.metrics import group_families as group_families_module
@@ -17,7 +17,7 @@ from kraft.server.metrics.group_families import group_families
 from tests.unit.coordinator.classic_consumers import ClassicConsumer
 from tests.unit.coordinator.consumers import GROUP, Consumer, ConsumerHost
 
-UNSETTLED, SETTLED, EMPTIED, FENCED = Happened
+UNSETTLED, SETTLED, EMPTIED, FENCED = GroupEvent
 
 
 def make_host() -> ConsumerHost:
@@ -27,7 +27,7 @@ def make_host() -> ConsumerHost:
     return host
 
 
-def told(host: ConsumerHost) -> list[tuple[str, Happened]]:
+def told(host: ConsumerHost) -> list[tuple[str, GroupEvent]]:
     found = [(change.protocol, change.happened) for change in host.changes]
     host.changes.clear()
     return found

@@ -11,7 +11,7 @@ import trio.testing
 
 from kraft.common.ids import TopicPartition
 from kraft.common.logging import Logger
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.coordinator.transaction.transaction import Ending
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.write_txn_markers_request import WriteTxnMarkersRequest
@@ -95,7 +95,7 @@ def write(
             cast("BrokerChannel", Channel()),
             clock,
             log,
-            SetAside(clock, lambda _: None),
+            Quarantine(clock, lambda _: None),
         )
         ending = Ending("orders", 7, 1, True, 2, frozenset(partitions), 1)
         async with trio.open_nursery() as nursery:

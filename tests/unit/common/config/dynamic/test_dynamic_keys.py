@@ -120,7 +120,7 @@ EFFECTS = {
         "tests/unit/server/test_consumer_group_configs.py::test_the_next_assignment_comes_after_the_interval"
     ),
     "kraft.broker.desired.state": (
-        "tests/unit/controller/test_broker_duties.py"
+        "tests/unit/controller/test_broker_states.py"
         "::test_a_fenced_broker_stays_fenced_while_that_is_wanted_whoever_is_the_active_controller"
     ),
     "kraft.internal.topics.growth.enable": (

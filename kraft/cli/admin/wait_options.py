@@ -12,7 +12,7 @@ from kraft.cli.admin.output import warn
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import DeadlinePassed, NoBroker
-from kraft.client.resting import is_worth_waiting, may_pass
+from kraft.client.partition_backoff import is_worth_waiting, may_pass
 from kraft.common.errors import ApiError
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ T = TypeVar("T")
 PAUSE_SECONDS = 0.5
 
 
-class Patience:
+class WaitOptions:
     """`seconds` bound the time in which nothing succeeds; None is for ever. Of each such time the reason is said
     once, unless it is the same as before."""
 

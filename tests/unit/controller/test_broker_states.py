@@ -9,7 +9,8 @@ from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, FENCED, MAINT
 from kraft.controller.controller_result import Decision
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import PartitionChangeBuilder, change_of
-from kraft.controller.replication_control import broker_duties, leader_and_isr
+from kraft.controller.replication_control import broker_states as broker_duties
+from kraft.controller.replication_control import leader_and_isr
 from kraft.controller.replication_control.assignments import usable_brokers
 from kraft.controller.replication_control.elect_leaders import balance_leaders
 from kraft.controller.request_context import ControllerRequestContext
@@ -227,7 +228,7 @@ def test_what_nobody_else_can_lead_costs_no_election(monkeypatch: pytest.MonkeyP
 def test_where_nothing_is_left_to_do_nothing_is_looked_for_until_something_changes() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2, 3], [2, 3, 1])
-    duties = broker_duties.BrokerDuties()
+    duties = broker_duties.BrokerStates()
     assert not duties.is_due(cluster.view), "everybody is on duty"
     want(cluster, 1, MAINTENANCE)
     for _ in range(2):

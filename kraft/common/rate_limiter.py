@@ -10,7 +10,7 @@ class MonotonicClock(Protocol):
         """Seconds; only rises."""
 
 
-class FewAtATime:
+class RateLimiter:
     """A limit for one kind of event: the first `told_max` of each period are logged."""
 
     __slots__ = ("_clock", "_left_out", "_period_end", "_period_seconds", "_told", "_told_max")

@@ -99,7 +99,7 @@ def step(view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
     return ControllerResult(records, len(records) >= RECORDS_PER_STEP_MAX)
 
 
-class BrokerDuties:
+class BrokerStates:
     """When a step is worth taking. What there is to do follows from the view alone, so where nothing was found
     nothing is looked for again until it changes: a look costs tens of milliseconds where a broker holds thousands of
     partitions."""

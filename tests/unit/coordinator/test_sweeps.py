@@ -12,7 +12,7 @@ from kraft.coordinator.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.portions import portions
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
-from kraft.coordinator.walks import WALKS_MAX
+from kraft.coordinator.sweeps import WALKS_MAX
 from kraft.protocol.error_codes import ErrorCode
 from kraft.server.facts.topic_groups import groups_of_topic
 from tests.unit.coordinator.fakes import MemoryLog

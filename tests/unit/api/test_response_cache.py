@@ -11,7 +11,7 @@ import httpx
 import pytest
 from kraft_http.app import create_app
 from kraft_http.ports import Caller, ListedTopic, TopicFacts, TopicFactsPage, TopicGroups
-from kraft_http.recent import ANSWERS_MAX, KEPT_SECONDS, RecentAnswers
+from kraft_http.response_cache import ANSWERS_MAX, KEPT_SECONDS, ResponseCache
 
 from kraft.common.errors import ApiError
 from kraft.protocol.api_keys import ApiKey
@@ -54,16 +54,16 @@ class Question:
         return number
 
 
-def run(test: Callable[[Clock, RecentAnswers, Question], Awaitable[None]]) -> None:
+def run(test: Callable[[Clock, ResponseCache, Question], Awaitable[None]]) -> None:
     async def main() -> None:
         clock = Clock()
-        await test(clock, RecentAnswers(clock.now), Question())
+        await test(clock, ResponseCache(clock.now), Question())
 
     asyncio.run(main())
 
 
 def test_all_who_wait_are_told_what_one_asks() -> None:
-    async def test(clock: Clock, recent: RecentAnswers, question: Question) -> None:
+    async def test(clock: Clock, recent: ResponseCache, question: Question) -> None:
         waiting = [asyncio.create_task(recent.of("k", question.ask)) for _ in range(5)]
         await asyncio.sleep(0)
         waiting[0].cancel()  # The one who asked goes away.
@@ -75,7 +75,7 @@ def test_all_who_wait_are_told_what_one_asks() -> None:
 
 
 def test_an_answer_is_kept_for_two_seconds_under_its_key() -> None:
-    async def test(clock: Clock, recent: RecentAnswers, question: Question) -> None:
+    async def test(clock: Clock, recent: ResponseCache, question: Question) -> None:
         question.may_answer.set()
         assert await recent.of("k", question.ask) == 1
         clock.seconds += KEPT_SECONDS - 0.1
@@ -88,7 +88,7 @@ def test_an_answer_is_kept_for_two_seconds_under_its_key() -> None:
 
 
 def test_a_failure_is_not_kept() -> None:
-    async def test(clock: Clock, recent: RecentAnswers, question: Question) -> None:
+    async def test(clock: Clock, recent: ResponseCache, question: Question) -> None:
         question.failure = ApiError(ErrorCode.NOT_COORDINATOR)
         question.may_answer.set()
         for _ in range(2):
@@ -100,7 +100,7 @@ def test_a_failure_is_not_kept() -> None:
 
 
 def test_beyond_its_bound_each_asks_alone() -> None:
-    async def test(clock: Clock, recent: RecentAnswers, question: Question) -> None:
+    async def test(clock: Clock, recent: ResponseCache, question: Question) -> None:
         question.may_answer.set()
         for key in range(ANSWERS_MAX):
             await recent.of(key, question.ask)

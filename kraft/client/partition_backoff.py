@@ -23,7 +23,7 @@ class _Pause:
     problem: Exception
 
 
-class RestingPartitions:
+class PartitionBackoff:
     """Owned by a consumer. A partition that fails is asked for again at once, for its leader may have moved, and
     then after pauses that grow."""
 

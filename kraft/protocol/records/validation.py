@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from typing import Final, NamedTuple, TypeAlias
 
 from kraft.common.compiled import compiled
-from kraft.protocol.records import usual_records
+from kraft.protocol.records import fast_path as usual_records
 from kraft.protocol.records.record import InvalidRecord, RecordCountMismatch
 from kraft.protocol.records.varint import read_varint
 

@@ -19,7 +19,7 @@ class UnmadeTopic:
     reason: str
 
 
-class UnmadeTopics:
+class MissingInternalTopics:
     """One for a broker. Clients come again several times a second; the log has each new reason once."""
 
     def __init__(self, clock: WallClock) -> None:

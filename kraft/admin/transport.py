@@ -22,7 +22,7 @@ COORDINATOR_OF_GROUP: Final = 0
 COORDINATOR_OF_TRANSACTION: Final = 1
 
 
-class AskPort(Protocol):
+class AdminTransport(Protocol):
     """A cluster that can be asked. What its nodes answer, error codes included, is the operation's to judge; how they
     are reached is the port's."""
 

@@ -21,7 +21,7 @@ from kraft.world.ports import Clock
 from kraft.world.turns import TURN_ITEMS
 
 
-class OpenTimes:
+class LeaderlessSince:
     """A metadata publisher of a node with a controller role."""
 
     def __init__(self, view: Callable[[MetadataImage], ControllerView], clock: Clock) -> None:

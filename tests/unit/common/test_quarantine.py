@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kraft.common.errors import StorageError
-from kraft.common.set_aside import ITEMS_MAX, Failed, SetAside
+from kraft.common.quarantine import ITEMS_MAX, Failed, Quarantine
 
 
 class Clock:
@@ -15,7 +15,7 @@ class Clock:
 
 def _made():
     notes = []
-    return SetAside(Clock(), notes.append), notes
+    return Quarantine(Clock(), notes.append), notes
 
 
 def test_one_failing_item_is_told_and_the_others_go_on():
@@ -32,7 +32,7 @@ def test_one_failing_item_is_told_and_the_others_go_on():
     assert aside.failures == {"sweep": 1}
     (note,) = notes
     assert (note["event"], note["level"], note["item"]) == ("background_work_failed", "error", "b")
-    assert "test_set_aside" in note["trace"]
+    assert "test_quarantine" in note["trace"]
 
 
 def test_an_item_that_fails_again_keeps_its_beginning_and_one_that_succeeds_is_forgotten():

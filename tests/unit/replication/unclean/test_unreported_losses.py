@@ -27,9 +27,9 @@ from kraft.protocol.messages.incremental_alter_configs_response import (
 )
 from kraft.replication.fetchers.following import Truncation
 from kraft.replication.fetchers.replica_fetcher import ReplicaFetcher
-from kraft.replication.unclean import untold_losses
+from kraft.replication.unclean import unreported_losses as untold_losses
+from kraft.replication.unclean.unreported_losses import UnreportedLosses
 from kraft.replication.unclean.untold_loss_files import UntoldLossCheckpoint, UntoldLossFiles
-from kraft.replication.unclean.untold_losses import UntoldLosses
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.replication.followers import LEADER, ScriptedLeader, record
@@ -72,20 +72,20 @@ def cut(start: int, end: int, *, first_epoch: int = 4, leader_epoch: int = 6, to
     return UntoldLoss("t", topic_id, 0, first_epoch, Loss(start, end, start, leader_epoch, 1))
 
 
-def noted(*cuts: UntoldLoss, image: MetadataImage | None = None, made: bool = True) -> UntoldLosses:
-    found = UntoldLosses(NODE)
+def noted(*cuts: UntoldLoss, image: MetadataImage | None = None, made: bool = True) -> UnreportedLosses:
+    found = UnreportedLosses(NODE)
     for each in cuts:
         found.note("/data", each)
     found.look(image or image_of(), lambda _: made)
     return found
 
 
-def ranges(cuts: UntoldLosses) -> list[tuple[int, int]]:
+def ranges(cuts: UnreportedLosses) -> list[tuple[int, int]]:
     return [(each.loss.start_offset, each.loss.end_offset) for each in cuts.of("/data")]
 
 
 def test_only_what_a_report_has_a_place_for_counts_or_what_is_ahead_of_the_metadata() -> None:
-    cuts = UntoldLosses(NODE)
+    cuts = UnreportedLosses(NODE)
     assert cuts.may_count(image_of(), cut(10, 20))
     assert not cuts.may_count(image_of(), cut(10, 20, first_epoch=5)), "written after the election"
     assert not cuts.may_count(image_of(leader_epoch=4), cut(10, 20, first_epoch=3, leader_epoch=4)), (
@@ -95,7 +95,7 @@ def test_only_what_a_report_has_a_place_for_counts_or_what_is_ahead_of_the_metad
         "the election may be what the image does not show yet"
     )
     assert not cuts.may_count(image_of(), cut(10, 20, topic_id=b"o" * 16)), "a topic of that name which was deleted"
-    assert not UntoldLosses(LEADER).may_count(image_of(), cut(10, 20)), "who was elected lost nothing by it"
+    assert not UnreportedLosses(LEADER).may_count(image_of(), cut(10, 20)), "who was elected lost nothing by it"
 
 
 def test_steps_of_one_cut_become_one_and_others_stay_apart() -> None:

@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from kraft.server.farewell import quorum_is_impossible
+from kraft.server.shutdown import quorum_is_impossible
 from kraft.world.real.clock import RealClock
 
 OWN = 1

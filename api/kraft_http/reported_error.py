@@ -16,7 +16,7 @@ from kraft_http.ports import NodeIdentity
 LOGGER: Final = "http_admin"
 
 
-class ToldFailure(Exception):
+class ReportedError(Exception):
     """It is in the log already. Raised where the answer has begun: the connection has to be closed, which says that
     the rest is missing."""
 
@@ -50,7 +50,7 @@ class Failures:
             request = Request(scope)
             self._tell(request, problem)
             if begun:
-                raise ToldFailure from problem
+                raise ReportedError from problem
             detail = (
                 f"{request.method} {scope['path']} failed, and not by a fault of yours: the log of node "
                 f'{self._node_id} says why ("request failed").'

@@ -1,4 +1,4 @@
-"""kraft/controller/unclean/open_times.py: the wait of *balanced* goes on through fail-overs of the controller."""
+"""kraft/controller/unclean/leaderless_since.py: the wait of *balanced* goes on through fail-overs of the controller."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from kraft.common.config.resource_type import ResourceType
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.controller.unclean import open_times
+from kraft.controller.unclean import leaderless_since as open_times
+from kraft.controller.unclean.leaderless_since import LeaderlessSince
 from kraft.controller.unclean.log_comparison import Answer, LogEnd
-from kraft.controller.unclean.open_times import OpenTimes
 from kraft.controller.unclean.recovery import Question
 from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
@@ -135,12 +135,12 @@ def test_one_partition_more_costs_no_look_at_those_that_wait_already(monkeypatch
 
 
 class Followed:
-    """A cluster, and since when `OpenTimes` knows its partitions to wait."""
+    """A cluster, and since when `LeaderlessSince` knows its partitions to wait."""
 
     def __init__(self) -> None:
         self.cluster = PureCluster(1, 2, 3, elr=True)
         self.clock = Now()
-        self.times = OpenTimes(lambda image: ControllerView(image, self.cluster.settings, TABLE), self.clock)
+        self.times = LeaderlessSince(lambda image: ControllerView(image, self.cluster.settings, TABLE), self.clock)
         self.published = self.cluster.image
 
     def publish(self) -> None:

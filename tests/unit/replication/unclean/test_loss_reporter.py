@@ -1,4 +1,4 @@
-"""kraft/replication/unclean/loss_teller.py"""
+"""kraft/replication/unclean/loss_reporter.py"""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import trio
 
 from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss, election_key, loss_key, parse_loss, text_of
 from kraft.common.errors import ApiError
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.partition_record import PartitionRecord
 from kraft.metadata.records.topic_record import TopicRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.replication.fetchers.following import Truncation
-from kraft.replication.unclean.loss_teller import LossTeller
+from kraft.replication.unclean.loss_reporter import LossReporter
 from kraft.world.simulated import Universe
 
 ID = b"t" * 16
@@ -90,9 +90,9 @@ class Replica:
         self.note(election_key(0, ELECTED_IN), text_of({"leader": 2, "replicas": [1, 2]}))
         log: Any = SimpleNamespace(info=lambda *_, **__: None)
         self.files = Files()
-        self.set_aside = SetAside(self.world.clock, lambda event: None)
+        self.set_aside = Quarantine(self.world.clock, lambda event: None)
         clock = self.world.clock
-        self.teller = LossTeller(1, lambda: self.image, self.controller, self.files, clock, self.set_aside, log)  # type: ignore[arg-type]
+        self.teller = LossReporter(1, lambda: self.image, self.controller, self.files, clock, self.set_aside, log)  # type: ignore[arg-type]
 
     def replay(self, *records: Any) -> None:
         self.image, _ = self.image.replay_batch(records)

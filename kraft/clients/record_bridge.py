@@ -48,7 +48,7 @@ Item = tuple[str, bytes | None, bytes | None, int | None, Headers, int | None, "
 """Topic, value, key, partition, headers, timestamp, where the outcome goes, and bytes."""
 
 
-class Ferry:
+class RecordBridge:
     """Carries records over to the client's loop, and what came of them back. It `is_full` while `BUFFER_BYTES` are on
     their way. Made on asyncio's loop; `run` is a task of the client's, whose end is told for all that it leaves."""
 

@@ -38,7 +38,7 @@ class Failed:
     error: str
 
 
-class SetAside:
+class Quarantine:
     """Belongs to whoever does the work. `note` takes events for the node's log. `failures` counts by kind of work,
     forgotten items included."""
 

@@ -29,7 +29,7 @@ WALKS_MAX = 100
 """How many walks wait in one shard; what comes besides is not taken."""
 
 
-class Walks(Generic[S]):
+class Sweeps(Generic[S]):
     """The walks of one shard, one at a time in the order in which they came. Those that come before the shard is
     loaded wait for it. `guard` sets a turn aside whose operation fails in a way that nobody foresaw: the next ones
     follow."""

@@ -13,7 +13,7 @@ class MirrorFailed(KraftError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class MirrorConfig:
     """`name` is the mirror's own, by which it finds at the target how far it is. `topics` are named, or match
     `pattern`; `prefix` stands before their names at the target, `rename` is the name there of the one topic.
     `groups` is a pattern of groups whose offsets are kept there."""

@@ -17,7 +17,7 @@ from kraft.common.config.dynamic.alterations import Operation
 from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss, text_of
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
-from kraft.common.set_aside import SetAside
+from kraft.common.quarantine import Quarantine
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.incremental_alter_configs_request import (
@@ -28,8 +28,8 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
 from kraft.replication.alter_partition_manager import Channel
 from kraft.replication.fetchers.following import Truncation
 from kraft.replication.partition import Partition
+from kraft.replication.unclean.unreported_losses import Entry, UnreportedLosses
 from kraft.replication.unclean.untold_loss_files import UntoldLossFiles
-from kraft.replication.unclean.untold_losses import Entry, UntoldLosses
 from kraft.world.ports import Clock
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ PASSES: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCod
 """What may be over at the next try; for anything else the report is gone: dismissed, or its topic deleted."""
 
 
-class LossTeller:
+class LossReporter:
     """Owned by the broker's loop."""
 
     def __init__(
@@ -51,7 +51,7 @@ class LossTeller:
         channel: Channel,
         files: UntoldLossFiles,
         clock: Clock,
-        set_aside: SetAside,
+        set_aside: Quarantine,
         log: Logger,
     ) -> None:
         self._image = image
@@ -60,7 +60,7 @@ class LossTeller:
         self._clock = clock
         self._set_aside = set_aside
         self._log = log
-        self._untold = UntoldLosses(replica_id)
+        self._untold = UnreportedLosses(replica_id)
         self._outdated: dict[str, None] = {}
         """Log directories whose file keeps more than there is to tell."""
         self._woken = trio.Event()

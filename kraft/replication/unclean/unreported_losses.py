@@ -56,7 +56,7 @@ class Telling(NamedTuple):
     dropped: Sequence[Entry]
 
 
-class UntoldLosses:
+class UnreportedLosses:
     """The losses of one broker that are not yet reported, oldest first. `replica_id` is that broker's."""
 
     def __init__(self, replica_id: int) -> None:

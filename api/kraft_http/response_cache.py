@@ -28,7 +28,7 @@ class _Answer:
     until: float = math.inf
 
 
-class RecentAnswers:
+class ResponseCache:
     """Used by the tasks of one event loop. A key names everything that the answer depends on, permissions included."""
 
     def __init__(self, now: Callable[[], float]) -> None:
