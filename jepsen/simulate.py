@@ -71,9 +71,9 @@ def check_trees() -> None:
 def run_here(seed: int, trace_path: str | None, kind: str = "node") -> dict[str, Any]:
     """Run one seed in this process."""
     from jepsen.simulation.cluster import ClusterRun
-    from jepsen.simulation.power import PowerRun
+    from jepsen.simulation.faults.power import PowerRun
+    from jepsen.simulation.faults.unclean import UncleanRun
     from jepsen.simulation.single_node import SingleNodeRun
-    from jepsen.simulation.unclean import UncleanRun
 
     runs = {"cluster": ClusterRun, "node": SingleNodeRun, "power": PowerRun, "unclean": UncleanRun}
     outcome = runs[kind](seed, trace_path).run()
@@ -211,7 +211,7 @@ class Summary:
 
     def missed_cells(self) -> list[str]:
         """Cells of faults and roles that none of many seeds hit."""
-        from jepsen.simulation.faults import KINDS as FAULTS
+        from jepsen.simulation.faults.node_faults import KINDS as FAULTS
         from jepsen.simulation.observer import ROLES
 
         if self.kind != "cluster" or self.seeds < ALL_CELLS_FROM:

@@ -16,34 +16,34 @@ import trio
 
 from jepsen.checker.operations import OK, Commit, FaultInjected, Partition, Phase, Poll, ReplicaState, Send
 from jepsen.simulation import layouts, visits
-from jepsen.simulation.admins import Deleter, Mover, VoterChanger
-from jepsen.simulation.ambush import TargetedFault
-from jepsen.simulation.committers import Committer, PositionReader, committed, position_readers
-from jepsen.simulation.consumer_members import ConsumerMember, share_all
-from jepsen.simulation.coordinators import find_coordinator
-from jepsen.simulation.fate import FaultSchedule
-from jepsen.simulation.faults import CLIENTS, SURE
-from jepsen.simulation.guest_house import AuthenticatedClients
-from jepsen.simulation.guests import AuthenticatedClient, Insight, Permissions
-from jepsen.simulation.incarnation_clients import IncarnationReader
-from jepsen.simulation.incarnations import NAME, WIRE, Incarnation
-from jepsen.simulation.leftovers import leftovers
-from jepsen.simulation.lost_answers import LostAnswers
-from jepsen.simulation.members import Member
-from jepsen.simulation.missed_epochs import MissedEpochs
+from jepsen.simulation.clients.admins import Deleter, Mover, VoterChanger
+from jepsen.simulation.clients.authenticated_client import AuthenticatedClient, Insight, Permissions
+from jepsen.simulation.clients.authenticated_clients import AuthenticatedClients
+from jepsen.simulation.clients.committers import Committer, PositionReader, committed, position_readers
+from jepsen.simulation.clients.consumer_members import ConsumerMember, share_all
+from jepsen.simulation.clients.coordinators import find_coordinator
+from jepsen.simulation.clients.incarnation_clients import IncarnationReader
+from jepsen.simulation.clients.incarnations import NAME, WIRE, Incarnation
+from jepsen.simulation.clients.leftovers import leftovers
+from jepsen.simulation.clients.members import Member
+from jepsen.simulation.clients.pipelines import PipeliningProducer
+from jepsen.simulation.clients.producers import Producer
+from jepsen.simulation.clients.readers import CommittedReader, Reader
+from jepsen.simulation.clients.session import RoamingSession
+from jepsen.simulation.clients.session_readers import SessionReader
+from jepsen.simulation.clients.topic_makers import TopicMaker, create_topic, see_topics
+from jepsen.simulation.clients.topic_remaker import Surroundings, TopicRemaker
+from jepsen.simulation.clients.transactors import FeatureRaiser, Transactor, cluster_of, set_level
+from jepsen.simulation.faults.fault_schedule import FaultSchedule
+from jepsen.simulation.faults.lost_answers import LostAnswers
+from jepsen.simulation.faults.missed_epochs import MissedEpochs
+from jepsen.simulation.faults.node_faults import CLIENTS, SURE
+from jepsen.simulation.faults.scene import Scene
+from jepsen.simulation.faults.targeted_fault import TargetedFault
 from jepsen.simulation.observer import DATA_LEADER, ROLES, Observer
-from jepsen.simulation.pipelines import PipeliningProducer
-from jepsen.simulation.producers import Producer
-from jepsen.simulation.readers import CommittedReader, Reader
 from jepsen.simulation.run import SimulatedRun
-from jepsen.simulation.scene import Scene
-from jepsen.simulation.session import RoamingSession
-from jepsen.simulation.session_readers import SessionReader
 from jepsen.simulation.tiering import Tiering
-from jepsen.simulation.topic_makers import TopicMaker, create_topic, see_topics
-from jepsen.simulation.topic_remaker import Surroundings, TopicRemaker
 from jepsen.simulation.topics import ALL_TOPICS, COMPACTED, EVENTS, MOVED, PAID, PLACES, TRIMMED, StandingTopics
-from jepsen.simulation.transactors import FeatureRaiser, Transactor, cluster_of, set_level
 from kraft.admin.features import SAFE_DOWNGRADE
 from kraft.client.cluster import Cluster
 from kraft.common.config.node.node_config import NodeConfig

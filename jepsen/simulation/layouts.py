@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from jepsen.simulation.scene import Directories
+from jepsen.simulation.faults.scene import Directories
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.node.node_loader import load_node_config
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from jepsen.checker.operations import ImageState, Partition, QuorumState, Rebuilt, ReplicaContent, ReplicaState
+from jepsen.simulation.clients.incarnations import WIRE, name_in_history
 from jepsen.simulation.digests import Digest, of_batches
-from jepsen.simulation.incarnations import WIRE, name_in_history
-from jepsen.simulation.quorum_durability import QuorumDurability
+from jepsen.simulation.faults.quorum_durability import QuorumDurability
 from jepsen.simulation.recorder import Recorder
 from kraft.common.ids import uuid_from_text
 from kraft.common.internal_topics import OFFSETS_TOPIC

@@ -28,10 +28,10 @@ from jepsen.checker.operations import (
     TopicChange,
     TopicSeen,
 )
-from jepsen.simulation.fate import FaultSchedule
+from jepsen.simulation.clients.session import Refused
+from jepsen.simulation.faults.fault_schedule import FaultSchedule
+from jepsen.simulation.faults.scene import Scene
 from jepsen.simulation.recorder import Recorder
-from jepsen.simulation.scene import Scene
-from jepsen.simulation.session import Refused
 from jepsen.simulation.visits import Visits
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import StorageError

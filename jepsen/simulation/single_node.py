@@ -13,16 +13,16 @@ from typing import Final
 import trio
 
 from jepsen.checker.operations import OK, Commit, FaultInjected, Partition
-from jepsen.simulation.committers import Committer, committed
-from jepsen.simulation.fate import FaultSchedule
-from jepsen.simulation.faults import CLIENTS
-from jepsen.simulation.members import Member
-from jepsen.simulation.producers import Producer
-from jepsen.simulation.readers import Reader
+from jepsen.simulation.clients.committers import Committer, committed
+from jepsen.simulation.clients.members import Member
+from jepsen.simulation.clients.producers import Producer
+from jepsen.simulation.clients.readers import Reader
+from jepsen.simulation.clients.session import Session
+from jepsen.simulation.clients.topic_makers import TopicMaker, create_topic, see_topics
+from jepsen.simulation.faults.fault_schedule import FaultSchedule
+from jepsen.simulation.faults.node_faults import CLIENTS
+from jepsen.simulation.faults.scene import Directories, Scene
 from jepsen.simulation.run import SimulatedRun
-from jepsen.simulation.scene import Directories, Scene
-from jepsen.simulation.session import Session
-from jepsen.simulation.topic_makers import TopicMaker, create_topic, see_topics
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.node.node_loader import load_node_config
 from kraft.world.simulated import Universe

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from jepsen.checker.operations import FaultInjected, Partition
-from jepsen.simulation.faults import LASTS_SECONDS_MAX
+from jepsen.simulation.faults.node_faults import LASTS_SECONDS_MAX
 from jepsen.simulation.observer import Observer
 from jepsen.simulation.recorder import Recorder
 from kraft.common.ids import Uuid, uuid_to_text

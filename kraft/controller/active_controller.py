@@ -15,19 +15,19 @@ import trio
 
 from kraft.common.errors import ApiError
 from kraft.common.quarantine import Quarantine
-from kraft.controller.activation import activation_records
-from kraft.controller.broker_watch import Probe, connect_probe
-from kraft.controller.config_schema import ConfigSchema
-from kraft.controller.controller_term import ControllerTerm
+from kraft.controller.brokers.broker_watch import Probe, connect_probe
 from kraft.controller.controller_view import ControllerSettings, ControllerView
-from kraft.controller.controller_writes import ControllerWrites
-from kraft.controller.feature_control import Quorum
-from kraft.controller.pending_log import MetadataLog, PendingLog
-from kraft.controller.periodic_work import PeriodicWork
-from kraft.controller.replica_placer import ReplicaPlacer, StripedReplicaPlacer
+from kraft.controller.controls.config_schema import ConfigSchema
+from kraft.controller.controls.feature_control import Quorum
+from kraft.controller.replication_control.replica_placer import ReplicaPlacer, StripedReplicaPlacer
 from kraft.controller.unclean.election_facts import Recovered, Waiting, fields_of, waiting_fields
 from kraft.controller.unclean.leaderless_since import LeaderlessSince
 from kraft.controller.unclean.reports import NobodyListens, RecoveryListener
+from kraft.controller.writes.activation import activation_records
+from kraft.controller.writes.controller_term import ControllerTerm
+from kraft.controller.writes.controller_writes import ControllerWrites
+from kraft.controller.writes.pending_log import MetadataLog, PendingLog
+from kraft.controller.writes.periodic_work import PeriodicWork
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage

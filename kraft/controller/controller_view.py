@@ -11,7 +11,7 @@ from kraft.common.config.dynamic.loss_reports import keys_by_partition
 from kraft.common.features import SUPPORTED_FEATURES
 from kraft.common.internal_topics import GROWTH_ENABLE
 from kraft.common.recovery_strategy import RECOVERY_STRATEGY
-from kraft.controller.config_schema import ConfigSchema
+from kraft.controller.controls.config_schema import ConfigSchema
 from kraft.metadata.image.cluster_image import BrokerRegistration, FeatureRange
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.ordered_map import OrderedMap

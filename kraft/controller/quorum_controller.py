@@ -11,20 +11,19 @@ from typing import Any
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import uuid_to_text
-from kraft.controller import (
+from kraft.controller.active_controller import ActiveController
+from kraft.controller.brokers import broker_heartbeat, cluster_control
+from kraft.controller.controller_result import ControllerResult, Decision
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.controls import (
     acl_control,
-    broker_heartbeat,
     client_quota_control,
-    cluster_control,
     configuration_control,
     delegation_token_control,
     feature_control,
     producer_ids_control,
     scram_control,
 )
-from kraft.controller.active_controller import ActiveController
-from kraft.controller.controller_result import ControllerResult, Decision
-from kraft.controller.controller_view import ControllerView
 from kraft.controller.replication_control import (
     alter_partition,
     assign_directories,

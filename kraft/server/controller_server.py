@@ -14,9 +14,9 @@ from kraft.common.errors import ApiError, KraftError
 from kraft.common.features import SUPPORTED_FEATURES
 from kraft.common.internal_topics import GROWTH_ENABLE
 from kraft.common.logging import Loggers
-from kraft.controller.config_table import ConfigTable
 from kraft.controller.controller_view import ControllerSettings
-from kraft.controller.feature_control import Quorum
+from kraft.controller.controls.config_table import ConfigTable
+from kraft.controller.controls.feature_control import Quorum
 from kraft.controller.quorum_controller import QuorumController
 from kraft.handlers.all_handlers import controller_registry
 from kraft.handlers.dispatcher import RequestDispatcher

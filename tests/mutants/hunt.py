@@ -12,7 +12,7 @@ compacted log (tests/properties/cleaned_log.py), one of what a log answers or ke
 and again (tests/properties/restarted_log.py), one of a coordinator's load on logs that are loaded
 (tests/properties/coordinator_load.py), one of its batches on logs that end anywhere
 (tests/properties/whole_operations.py), one of what the controller does about lost logs on clusters whose power fails
-(jepsen/simulation/power.py), one of a consumer group on lives of groups whose members change the protocol
+(jepsen/simulation/faults/power.py), one of a consumer group on lives of groups whose members change the protocol
 (tests/properties/migrating_group.py); on clusters if those do not show it. A defect of what no simulation does,
 such as a login, is tried on the one test that the second line of its patch names. A mutant that is
 not caught is a failure, and the checker or the workload has to improve; one whose line never runs says nothing of the
@@ -66,7 +66,7 @@ OWN_SIMULATIONS: Final = {
     "kraft/coordinator/group/replay.py": "tests.properties.coordinator_load",
     "kraft/controller/replication_control/leader_and_isr.py": POWER,
     "kraft/controller/unclean/": POWER,
-    "kraft/controller/partition_change_builder.py": UNCLEAN,
+    "kraft/controller/replication_control/partition_change_builder.py": UNCLEAN,
     "kraft/common/config/dynamic/loss_reports.py": UNCLEAN,
     "kraft/replication/unclean/": UNCLEAN,
 }

@@ -24,10 +24,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kraft.controller import cluster_control, partition_change_builder
-from kraft.controller.partition_change_builder import change_of
+from kraft.controller.brokers import cluster_control
+from kraft.controller.replication_control import partition_change_builder
 from kraft.controller.replication_control.alter_partition import alter_partition
 from kraft.controller.replication_control.leader_and_isr import in_isr_of
+from kraft.controller.replication_control.partition_change_builder import change_of
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.controller.unclean import recovery
 from kraft.controller.unclean.election_facts import Recovered

@@ -11,7 +11,7 @@ import pytest
 from jepsen.checkout import ROOT
 from jepsen.simulate import Summary, aimed_visits, kept_seeds, outcomes, standard_seeds
 from jepsen.simulation.cluster import ClusterRun
-from jepsen.simulation.faults import KINDS
+from jepsen.simulation.faults.node_faults import KINDS
 from jepsen.simulation.layouts import LAYOUTS
 from jepsen.simulation.observer import ROLES
 from jepsen.simulation.topics import PLACES

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from jepsen.simulation.power import PowerRun
+from jepsen.simulation.faults.power import PowerRun
 
 SEEDS = 60 if os.environ.get("KRAFT_SOAK") == "1" else 4
 

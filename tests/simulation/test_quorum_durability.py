@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from jepsen.simulation.quorum_durability import QuorumDurability
+from jepsen.simulation.faults.quorum_durability import QuorumDurability
 
 
 def raft(end: int, durable: int, high_watermark: int = 0, voters: tuple[int, ...] = (1, 2, 3)) -> Any:

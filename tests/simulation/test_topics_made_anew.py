@@ -13,9 +13,9 @@ from jepsen.checker import check
 from jepsen.checker.history import History
 from jepsen.checker.operations import OK, Commit, Committed, Operation, Poll, Send, TopicChange, TopicSeen
 from jepsen.simulate import MADE_ANEW_FROM, Summary
-from jepsen.simulation.incarnations import NAME, Incarnation, name_in_history
-from jepsen.simulation.leftovers import leftovers
-from jepsen.simulation.session import Unanswered
+from jepsen.simulation.clients.incarnations import NAME, Incarnation, name_in_history
+from jepsen.simulation.clients.leftovers import leftovers
+from jepsen.simulation.clients.session import Unanswered
 from kraft.storage.checkpoints import partition_metadata_text
 from kraft.storage.log_files import PARTITION_METADATA
 from kraft.world.simulated.disk import Disk

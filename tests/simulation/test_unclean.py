@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from jepsen.simulation.unclean import UncleanRun
+from jepsen.simulation.faults.unclean import UncleanRun
 
 SEEDS = 60 if os.environ.get("KRAFT_SOAK") == "1" else 4
 

@@ -11,10 +11,10 @@ from collections.abc import Generator
 from typing import Any
 
 from kraft.common.ids import ZERO_UUID
-from kraft.controller.cluster_control import check_broker_epoch
+from kraft.controller.brokers.cluster_control import check_broker_epoch
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.partition_change_builder import allow_unclean_by_policy, change_of
+from kraft.controller.replication_control.partition_change_builder import allow_unclean_by_policy, change_of
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.partition_registration import NO_LEADER_CHANGE, RECOVERED, RECOVERING, PartitionRegistration
 from kraft.metadata.image.topics_image import TopicImage

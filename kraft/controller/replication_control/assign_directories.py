@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from kraft.controller.cluster_control import check_broker_epoch
+from kraft.controller.brokers.cluster_control import check_broker_epoch
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.partition_change_builder import change_of
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates
+from kraft.controller.replication_control.partition_change_builder import change_of
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY, NO_LEADER, directory_is_reserved
 from kraft.metadata.image.topics_image import TopicIdPartition, TopicImage
 from kraft.protocol.error_codes import ErrorCode

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from kraft.common.broker_state import DECOMMISSION
 from kraft.common.errors import ApiError
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.replica_placer import UsableBroker
+from kraft.controller.replication_control.replica_placer import UsableBroker
 from kraft.metadata.image.partition_registration import RECOVERED, PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 

@@ -16,9 +16,9 @@ from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, FENCED
 from kraft.common.config.resource_type import ResourceType
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.partition_change_builder import change_of
-from kraft.controller.partition_reassignment import reassignment_to
 from kraft.controller.replication_control.leader_and_isr import broker_fenced, broker_unregistered
+from kraft.controller.replication_control.partition_change_builder import change_of
+from kraft.controller.replication_control.partition_reassignment import reassignment_to
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.image.topics_image import TopicIdPartition

@@ -9,9 +9,9 @@ from kraft.common.errors import ApiError
 from kraft.common.internal_topics import GROWTH_ENABLE, LOST_BY_GROWTH
 from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.replica_placer import ReplicaPlacer
 from kraft.controller.replication_control.assignments import check_manual_assignment, new_partition, usable_brokers
 from kraft.controller.replication_control.create_topics import MAX_PARTITIONS_PER_REQUEST, placed_partitions
+from kraft.controller.replication_control.replica_placer import ReplicaPlacer
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode

@@ -13,12 +13,12 @@ from kraft.common.config.dynamic.alterations import Alteration, Operation
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.common.ids import METADATA_TOPIC
-from kraft.controller.config_schema import EffectiveConfig
-from kraft.controller.configuration_control import alter_resource
 from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.replica_placer import ReplicaPlacer
+from kraft.controller.controls.config_schema import EffectiveConfig
+from kraft.controller.controls.configuration_control import alter_resource
 from kraft.controller.replication_control.assignments import check_manual_assignment, new_partition, usable_brokers
+from kraft.controller.replication_control.replica_placer import ReplicaPlacer
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.configs_image import ConfigResource
 from kraft.metadata.image.partition_registration import PartitionRegistration

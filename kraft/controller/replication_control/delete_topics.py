@@ -7,9 +7,9 @@ from typing import Any, Final
 from kraft.common.errors import ApiError
 from kraft.common.ids import ZERO_UUID
 from kraft.common.internal_topics import REMOTE_LOG_METADATA_TOPIC
-from kraft.controller.configuration_control import REMOTE_STORAGE
 from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
 from kraft.controller.controller_view import ControllerView
+from kraft.controller.controls.configuration_control import REMOTE_STORAGE
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.records.remove_topic_record import RemoveTopicRecord
 from kraft.protocol.error_codes import ErrorCode, message_of

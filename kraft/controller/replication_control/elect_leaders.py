@@ -8,7 +8,7 @@ from typing import Any, Final
 from kraft.common.errors import ApiError
 from kraft.controller.controller_result import ControllerResult, check_operation_size, generic_error, message_of_error
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.partition_change_builder import Election, allow_unclean_by_policy, change_of
+from kraft.controller.replication_control.partition_change_builder import Election, allow_unclean_by_policy, change_of
 from kraft.metadata.image.topics_image import TopicIdPartition, TopicImage
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.protocol.error_codes import ErrorCode

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final
 
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.partition_change_builder import allow_unclean_by_policy, change_of
+from kraft.controller.replication_control.partition_change_builder import allow_unclean_by_policy, change_of
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.image.topics_image import TopicIdPartition
 from kraft.metadata.records.broker_registration_change_record import BrokerRegistrationChangeRecord

@@ -9,9 +9,9 @@ from typing import Any
 from kraft.common.errors import ApiError
 from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.partition_change_builder import allow_unclean_by_policy, change_of
-from kraft.controller.partition_reassignment import reassignment_to, revert_of
 from kraft.controller.replication_control.assignments import check_manual_assignment
+from kraft.controller.replication_control.partition_change_builder import allow_unclean_by_policy, change_of
+from kraft.controller.replication_control.partition_reassignment import reassignment_to, revert_of
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.partition_registration import RECOVERING, PartitionRegistration
 from kraft.metadata.image.topics_image import TopicImage

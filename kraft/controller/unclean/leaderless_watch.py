@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from kraft.controller.broker_watch import BrokerWatch, Write
+from kraft.controller.brokers.broker_watch import BrokerWatch, Write
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates

@@ -45,7 +45,7 @@ from typing import Any, Final, NamedTuple
 from kraft.common.recovery_strategy import RecoveryStrategy
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.partition_change_builder import change_of, is_held
+from kraft.controller.replication_control.partition_change_builder import change_of, is_held
 from kraft.controller.unclean.election_facts import Recovered, Waiting, fields_of, lost_with, report_of
 from kraft.controller.unclean.log_comparison import Answer, LogEnd, choose, epochs_to_compare, has_all, last_known
 from kraft.controller.unclean.loss_records import election_records

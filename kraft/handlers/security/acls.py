@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
-from kraft.controller.acl_control import entry_of, filter_of
+from kraft.controller.controls.acl_control import entry_of, filter_of
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.handlers.controller_items import check_item_count
 from kraft.handlers.metadata.auto_topic_creation import VISIBLE_SECONDS_MAX

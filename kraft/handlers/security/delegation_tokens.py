@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import ANONYMOUS
-from kraft.controller.delegation_token_control import REQUESTER_VERSION, USER_TYPE, owner_of, response_for
+from kraft.controller.controls.delegation_token_control import REQUESTER_VERSION, USER_TYPE, owner_of, response_for
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.handlers.controller_items import check_item_count
 from kraft.handlers.metadata.auto_topic_creation import VISIBLE_SECONDS_MAX

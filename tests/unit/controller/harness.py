@@ -12,9 +12,9 @@ import trio
 from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ApiError, NotLeader
 from kraft.common.logging import Loggers
-from kraft.controller.config_table import ConfigTable
 from kraft.controller.controller_view import ControllerSettings
-from kraft.controller.feature_control import Quorum
+from kraft.controller.controls.config_table import ConfigTable
+from kraft.controller.controls.feature_control import Quorum
 from kraft.controller.quorum_controller import QuorumController
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.metadata_image import MetadataImage

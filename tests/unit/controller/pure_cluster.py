@@ -6,13 +6,13 @@ import random
 from typing import Any, TypeVar
 
 from kraft.common.config.node.node_loader import load_node_config
-from kraft.controller import cluster_control
-from kraft.controller.config_table import ConfigTable
+from kraft.controller.brokers import cluster_control
 from kraft.controller.controller_result import ControllerResult, Decision
 from kraft.controller.controller_view import ControllerSettings, ControllerView
-from kraft.controller.replica_placer import StripedReplicaPlacer
+from kraft.controller.controls.config_table import ConfigTable
 from kraft.controller.replication_control import leader_and_isr
 from kraft.controller.replication_control.create_topics import create_topics
+from kraft.controller.replication_control.replica_placer import StripedReplicaPlacer
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.partition_registration import PartitionRegistration

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kraft.common.errors import ApiError
-from kraft.controller.acl_control import COMPARED_MAX, find_acls
 from kraft.controller.controller_result import MAX_RECORDS_PER_USER_OPERATION
+from kraft.controller.controls.acl_control import COMPARED_MAX, find_acls
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.protocol.error_codes import ErrorCode

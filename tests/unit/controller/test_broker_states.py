@@ -8,11 +8,11 @@ import pytest
 from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, FENCED, MAINTENANCE
 from kraft.controller.controller_result import Decision
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.partition_change_builder import PartitionChangeBuilder, change_of
 from kraft.controller.replication_control import broker_states as broker_duties
 from kraft.controller.replication_control import leader_and_isr
 from kraft.controller.replication_control.assignments import usable_brokers
 from kraft.controller.replication_control.elect_leaders import balance_leaders
+from kraft.controller.replication_control.partition_change_builder import PartitionChangeBuilder, change_of
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord

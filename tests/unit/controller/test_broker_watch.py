@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import trio
 
-from kraft.controller.broker_watch import BrokerWatch, connect_probe
+from kraft.controller.brokers.broker_watch import BrokerWatch, connect_probe
+from kraft.controller.brokers.heartbeat_manager import BrokerHeartbeatManager
 from kraft.controller.controller_view import ControllerSettings
-from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
 from kraft.metadata.image.cluster_image import BrokerRegistration, Endpoint
 from kraft.world.simulated import SimulatedWorld, Universe
 

@@ -7,7 +7,7 @@ import pytest
 
 from kraft.common.config.dynamic.describe import BrokerLayers, describe_topic
 from kraft.common.config.node.node_loader import load_node_config
-from kraft.controller.config_table import ConfigTable
+from kraft.controller.controls.config_table import ConfigTable
 
 STATIC = load_node_config(sets=["log.retention.ms=777", "min.insync.replicas=2"])
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraft.common.errors import ApiError
-from kraft.controller.configuration_control import alter_configs, incremental_alter_configs
+from kraft.controller.controls.configuration_control import alter_configs, incremental_alter_configs
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.records.clear_elr_record import ClearElrRecord
 from kraft.metadata.records.config_record import ConfigRecord

@@ -9,11 +9,11 @@ import pytest
 import trio
 
 from kraft.common.errors import ApiError
-from kraft.controller import controller_writes
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.controller_writes import PARTITIONS_A_TURN
-from kraft.controller.partition_change_builder import PartitionChangeBuilder
 from kraft.controller.replication_control import assignments, create_topics
+from kraft.controller.replication_control.partition_change_builder import PartitionChangeBuilder
+from kraft.controller.writes import controller_writes
+from kraft.controller.writes.controller_writes import PARTITIONS_A_TURN
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.protocol.error_codes import ErrorCode

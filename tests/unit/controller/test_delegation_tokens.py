@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kraft.common.errors import ApiError
-from kraft.controller import delegation_token_control
 from kraft.controller.controller_result import MAX_RECORDS_PER_USER_OPERATION
-from kraft.controller.delegation_token_control import (
+from kraft.controller.controls import delegation_token_control
+from kraft.controller.controls.delegation_token_control import (
     create_delegation_token,
     expire_delegation_token,
     find_token,

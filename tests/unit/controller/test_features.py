@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kraft.common.errors import ApiError
-from kraft.controller.feature_control import Quorum, update_features
+from kraft.controller.controls.feature_control import Quorum, update_features
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord

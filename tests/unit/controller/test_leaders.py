@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kraft.common.errors import ApiError
-from kraft.controller.broker_heartbeat import note_heartbeat, process_heartbeat
-from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
+from kraft.controller.brokers.broker_heartbeat import note_heartbeat, process_heartbeat
+from kraft.controller.brokers.heartbeat_manager import BrokerHeartbeatManager
 from kraft.controller.replication_control import leader_and_isr
 from kraft.controller.replication_control.elect_leaders import elect_unclean_leaders
 from kraft.metadata.image.partition_registration import RECOVERED

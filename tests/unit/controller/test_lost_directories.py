@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kraft.controller.broker_heartbeat import process_heartbeat
-from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
+from kraft.controller.brokers.broker_heartbeat import process_heartbeat
+from kraft.controller.brokers.heartbeat_manager import BrokerHeartbeatManager
 from kraft.controller.replication_control import leader_and_isr
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY
 from kraft.protocol.error_codes import ErrorCode

@@ -1,4 +1,4 @@
-"""kraft/controller/partition_change_builder.py: a mistaken choice is never written. Each test plants a defect."""
+"""`PartitionChangeBuilder` never writes a mistaken choice. Each test plants a defect."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kraft.controller.partition_change_builder import PartitionChangeBuilder, change_of
-from kraft.controller.partition_reassignment import Reassignment
+from kraft.controller.replication_control.partition_change_builder import PartitionChangeBuilder, change_of
+from kraft.controller.replication_control.partition_reassignment import Reassignment
 from tests.unit.controller.partition_requests import move
 from tests.unit.controller.pure_cluster import PureCluster
 

@@ -11,7 +11,7 @@ import trio.testing
 
 from kraft.common.errors import ApiError
 from kraft.controller.controller_result import ControllerResult
-from kraft.controller.pending_log import PendingLog
+from kraft.controller.writes.pending_log import PendingLog
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import RECORDS_PER_STEP
 from kraft.metadata.records.begin_transaction_record import BeginTransactionRecord

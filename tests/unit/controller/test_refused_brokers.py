@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraft.controller.heartbeat_manager import REFUSED_MAX, BrokerHeartbeatManager
+from kraft.controller.brokers.heartbeat_manager import REFUSED_MAX, BrokerHeartbeatManager
 
 SESSION_SECONDS = 9
 

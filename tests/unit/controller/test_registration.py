@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kraft.common.errors import ApiError
-from kraft.controller import cluster_control
-from kraft.controller.producer_ids_control import allocate_producer_ids
-from kraft.controller.replica_placer import StripedReplicaPlacer, UsableBroker
+from kraft.controller.brokers import cluster_control
+from kraft.controller.controls.producer_ids_control import allocate_producer_ids
+from kraft.controller.replication_control.replica_placer import StripedReplicaPlacer, UsableBroker
 from kraft.metadata.image.cluster_image import Endpoint
 from kraft.metadata.records.producer_ids_record import ProducerIdsRecord
 from kraft.protocol.error_codes import ErrorCode

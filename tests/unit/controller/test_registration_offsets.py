@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraft.controller.registration_offsets import RegistrationOffsets
+from kraft.controller.brokers.registration_offsets import RegistrationOffsets
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraft.metadata.records.register_broker_record import RegisterBrokerRecord

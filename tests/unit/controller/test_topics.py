@@ -8,9 +8,9 @@ import pytest
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import ZERO_UUID
-from kraft.controller.replica_placer import StripedReplicaPlacer
 from kraft.controller.replication_control.create_partitions import create_partitions
 from kraft.controller.replication_control.delete_topics import delete_topics
+from kraft.controller.replication_control.replica_placer import StripedReplicaPlacer
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.partition_record import PartitionRecord

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from jepsen.simulation import disk_faults
-from jepsen.simulation.faults import heal
-from jepsen.simulation.scene import Act, Bite, Directories, Scene
+from jepsen.simulation.faults import disk_faults
+from jepsen.simulation.faults.node_faults import heal
+from jepsen.simulation.faults.scene import Act, Bite, Directories, Scene
 from kraft.world.simulated import Universe
 
 NODE = "1"

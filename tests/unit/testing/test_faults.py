@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from jepsen.simulation.disk_faults import failing_sync
-from jepsen.simulation.faults import cut, half_open, isolate, lossy_network, slow_network, strange_clock
-from jepsen.simulation.scene import Act, Directories, Scene
+from jepsen.simulation.faults.disk_faults import failing_sync
+from jepsen.simulation.faults.node_faults import cut, half_open, isolate, lossy_network, slow_network, strange_clock
+from jepsen.simulation.faults.scene import Act, Directories, Scene
 from kraft.world.simulated import Universe
 
 NODES = ("1", "2", "3", "4")

@@ -7,8 +7,8 @@ from typing import Any
 
 import trio
 
-from kraft.controller.broker_watch import BrokerWatch, connect_probe
-from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
+from kraft.controller.brokers.broker_watch import BrokerWatch, connect_probe
+from kraft.controller.brokers.heartbeat_manager import BrokerHeartbeatManager
 from kraft.controller.unclean.election_facts import Waiting
 from kraft.controller.unclean.leaderless_watch import WAITS_TOLD_MAX, LeaderlessWatch
 from kraft.controller.unclean.log_comparison import Answer, LogEnd

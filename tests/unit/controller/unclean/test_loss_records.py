@@ -18,8 +18,8 @@ from kraft.common.config.dynamic.loss_reports import (
     text_of,
 )
 from kraft.common.errors import ApiError
-from kraft.controller.configuration_control import alter_resource
 from kraft.controller.controller_result import MAX_RECORDS_PER_BATCH, ControllerResult
+from kraft.controller.controls.configuration_control import alter_resource
 from kraft.controller.replication_control import leader_and_isr
 from kraft.controller.unclean.log_comparison import LogEnd
 from kraft.controller.unclean.loss_records import election_records, with_reports

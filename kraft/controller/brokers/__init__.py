@@ -1,0 +1,1 @@
+"""Broker and controller registrations, heartbeats, and the detection of dead brokers."""

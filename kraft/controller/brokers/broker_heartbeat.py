@@ -1,0 +1,139 @@
+"""BrokerHeartbeat: the life of a broker as the controller sees it.
+
+    FENCED --caught up with its registration, wants to run--> UNFENCED --wants to stop, leads--> CONTROLLED_SHUTDOWN
+    --leads nothing, others know--> SHUTDOWN_NOW
+       ^------------------------- wants to be fenced, or session over
+       -------'------------------------------------------'
+
+What a heartbeat tells of lost directories comes first: what the broker is to become is decided of a cluster in which
+they are gone. (Apache Kafka decides both of the same moment, so a broker that is unfenced may come to lead on a disk
+that it has just reported lost.) One that an operator wants fenced (`kraft.common.broker_state`) is fenced with its
+next heartbeat, if it was not before, and stays so. A broker in controlled shutdown may only go when it leads nothing
+and every active broker's metadata has reached the offset at which its shutdown was decided: else somebody would
+still send to it, or fetch from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Final, NamedTuple
+
+from kraft.common.broker_state import FENCED
+from kraft.controller.brokers.cluster_control import check_broker_epoch
+from kraft.controller.brokers.heartbeat_manager import BrokerHeartbeatManager
+from kraft.controller.controller_result import ControllerResult
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.replication_control import leader_and_isr
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+
+
+class BrokerControlState:
+    FENCED: Final = "FENCED"
+    UNFENCED: Final = "UNFENCED"
+    CONTROLLED_SHUTDOWN: Final = "CONTROLLED_SHUTDOWN"
+    SHUTDOWN_NOW: Final = "SHUTDOWN_NOW"
+
+
+class HeartbeatReply(NamedTuple):
+    response: BrokerHeartbeatResponse
+    following: str
+    """What the broker is once the records are in the log."""
+
+
+def process_heartbeat(
+    view: ControllerView, request: BrokerHeartbeatRequest, heartbeats: BrokerHeartbeatManager, registration_offset: int
+) -> Generator[None, None, ControllerResult[HeartbeatReply]]:
+    """Records and answer for BrokerHeartbeat. `registration_offset` is where the broker's registration lies in the
+    log. Yields after each partition that is decided of. Raises ApiError(STALE_BROKER_EPOCH)."""
+    check_broker_epoch(view, request.broker_id, request.broker_epoch)
+    records = yield from leader_and_isr.directories_offline(
+        view, request.broker_id, request.broker_epoch, request.offline_log_dirs
+    )
+    if records:
+        view = yield from view.after(records)
+    current = current_state(view, heartbeats, request.broker_id)
+    following = yield from next_state(view, heartbeats, request, current, registration_offset)
+    if following != current:
+        records += yield from _transition(view, request, following)
+    fenced = following in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
+    records += leader_and_isr.directories_cordoned(
+        view, request.broker_id, request.broker_epoch, request.cordoned_log_dirs
+    )
+    response = BrokerHeartbeatResponse(
+        is_caught_up=request.current_metadata_offset >= registration_offset,
+        is_fenced=fenced,
+        should_shut_down=following == BrokerControlState.SHUTDOWN_NOW,
+    )
+    return ControllerResult(records, HeartbeatReply(response, following))
+
+
+def note_heartbeat(
+    heartbeats: BrokerHeartbeatManager, request: BrokerHeartbeatRequest, reply: HeartbeatReply, offset: int
+) -> None:
+    """The records of a heartbeat are in the log, the last one at `offset`. What could not be written, for want of
+    room, say, has changed nothing: a broker that is still fenced is held as long as it was."""
+    heartbeats.touch(
+        request.broker_id, fenced=reply.response.is_fenced, metadata_offset=request.current_metadata_offset
+    )
+    if reply.following == BrokerControlState.SHUTDOWN_NOW:
+        heartbeats.left(request.broker_id, request.broker_epoch)
+    elif reply.following == BrokerControlState.CONTROLLED_SHUTDOWN:
+        heartbeats.enter_controlled_shutdown(request.broker_id, offset)
+
+
+def current_state(view: ControllerView, heartbeats: BrokerHeartbeatManager, broker_id: int) -> str:
+    if heartbeats.controlled_shutdown_offset(broker_id) is not None:
+        return BrokerControlState.CONTROLLED_SHUTDOWN
+    return BrokerControlState.FENCED if view.image.cluster.brokers[broker_id].fenced else BrokerControlState.UNFENCED
+
+
+def next_state(
+    view: ControllerView,
+    heartbeats: BrokerHeartbeatManager,
+    request: BrokerHeartbeatRequest,
+    current: str,
+    registration_offset: int,
+) -> Generator[None, None, str]:
+    """What the broker is to be. Yields after each partition that is looked at."""
+    broker_id = request.broker_id
+    want_fence = request.want_fence or view.image.configs.desired_state(broker_id) == FENCED
+    if current == BrokerControlState.FENCED:
+        if request.want_shut_down:
+            return BrokerControlState.SHUTDOWN_NOW
+        caught_up = request.current_metadata_offset >= registration_offset
+        may_run = caught_up and not _has_no_disk(view, request)
+        return BrokerControlState.UNFENCED if not want_fence and may_run else BrokerControlState.FENCED
+    if current == BrokerControlState.UNFENCED:
+        if want_fence:
+            return BrokerControlState.SHUTDOWN_NOW if request.want_shut_down else BrokerControlState.FENCED
+        if not request.want_shut_down:
+            return BrokerControlState.UNFENCED
+        leads = yield from leader_and_isr.has_leaderships(view, broker_id)
+        return BrokerControlState.CONTROLLED_SHUTDOWN if leads else BrokerControlState.SHUTDOWN_NOW
+    decided = heartbeats.controlled_shutdown_offset(broker_id)
+    assert decided is not None
+    if decided > heartbeats.lowest_active_offset(_active_brokers(view)):
+        return BrokerControlState.CONTROLLED_SHUTDOWN
+    leads = yield from leader_and_isr.has_leaderships(view, broker_id)
+    return BrokerControlState.CONTROLLED_SHUTDOWN if leads else BrokerControlState.SHUTDOWN_NOW
+
+
+def _has_no_disk(view: ControllerView, request: BrokerHeartbeatRequest) -> bool:
+    """Whether all its directories are lost. They stay in its registration, where no directories would mean that it
+    tells of none."""
+    directories = view.image.cluster.brokers[request.broker_id].directories
+    return bool(directories) and set(directories) <= set(request.offline_log_dirs)
+
+
+def _active_brokers(view: ControllerView) -> list[int]:
+    return [broker.id for broker in view.image.cluster.brokers.values() if not broker.fenced]
+
+
+def _transition(view: ControllerView, request: BrokerHeartbeatRequest, following: str) -> leader_and_isr.Records:
+    if following == BrokerControlState.UNFENCED:
+        returned = view.holding(view.held_brokers - {request.broker_id})
+        return leader_and_isr.broker_unfenced(returned, request.broker_id, request.broker_epoch)
+    if following == BrokerControlState.CONTROLLED_SHUTDOWN:
+        return leader_and_isr.broker_in_controlled_shutdown(view, request.broker_id, request.broker_epoch)
+    return leader_and_isr.broker_fenced(view, request.broker_id)

@@ -1,0 +1,1 @@
+"""The active controller's term: activation, appended and not yet committed records, and periodic work."""
