@@ -21,6 +21,7 @@ from kraft_http.deps import (
     whole,
 )
 from kraft_http.errors import documented, not_found
+from kraft_http.health_findings import LateMember
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.groups import (
     ConsumerGroupLagSummaryData,
@@ -31,7 +32,6 @@ from kraft_http.models.groups import (
     GroupPartitionData,
     GroupProgressData,
 )
-from kraft_http.health_findings import LateMember
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}", tags=["Consumer groups"])
 
