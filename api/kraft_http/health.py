@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from pydantic import BaseModel, Field
 
@@ -14,6 +15,7 @@ from kraft_http.health_findings import (
     authorizer_reasons,
     election_reasons,
     late_member_warnings,
+    late_transaction_reasons,
     refused_reasons,
     replica_reasons,
     set_aside_reasons,
@@ -21,7 +23,7 @@ from kraft_http.health_findings import (
     unmade_topic_reasons,
 )
 from kraft_http.int64 import Int64
-from kraft_http.machine_reasons import certificate_reasons, clock_reasons, slow_disk_reasons
+from kraft_http.machine_reasons import certificate_reasons, clock_reasons, slow_disk_reasons, unreached_reasons
 from kraft_http.ports import BrokerFacts, ClusterFacts, InternalTopicFacts, PartitionFacts
 
 LISTED_MAX = 100
@@ -30,6 +32,7 @@ LISTED_MAX = 100
 DISK_FREE_SHARE_MIN = 0.05
 
 NOTHING_WAITS = WaitingElections()
+NONE_UNREACHED: Mapping[int, str] = MappingProxyType({})
 
 VOTER_SILENT_MS_MAX = 5_000
 """A voter that was not caught up for longer than this counts as lagging."""
@@ -128,9 +131,12 @@ def judge(
     controller_answers: bool = True,
     nodes: Sequence[NodeStatus] = (),
     elections: WaitingElections = NOTHING_WAITS,
+    unreached: Mapping[int, str] = NONE_UNREACHED,
+    asked_by: int = -1,
 ) -> ClusterHealth:
     """The verdict. A broker that is shutting down, or was shut down, on purpose is not down. `voters` and `elections`:
-    as the active controller tells of them, if it answers; `nodes`: as those that answer tell of themselves."""
+    as the active controller tells of them, if it answers; `nodes`: as those that answer tell of themselves.
+    `unreached`: why node `asked_by` could not reach others."""
     leaderless = [partition for partition in facts.impaired if is_offline(partition)]
     under_replicated = [partition for partition in facts.impaired if is_under_replicated(partition)]
     under_min_isr = [partition for partition in facts.impaired if is_under_min_isr(partition)]
@@ -139,6 +145,7 @@ def judge(
         *_controller_reasons(facts, controller_answers),
         *_voter_reasons(voters),
         *_broker_reasons(down),
+        *unreached_reasons(unreached, asked_by, facts.brokers),
         *refused_reasons(elections),
         *_drain_reasons(facts.brokers),
         *_partition_reasons(leaderless, under_min_isr, under_replicated),
@@ -146,6 +153,7 @@ def judge(
         *authorizer_reasons(nodes),
         *election_reasons(elections),
         *replica_reasons(nodes),
+        *late_transaction_reasons(nodes),
         *clock_reasons(nodes),
         *certificate_reasons(nodes),
         *slow_disk_reasons(nodes),

@@ -157,6 +157,10 @@ class NodeStatus(BaseModel):
     clock_offset_ms: int = Field(default=0, description="How far its clock is ahead of that of the node that answers.")
     certificates: list[CertificateEnd] = []
     slow_disks: list[SlowDiskStatus] = []
+    late_transactions_count: int = Field(
+        default=0, description="Partitions led here with a transaction that has been open for longer than any may."
+    )
+    late_transactions: list[str] = []
     waiting_replicas_count: int = 0
     waiting_replicas: list[WaitingReplica] = []
     unreadable_logs_count: int = 0
@@ -204,6 +208,21 @@ def unknown_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
             remedy="Look at /metrics and the log there. It may be another release of kraft: this ends once all nodes "
             "run the same one.",
         )
+
+
+def late_transaction_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
+    """The reason about transactions that no coordinator will end."""
+    count = sum(node.late_transactions_count for node in nodes)
+    if not count:
+        return
+    named = [partition for node in nodes for partition in node.late_transactions]
+    more = f" and {count - WAITS_SAID_MAX} more" if count > WAITS_SAID_MAX else ""
+    yield Reason(
+        code="late_transactions",
+        summary=f"In {count} partition{'s' if count > 1 else ''} readers of committed records wait for a transaction "
+        f"that nobody ends: {', '.join(named[:WAITS_SAID_MAX])}{more}.",
+        remedy="`kraft transactions find-hanging` shows each transaction and the command that ends it.",
+    )
 
 
 def authorizer_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from kraft.security.certificates import ENDS_SOON_SECONDS, HTTP_ADMIN
 from kraft_http.health_findings import NodeStatus, Reason, at
+from kraft_http.ports import BrokerFacts
 
 CLOCK_MS_MAX: Final = 5_000
 """Clocks that are further apart than this differ."""
 CERTIFICATE_MS_MIN: Final = ENDS_SOON_SECONDS * 1000
+
+
+def unreached_reasons(unreached: Mapping[int, str], asked_by: int, brokers: Sequence[BrokerFacts]) -> Iterator[Reason]:
+    """The reason about live nodes, by id, that node `asked_by` cannot reach, and why. One that shuts down on purpose
+    is left out."""
+    stopping = {broker.node_id for broker in brokers if broker.shutting_down}
+    found = {node: why for node, why in sorted(unreached.items()) if node not in stopping}
+    if found:
+        yield Reason(
+            code="nodes_unreachable",
+            summary=" ".join(
+                f"Node {node} is live, but node {asked_by} cannot reach it ({why})." for node, why in found.items()
+            ),
+            remedy="Other nodes cannot copy from it, and clients may not reach it either: `kraft doctor` looks from "
+            "where you are. Look at its advertised.listeners, at its certificate, and at firewalls between the nodes.",
+        )
 
 
 def clock_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:

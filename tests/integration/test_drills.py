@@ -1,17 +1,28 @@
 """Incidents, put right by the commands of their pages alone: docs/operations/frozen-node.md,
-docs/operations/ended-certificate.md, docs/operations/slow-disk.md, docs/operations/wrong-clock.md."""
+docs/operations/ended-certificate.md, docs/operations/slow-disk.md, docs/operations/wrong-clock.md,
+docs/operations/unreachable-address.md, docs/operations/hanging-transaction.md."""
 
 from __future__ import annotations
 
 import os
+import socket
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jepsen.three_nodes import until
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.records.builder import Record, build_batch
 from tests.certificates import certificates
-from tests.integration.drills import drill, incident
+from tests.integration.drills import Drill, drill, incident
+
+HOUR_MS = 3_600_000
+OLD_PRODUCER = 4711
+BEFORE_VERIFICATION = 11
+"""The last version of Produce whose transactions only the feature of verification asks a coordinator about."""
 
 
 def test_a_frozen_node_serves_again_after_the_restart_of_its_page(tmp_path: Path) -> None:
@@ -22,7 +33,63 @@ def test_a_frozen_node_serves_again_after_the_restart_of_its_page(tmp_path: Path
         frozen.follow("systemctl restart")
 
 
-@pytest.mark.parametrize("listener", ["CLIENTS", "HTTP_ADMIN"])
+@pytest.mark.soak
+def test_an_address_that_nobody_reaches_is_set_right_by_a_restart(tmp_path: Path) -> None:
+    with drill(tmp_path, "docs/operations/unreachable-address.md") as (wrong, _):
+        wrong.type("kraft topics create more -p 6 -r 3")
+        with socket.socket() as held:
+            held.bind(("127.0.0.1", 0))  # Nobody listens here, or can begin to.
+            properties = wrong.cluster.properties(2)
+            own = f"CLIENTS://{wrong.cluster.addresses[2].kafka}"
+            deaf = f"advertised.listeners=CLIENTS://127.0.0.1:{held.getsockname()[1]}"
+            properties.write_text(properties.read_text().replace(f"advertised.listeners={own}", deaf))
+            wrong.type("systemctl restart kraft@2")
+            wrong.type("kraft elections preferred")
+            wrong.begin()
+            wrong.must_speak(incident("an unreachable address"))
+            wrong.follow("kraft doctor || true")
+            wrong.follow("sed -i", {"PLAINTEXT://HOST:9092": own, "node-2.properties": str(properties)})
+
+
+@pytest.mark.soak
+def test_a_transaction_that_nobody_ends_is_found_and_aborted(tmp_path: Path) -> None:
+    with drill(tmp_path, "docs/operations/hanging-transaction.md") as (hanging, writer):
+        hanging.cluster.create("accounts")
+        hanging.type("kraft configs set cluster transaction.partition.verification.enable=false")
+        produce(hanging, b"never ended", OLD_PRODUCER)
+        produce(hanging, b"behind it", None)
+        hanging.begin()
+        hanging.must_speak(incident("a transaction that nobody ends"))
+        writer.more(100)
+        hanging.follow("kraft transactions find-hanging\n")
+        hanging.follow("kraft transactions abort", {"payments-0": "accounts-0", "4711": "0"})
+        hanging.follow("kraft configs delete")
+        assert [value for _, _, value in hanging.cluster.read("accounts", 1)] == [b"behind it"]
+
+
+def produce(hanging: Drill, value: bytes, producer_id: int | None) -> None:
+    """One record that is an hour old, in a transaction that nobody has begun if there is a producer id."""
+    record = Record(0, int(time.time() * 1000) - HOUR_MS, None, value, ())
+    batch = (
+        build_batch([record])
+        if producer_id is None
+        else build_batch([record], producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
+    )
+    request = ProduceRequest(
+        transactional_id=None if producer_id is None else "ghost",
+        acks=-1,
+        timeout_ms=30_000,
+        topic_data=[TopicProduceData(name="accounts", partition_data=[PartitionProduceData(index=0, records=batch)])],
+    )
+    leader = hanging.cluster.leader("accounts")
+    until(lambda: taken(hanging.cluster.ask(leader, request, BEFORE_VERIFICATION)), "the leader refuses it")
+
+
+def taken(answer: Any) -> bool:
+    return not answer.responses[0].partition_responses[0].error_code
+
+
+@pytest.mark.parametrize("listener", ["CLIENTS", pytest.param("HTTP_ADMIN", marks=pytest.mark.soak)])
 def test_a_certificate_that_has_ended_is_replaced_while_the_node_runs(tmp_path: Path, listener: str) -> None:
     stores = certificates().write(tmp_path)
     for node in (1, 2, 3):
@@ -53,7 +120,13 @@ def test_a_certificate_that_has_ended_is_replaced_while_the_node_runs(tmp_path: 
         ended.follow("mv new.pem", {"node-2.pem": store})
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(3_600, "a clock an hour ahead"), (-86_400, "a clock a day behind")])
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (3_600, "a clock an hour ahead"),
+        pytest.param(-86_400, "a clock a day behind", marks=pytest.mark.soak),
+    ],
+)
 def test_a_wrong_clock_is_set_right_while_its_broker_is_fenced(tmp_path: Path, seconds: int, said: str) -> None:
     with drill(tmp_path, "docs/operations/wrong-clock.md", preload=True) as (wrong, writer):
         wrong.cluster.pages[2].jump(seconds)
@@ -65,6 +138,7 @@ def test_a_wrong_clock_is_set_right_while_its_broker_is_fenced(tmp_path: Path, s
         wrong.follow("kraft brokers fence 2 --end")
 
 
+@pytest.mark.soak
 def test_a_slow_disk_is_replaced_while_its_node_is_in_maintenance(tmp_path: Path) -> None:
     with drill(tmp_path, "docs/operations/slow-disk.md", preload=True) as (slow, writer):
         slow.cluster.pages[2].delay_syncs(1.5)

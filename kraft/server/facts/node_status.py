@@ -31,6 +31,7 @@ from kraft.common.status_keys import (
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.server.facts.cluster_facts import disk_room, gather_facts, offline_log_dirs
+from kraft.server.facts.late_transactions import late_partitions
 from kraft.server.facts.log_dir_sizes import own_log_dir_sizes
 from kraft.server.facts.status_questions import (
     ANSWER_SECONDS_MAX,
@@ -113,6 +114,7 @@ class NodeStatus:
             return own
         waiting, unreadable = broker.replicas.damaged.waiting(), broker.log_tasks.cleaner.unreadable()
         topics = broker.metadata.image.topics
+        late = late_partitions(self._node, broker.replicas)
         unmade = broker.services.unmade_topics.items(lambda name: topics.by_name(name) is not None)
         return (
             own
@@ -120,6 +122,8 @@ class NodeStatus:
             | ({} if self._node.group_progress is None else self._node.group_progress.report(LISTED_MAX))
             | {
                 "unmade_topics": [asdict(each) for each in unmade],
+                "late_transactions_count": len(late),
+                "late_transactions": late[:LISTED_MAX],
                 "waiting_replicas_count": len(waiting),
                 "waiting_replicas": [
                     {
@@ -184,6 +188,7 @@ class NodeStatus:
 
         facts = await gather_facts(self._node)
         told: dict[int, Any] = {self._node.config.node_id: self.own()}
+        unreached: dict[int, str] = {}
         voters: list[VoterFacts] | None = None
         elections = WaitingElections()
 
@@ -204,13 +209,15 @@ class NodeStatus:
                 asking_nursery.start_soon(ask_quorum)
                 asking_nursery.start_soon(ask_elections)
             for node_id in _others(facts, self._node.config.node_id):
-                asking_nursery.start_soon(self._ask_node, node_id, told, room)
+                asking_nursery.start_soon(self._ask_node, node_id, told, unreached, room)
         return judge(
             facts,
             voters or (),
             controller_answers=voters is not None,
             nodes=[read_status(node_id, told[node_id]) for node_id in sorted(told)],
             elections=elections,
+            unreached=unreached,
+            asked_by=self._node.config.node_id,
         )
 
     async def _voters(self) -> list[VoterFacts] | None:
@@ -231,7 +238,10 @@ class NodeStatus:
         ends = [(each.replica_id, each.log_end_offset, each.last_caught_up_timestamp) for each in voters]
         return voter_facts(ends, quorum.leader_id, self._node.world.clock.wall_ms())
 
-    async def _ask_node(self, node_id: int, told: dict[int, Any], room: trio.Semaphore) -> None:
+    async def _ask_node(
+        self, node_id: int, told: dict[int, Any], unreached: dict[int, str], room: trio.Semaphore
+    ) -> None:
+        """Put what a node tells into `told`, or why it was not reached into `unreached`."""
         clock = self._node.world.clock
         try:
             async with room:
@@ -240,8 +250,12 @@ class NodeStatus:
                     found = await ask_status(self._node.remote, node_id, ResourceType.BROKER, str(node_id), NODE_STATUS)
                     if found is not None:
                         told[node_id] = with_clock_offset(found, begun_ms, clock.wall_ms())
-        except (KraftError, ConnectionError, TimeoutError, ValueError):
-            return  # Its silence is in the verdict already, if it is down.
+                    return
+                raise TimeoutError(f"no answer within {ANSWER_SECONDS_MAX:g} s")
+        except (ConnectionError, TimeoutError) as problem:
+            unreached[node_id] = str(problem)
+        except (KraftError, ValueError):
+            return  # It answers, but does not tell of itself.
 
 
 def with_clock_offset(told: Any, begun_ms: int, ended_ms: int) -> Any:

@@ -19,6 +19,7 @@ from kraft.protocol.error_codes import name_of as error_name_of
 from kraft.protocol.records.validation import READ_BY
 from kraft.server.events.event_journal import EventKind
 from kraft.server.facts.cluster_facts import offline_log_dirs
+from kraft.server.facts.late_transactions import late_ms
 from kraft.server.facts.node_status import failed_work, slow_disks
 from kraft.server.metrics.group_families import group_families, register_group_activity
 from kraft.server.metrics.group_lags import GroupLags
@@ -39,8 +40,6 @@ PART_CHARS: Final = 65_536
 """A text of everything is as large as a hundred megabytes: joined at once it would hold up the loop."""
 SERIES_A_TURN: Final = 500
 """Less than a millisecond."""
-LATE_TRANSACTION_MS: Final = 300_000
-"""How much longer than a transaction may take it has to be open to be called late, as in Kafka."""
 
 
 class NodeMetrics:
@@ -94,12 +93,7 @@ class NodeMetrics:
     async def _sum_partitions(self) -> PartitionSums:
         assert self._node.broker is not None
         replicas = self._node.broker.replicas
-        return await sum_partitions(replicas, replicas.past_traffic, self._late_ms(), self._node.world.clock.now())
-
-    def _late_ms(self) -> int:
-        """A transaction whose producer wrote last before then has been forgotten by its coordinator."""
-        longest_ms = self._node.config.integer("transaction.max.timeout.ms")
-        return self._node.world.clock.wall_ms() - longest_ms - LATE_TRANSACTION_MS
+        return await sum_partitions(replicas, replicas.past_traffic, late_ms(self._node), self._node.world.clock.now())
 
     @property
     def _image(self) -> MetadataImage:

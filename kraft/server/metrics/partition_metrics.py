@@ -15,6 +15,7 @@ from kraft.common.metrics import Family, LabelValues
 from kraft.replication.partition import Partition
 from kraft.replication.partition_traffic import PastTraffic
 from kraft.replication.tiers.partition_tier import PartitionTier
+from kraft.server.facts.late_transactions import has_late_transaction
 from kraft.server.metrics.topic_sums import TopicSums
 from kraft.world.turns import TURN_PARTITIONS
 
@@ -321,14 +322,12 @@ async def sum_partitions(hosted: Iterable[Partition], past: PastTraffic, late_ms
                     sums.add_past(of_topic)
             sums.add(partitions)
             for partition in partitions:
-                log, tier = partition.log, partition.tier
+                tier = partition.tier
                 if tier is not None:
                     if topic not in found.tiers:
                         found.tiers[topic] = TierSums(past_tiers.get(topic, {}))
                     found.tiers[topic].add(tier, now, is_leader=partition.is_leader)
-                if log.has_producers and partition.is_leader:
-                    oldest_ms = log.producers.oldest_transaction_ms
-                    found.late += oldest_ms is not None and oldest_ms < late_ms
+                found.late += has_late_transaction(partition, late_ms)
         await trio.lowlevel.checkpoint()
     return found
 

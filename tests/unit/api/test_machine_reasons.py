@@ -86,3 +86,19 @@ def test_a_slow_disk_is_told_with_the_command_that_moves_leaders_away() -> None:
     assert reason.summary.startswith("The disk of /d on node 2 is slow: 4 of 60 syncs")
     assert "the longest 3.3 s" in reason.summary
     assert "`kraft brokers maintenance 2`" in reason.remedy
+
+
+def test_transactions_that_nobody_ends_are_told_with_the_command_that_finds_them() -> None:
+    nodes = [
+        NodeStatus(node_id=1, late_transactions_count=1, late_transactions=["payments-0"]),
+        NodeStatus(node_id=2, late_transactions_count=6, late_transactions=[f"orders-{index}" for index in range(6)]),
+    ]
+    [reason] = judge(FINE, nodes=nodes).reasons
+    assert reason.code == "late_transactions"
+    assert "In 7 partitions" in reason.summary
+    assert reason.summary.endswith("payments-0, orders-0, orders-1, orders-2, orders-3 and 2 more.")
+    assert "`kraft transactions find-hanging`" in reason.remedy
+    [reason] = judge(FINE, nodes=nodes[:1]).reasons
+    assert reason.summary == (
+        "In 1 partition readers of committed records wait for a transaction that nobody ends: payments-0."
+    )

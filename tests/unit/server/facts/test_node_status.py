@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import trio
+from kraft_http.health import ClusterHealth
 from kraft_http.ports import BrokerFacts, ClusterFacts
 
 from kraft.common.errors import ApiError
@@ -47,23 +49,18 @@ class Controller:
         return DescribeConfigsResponse(results=[DescribeConfigsResult(configs=entries)])
 
 
-@pytest.mark.parametrize("elections", [{}, {"count": "many"}, [1], 7])
-@pytest.mark.parametrize("document", [[], {"node_id": 3, "unmade_topics": "none"}, {"waiting_replicas": []}])
-def test_a_node_whose_words_cannot_be_read_is_unknown(
-    monkeypatch: pytest.MonkeyPatch, document: object, elections: object
-) -> None:
-    """Everybody else is judged all the same."""
+def gathered(
+    monkeypatch: pytest.MonkeyPatch, ask: Callable[..., Awaitable[object]], channel: Any, facts: ClusterFacts = FACTS
+) -> ClusterHealth:
+    """The verdict of node 1, which hears from others what `ask` returns."""
 
-    async def facts(_: object) -> ClusterFacts:
-        return FACTS
-
-    async def ask(_: object, node_id: int, *__: object) -> object:
-        return {"node_id": 2, "offline_log_dirs": ["/d"]} if node_id == 2 else document
+    async def gather(_: object) -> ClusterFacts:
+        return facts
 
     async def run(_: object) -> None:
         pass
 
-    monkeypatch.setattr(node_status, "gather_facts", facts)
+    monkeypatch.setattr(node_status, "gather_facts", gather)
     monkeypatch.setattr(node_status, "ask_status", ask)
     monkeypatch.setattr(NodeStatus, "own", lambda _: {"node_id": 1})
     node: Any = SimpleNamespace(
@@ -71,11 +68,23 @@ def test_a_node_whose_words_cannot_be_read_is_unknown(
         remote=None,
         world=SimpleNamespace(
             threads=SimpleNamespace(run=run),
-            clock=SimpleNamespace(move_on_after=lambda _: nullcontext(), wall_ms=lambda: 0),
+            clock=SimpleNamespace(move_on_after=trio.move_on_after, wall_ms=lambda: 0),
         ),
     )
-    channel: Any = Controller(elections)
-    health = trio.run(NodeStatus(node, channel).cluster_health)
+    return trio.run(NodeStatus(node, channel).cluster_health)
+
+
+@pytest.mark.parametrize("elections", [{}, {"count": "many"}, [1], 7])
+@pytest.mark.parametrize("document", [[], {"node_id": 3, "unmade_topics": "none"}, {"waiting_replicas": []}])
+def test_a_node_whose_words_cannot_be_read_is_unknown(
+    monkeypatch: pytest.MonkeyPatch, document: object, elections: object
+) -> None:
+    """Everybody else is judged all the same."""
+
+    async def ask(_: object, node_id: int, *__: object) -> object:
+        return {"node_id": 2, "offline_log_dirs": ["/d"]} if node_id == 2 else document
+
+    health = gathered(monkeypatch, ask, Controller(elections))
     assert [(each.node_id, each.is_known, each.offline_log_dirs) for each in health.nodes] == [
         (1, True, []),
         (2, True, ["/d"]),
@@ -85,3 +94,32 @@ def test_a_node_whose_words_cannot_be_read_is_unknown(
         each.summary for each in health.reasons if each.code == "node_status_unknown"
     )
     assert not health.waiting_elections.partitions
+
+
+def test_a_live_node_that_other_nodes_do_not_reach_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_status, "ANSWER_SECONDS_MAX", 0.05)
+
+    async def ask(_: object, node_id: int, *__: object) -> object:
+        if node_id == 2:
+            raise ConnectionError("broker 2: a:2 refuses connections")
+        await trio.sleep_forever()
+        return None
+
+    reasons = {each.code: each for each in gathered(monkeypatch, ask, Controller([])).reasons}
+    assert reasons["nodes_unreachable"].summary == (
+        "Node 2 is live, but node 1 cannot reach it (broker 2: a:2 refuses connections). "
+        "Node 3 is live, but node 1 cannot reach it (no answer within 0.05 s)."
+    )
+    assert "advertised.listeners" in reasons["nodes_unreachable"].remedy
+
+
+def test_a_node_that_shuts_down_or_refuses_the_question_is_not_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopping = replace(FACTS, brokers=(*FACTS.brokers[:2], replace(FACTS.brokers[2], shutting_down=True)))
+
+    async def ask(_: object, node_id: int, *__: object) -> object:
+        if node_id == 2:
+            raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        raise ConnectionError("it is gone")
+
+    reasons = gathered(monkeypatch, ask, Controller([]), stopping).reasons
+    assert "nodes_unreachable" not in [each.code for each in reasons]

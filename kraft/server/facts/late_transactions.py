@@ -1,0 +1,34 @@
+"""Transactions that have been open for longer than any may: their coordinators have forgotten them, or never knew
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kraft.replication.partition import Partition
+    from kraft.server.node import Node
+
+LATE_TRANSACTION_MS: Final = 300_000
+"""How much longer than a transaction may take it has to be open to be called late, as in Kafka."""
+
+
+def late_ms(node: Node) -> int:
+    """A transaction whose producer wrote last before this time is late, in ms since 1970."""
+    longest_ms = node.config.integer("transaction.max.timeout.ms")
+    return node.world.clock.wall_ms() - longest_ms - LATE_TRANSACTION_MS
+
+
+def has_late_transaction(partition: Partition, before_ms: int) -> bool:
+    """Whether this broker leads the partition, and a transaction there is late by `late_ms`."""
+    if not (partition.log.has_producers and partition.is_leader):
+        return False
+    oldest_ms = partition.log.producers.oldest_transaction_ms
+    return oldest_ms is not None and oldest_ms < before_ms
+
+
+def late_partitions(node: Node, replicas: Iterable[Partition]) -> list[str]:
+    """The partitions (`topic-0`) led here in which readers of committed records wait for a late transaction."""
+    before_ms = late_ms(node)
+    return sorted(str(partition) for partition in replicas if has_late_transaction(partition, before_ms))
