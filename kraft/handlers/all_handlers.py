@@ -7,12 +7,12 @@ from kraft.handlers import (
     api_versions,
     client_quotas,
     consumer_groups,
+    controller_apis,
     delete_records,
     describe_log_dirs,
     describe_producers,
     find_coordinator,
     forwarded,
-    groups,
     list_offsets,
     offset_for_leader_epoch,
     produce,
@@ -20,6 +20,19 @@ from kraft.handlers import (
 )
 from kraft.handlers.configs import alter_configs, describe_configs, list_config_resources
 from kraft.handlers.fetch import fetch
+from kraft.handlers.groups import (
+    delete_groups,
+    describe_groups,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    sync_group,
+    txn_offset_commit,
+)
 from kraft.handlers.metadata import describe_cluster, describe_topic_partitions, metadata
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, Registry
 from kraft.handlers.security import acls, delegation_tokens, envelope, sasl, user_scram_credentials
@@ -32,7 +45,17 @@ _HANDLERS: tuple[Handler, ...] = (
     list_offsets.API,
     metadata.API,
     find_coordinator.API,
-    *groups.APIS,
+    offset_commit.API,
+    offset_fetch.API,
+    join_group.API,
+    heartbeat.API,
+    leave_group.API,
+    sync_group.API,
+    describe_groups.API,
+    list_groups.API,
+    delete_groups.API,
+    offset_delete.API,
+    txn_offset_commit.API,
     *consumer_groups.APIS,
     unserved_groups.SHARE,
     unserved_groups.STREAMS,
@@ -68,7 +91,7 @@ _HANDLERS: tuple[Handler, ...] = (
     sasl.AUTHENTICATE,
     envelope.API,
     *forwarded.BROKER_APIS,
-    *forwarded.CONTROLLER_APIS,
+    *controller_apis.APIS,
 )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kraft.common.errors import ApiError
 from kraft.common.features import GROUP_VERSION
+from kraft.handlers.groups.request_size import request_bytes_max
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.authorized_operations import access_of, operations_on
 from kraft.handlers.security.permissions import ANYBODY, on_groups
@@ -49,15 +50,11 @@ class _OnSubscription:
         return await ANYBODY.serve(request, context, services, access, handler)
 
 
-def _request_bytes_max(broker: BrokerServices) -> int:
-    return broker.config.integer("kraft.group.request.max.bytes")
-
-
 HEARTBEAT = Handler(
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     between(0, 1),
     permission=_OnSubscription(),
-    frame_bytes_max=_request_bytes_max,
+    frame_bytes_max=request_bytes_max,
 )
 
 

@@ -22,6 +22,9 @@ CALLED_BY_DECORATOR = [
     "@*.callback",
     "@*.exception_handler",
     "@*.get",
+    "@*.serve",
+    "@*.serve_raw",
+    "@*.error",
     "@pytest.*",
 ]
 KINDS = ("function", "method", "class", "property")
