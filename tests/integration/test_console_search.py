@@ -88,7 +88,7 @@ def test_a_place_in_the_json_is_compared_exactly(node: RunningNode, tab: Browser
     assert str(EXACT) in tab.text()
     search(tab, node, kind="where", q="order == 5")
     tab.until("document.querySelector('.note.bad')")
-    assert "where must look like .order.id == 5" in tab.text()
+    assert "“For” must look like .order.id == 5" in tab.text()
 
 
 def test_a_key_is_looked_for_where_it_belongs_and_that_is_said(node: RunningNode, tab: Browser) -> None:
@@ -119,3 +119,27 @@ def test_a_search_is_cancelled_and_the_next_one_begins(node: RunningNode, tab: B
     tab.until("document.querySelectorAll('td[data-label=record]').length === 100")
     tab.until("document.body.innerText.includes('There may be more.')")
     assert tab.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({}, "“For” is empty: type what to search for."),
+        ({"kind": "header", "q": "t-1"}, "“Header” is empty: type the name of the header whose value is searched."),
+        ({"q": "tea", "partitions": "a"}, "“Partitions” takes numbers with commas between them, such as 0,3."),
+        ({"q": "tea", "partitions": "99999999999"}, "“Partitions”: String should match pattern"),
+        ({"q": "tea", "partitions": "4294967295"}, "“Partitions” holds a number that is too large."),
+        (
+            {"q": "tea", "between": "offsets", "from_offset": "9999999999999999999"},
+            "“From offset”: Input should be less",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_in_words_of_the_form(
+    node: RunningNode, tab: Browser, asked: dict[str, str], told: str
+) -> None:
+    search(tab, node, **asked)
+    if "q" not in asked:
+        press(tab, "Search")
+    tab.until("document.querySelector('.note.bad')")
+    assert told in tab.run("document.querySelector('.note.bad').innerText")

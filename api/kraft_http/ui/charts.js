@@ -79,7 +79,7 @@ function chart(title, names, write) {
   const options = () => ({
     width: width(),
     height: HEIGHT,
-    padding: [12, 44, 0, 0],
+    padding: [12, 56, 0, 0],
     cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(high, 1e-9) * 1.1] } },
     axes: [

@@ -69,13 +69,17 @@ async function connect() {
 }
 function menu(name) {
   const here = PARENT.get(name) || name;
-  document.getElementById("menu").replaceChildren(
+  const place = document.getElementById("menu");
+  place.replaceChildren(
     ...MENU.map(page => {
       const made = el("a", { href: address(page) }, page[0].toUpperCase() + page.slice(1));
       if (page === here) made.setAttribute("aria-current", "page");
       return made;
     }),
   );
+  // On a phone the menu is one line that scrolls.
+  const current = place.querySelector("[aria-current]");
+  if (current) place.scrollLeft = current.offsetLeft - (place.clientWidth - current.offsetWidth) / 2;
 }
 async function show() {
   const mine = ++visit,

@@ -13,6 +13,7 @@ import {
   pill,
   request,
   section,
+  select,
   size,
   table,
   v3,
@@ -23,11 +24,33 @@ import { brokerPill } from "/assets/overview.js";
 
 const ago = ms => (ms < 0 ? "–" : when(ms));
 
+// The log directories of a broker; null while it does not tell.
+const disksOf = each =>
+  each.state === "running"
+    ? request("/v1/brokers/" + each.broker_id + "/log-dirs?replicas=false")
+        .then(told => told.data)
+        .catch(() => null)
+    : null;
+// Bytes of all its replicas, and how full its disks are. Directories of one size with the same room are on one disk.
+function diskCells(dirs) {
+  if (!dirs) return ["–", "–", "–"];
+  const disks = new Map(
+    dirs.filter(dir => dir.total_bytes > 0).map(dir => [dir.total_bytes + "/" + dir.usable_bytes, dir]),
+  );
+  const sum = what => [...disks.values()].reduce((total, dir) => total + dir[what], 0),
+    total = sum("total_bytes"),
+    free = sum("usable_bytes");
+  const records = size(dirs.reduce((bytes, dir) => bytes + dir.size_bytes, 0));
+  if (!total) return [records, "–", "–"];
+  const used = Math.round((100 * (total - free)) / total);
+  return [records, size(total - free) + " (" + used + " %)", size(free)];
+}
 export async function brokers(place) {
   const shown = el("section");
   place.append(el("h1", { className: "page" }, "Brokers"), shown);
   const refresh = async () => {
-    const listed = await request("/v1/brokers");
+    const listed = await request("/v1/brokers"),
+      disks = new Map(await Promise.all(listed.data.map(async each => [each.broker_id, await disksOf(each)])));
     patch(
       shown,
       table(
@@ -39,6 +62,9 @@ export async function brokers(place) {
           ["wanted"],
           ["leads", "num"],
           ["replicas", "num"],
+          ["records", "num"],
+          ["disk used", "num"],
+          ["disk free", "num"],
           ["epoch", "num"],
         ],
         listed.data.map(each => [
@@ -49,6 +75,7 @@ export async function brokers(place) {
           each.desired_state,
           number(each.leaders_count),
           number(each.replicas_count),
+          ...diskCells(disks.get(each.broker_id)),
           String(each.epoch),
         ]),
       ),
@@ -151,22 +178,67 @@ export async function broker(place, { id }) {
     );
     return each;
   };
-  const configs = async () => (await request(v3("brokers", id, "configs"))).data;
+  const configsOf = async of => (await request(v3("brokers", of, "configs"))).data,
+    configs = () => configsOf(id);
   const loadConfigs = async () => {
-    const listed = await configs();
-    settings.replaceChildren(
-      el("h3", { className: "over" }, "Configuration"),
-      configTable(
+    const [listed, brokers] = await Promise.all([configs(), request("/v1/brokers")]);
+    const others = brokers.data.filter(each => String(each.broker_id) !== id && each.state === "running"),
+      beside = select(
+        "Compare with",
+        [["", "no other broker"], ...others.map(each => [String(each.broker_id), "broker " + each.broker_id])],
+        "",
+      ),
+      table = configTable(
         listed,
         alteration => request(v3("brokers", id) + "/configs:alter", { method: "POST", body: { data: [alteration] } }),
         configs,
       ),
+      compared = el("div");
+    beside.input.onchange = async () => {
+      const other = beside.input.value;
+      table.hidden = other !== "";
+      if (other === "") compared.replaceChildren();
+      else {
+        const [mine, theirs] = await Promise.all([configs(), configsOf(other)]);
+        if (beside.input.value === other) compared.replaceChildren(comparison(id, mine, other, theirs));
+      }
+    };
+    settings.replaceChildren(
+      el("h3", { className: "over" }, "Configuration"),
+      others.length ? el("div", { className: "bar-row" }, beside.row) : "",
+      compared,
+      table,
     );
   };
   const loadedConfigs = once(loadConfigs);
   return async () => {
     if ((await refresh()).state === "running") await Promise.all([loadedConfigs(), lately.refresh()]);
   };
+}
+// The configurations of two brokers, keys that differ first.
+function comparison(id, mine, other, theirs) {
+  const told = entry => (entry === undefined ? "–" : entry.is_sensitive ? "(hidden)" : (entry.value ?? "")),
+    ours = new Map(mine.map(entry => [entry.name, entry])),
+    others = new Map(theirs.map(entry => [entry.name, entry]));
+  const rows = [...new Set([...ours.keys(), ...others.keys()])].sort().map(name => {
+    const [left, right] = [told(ours.get(name)), told(others.get(name))];
+    return { name, left, right, differs: left !== right };
+  });
+  const count = rows.filter(row => row.differs).length;
+  rows.sort((a, b) => Number(b.differs) - Number(a.differs));
+  const value = text => el("span", { className: "value" }, text);
+  return section(
+    count === 0 ? "No key differs" : count === 1 ? "1 key differs" : number(count) + " keys differ",
+    table(
+      [["key", "mono"], ["broker " + id, "wide"], ["broker " + other, "wide"], [""]],
+      rows.map(({ name, left, right, differs }) => [
+        name,
+        value(left),
+        value(right),
+        differs ? pill("differs", "warn") : "",
+      ]),
+    ),
+  );
 }
 // What would move, before it does.
 function decommission(id) {

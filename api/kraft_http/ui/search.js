@@ -113,12 +113,35 @@ function save(name, text, type) {
   anchor.click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
+// What a refusal names is a parameter of the API. People see the form: it says the same in the form's words.
+const WORDS = new Map([
+  ["key_base64", "For"],
+  ["key", "For"],
+  ["text", "For"],
+  ["where", "For"],
+  ["part", "In"],
+  ["header", "Header"],
+  ["partitions", "Partitions"],
+  ["everywhere", "Read"],
+  ["from_offset", "From offset"],
+  ["to_offset", "Before offset"],
+  ["from_time", "From"],
+  ["to_time", "Before"],
+  ["committed", "Isolation"],
+  ["limit", "At most"],
+]);
+function inWordsOfTheForm(said, status) {
+  const named = name => (WORDS.has(name) ? "“" + WORDS.get(name) + "”" : name);
+  if (said.errors?.length) return said.errors.map(each => named(each.pointer) + ": " + each.detail).join("; ");
+  const detail = (said.detail || status).replace(/^\w+/, named);
+  return detail + (said.hint ? " " + said.hint : "");
+}
 // Lines of a stream, as they come. Throws what fetch throws, or what the node says is wrong.
 async function* lines(path, signal) {
   const response = await fetch(path, { signal });
   if (!response.ok) {
     const said = await response.json().catch(() => ({}));
-    throw new Error((said.detail || response.statusText) + (said.hint ? " " + said.hint : ""));
+    throw new Error(inWordsOfTheForm(said, response.statusText));
   }
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ; ) {
@@ -235,6 +258,7 @@ export function search(place, name, parameters, { current }) {
     ),
     shown = el("section"),
     notice = el("div");
+  fill.style.width = "0";
   let raw = [],
     found = [],
     running = null;
@@ -313,8 +337,24 @@ export function search(place, name, parameters, { current }) {
       };
     return new URLSearchParams(Object.entries(asked).filter(([, value]) => value !== ""));
   };
+  // What the form lacks, or "".
+  const wrong = () =>
+    wanted.input.value === "" && kind.input.value !== "key"
+      ? "“For” is empty: type what to search for."
+      : kind.input.value === "header" && header.input.value === ""
+        ? "“Header” is empty: type the name of the header whose value is searched."
+        : !partitions.input.checkValidity()
+          ? "“Partitions” takes numbers with commas between them, such as 0,3."
+          : !fromOffset.input.checkValidity() || !toOffset.input.checkValidity()
+            ? "“From offset” and “Before offset” take numbers from 0 on."
+            : "";
   async function run() {
     if (running) return;
+    const lacks = wrong();
+    if (lacks) {
+      patch(reasons, note(lacks, "bad"));
+      return;
+    }
     const mine = new AbortController();
     running = mine;
     history.replaceState(

@@ -126,6 +126,8 @@ export async function quotas(place) {
   const shown = el("div");
   const told = entity =>
     Object.entries(entity)
+      .sort()
+      .reverse() // The user first.
       .map(([kind, name]) => kind.replace("_", " ") + " " + (name === null ? "(default)" : name))
       .join(", ");
   const edit = async (entity, key, limit) => {
@@ -134,11 +136,13 @@ export async function quotas(place) {
         [
           ["user", "a user"],
           ["client_id", "a client id"],
+          ["user client_id", "a user with a client id"],
           ["ip", "an address"],
         ],
         "client_id",
       ),
       name = field("Name (empty: the default)", { name: "entity" }),
+      client = field("Client id (empty: the default)", { name: "client" }),
       what = select(
         "Limit",
         [
@@ -157,15 +161,27 @@ export async function quotas(place) {
         value: limit ?? "",
         name: "limit",
       });
+    const fit = () => {
+      client.row.hidden = kind.input.value !== "user client_id";
+    };
+    const chosen = () => {
+      const [first, second] = kind.input.value.split(" ");
+      return {
+        [first]: name.input.value || null,
+        ...(second === undefined ? {} : { [second]: client.input.value || null }),
+      };
+    };
+    kind.input.onchange = fit;
+    fit();
     if (
       await ask(
         entity ? "Quota of " + told(entity) : "Set a quota",
-        [...(entity ? [] : [kind.row, name.row]), what.row, value.row],
+        [...(entity ? [] : [kind.row, name.row, client.row]), what.row, value.row],
         () =>
           request("/v1/quotas", {
             method: "POST",
             body: {
-              entity: entity || { [kind.input.value]: name.input.value || null },
+              entity: entity || chosen(),
               ...(value.input.value === ""
                 ? { delete: [what.input.value] }
                 : { set: { [what.input.value]: Number(value.input.value) } }),
@@ -174,6 +190,11 @@ export async function quotas(place) {
       )
     )
       await refresh();
+  };
+  const remove = async (entity, key) => {
+    const send = () => request("/v1/quotas", { method: "POST", body: { entity, delete: [key] } });
+    const text = el("p", {}, key.replaceAll("_", " ") + " of " + told(entity) + " is limited no longer by this quota.");
+    if (await ask("Remove this quota?", [text], send, { action: "Remove", danger: true })) await refresh();
   };
   place.append(
     el("h1", { className: "page" }, "Quotas"),
@@ -197,7 +218,13 @@ export async function quotas(place) {
               told(each.entity),
               key.replaceAll("_", " "),
               number(limit),
-              button("Edit", () => edit(each.entity, key, limit), "small"),
+              el(
+                "span",
+                {},
+                button("Edit", () => edit(each.entity, key, limit), "small"),
+                " ",
+                button("Remove", () => remove(each.entity, key), "small"),
+              ),
             ]),
           ),
           "Nobody is limited.",
