@@ -313,6 +313,12 @@ def test_a_broker_is_emptied_and_what_has_nowhere_to_go_is_told(
     assert plan["size_bytes"] == sum(each["size_bytes"] for each in plan["arrivals"])
     assert plan["blocked_count"] >= 6
     assert 0 <= plan["estimated_seconds"] <= plan["size_bytes"] / 1000
+    capsys.readouterr()
+    dry = ["brokers", "decommission", "3", "--dry-run", "--throttle", "1000", "--admin", cluster.admins[1]]
+    assert main([*dry, "-o", "json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["arrivals"] == plan["arrivals"]
+    assert f"{plan['blocked_count']} replicas would stay, since no other broker is free" in shown.err
     assert cluster.get(2, "/v1/brokers/3")["desired_state"] == "active", "nothing has begun"
     assert httpx.get(f"{cluster.admins[1]}/v1/brokers/9/decommission/plan", timeout=30).status_code == 404
     assert httpx.put(f"{cluster.admins[1]}/v1/brokers/3/decommission", timeout=30).status_code == 202

@@ -193,6 +193,29 @@ def test_the_command_line_starts_shows_and_cancels_throttled_moves(
     until(lambda: not four.throttled_keys(four.asked), "keys of the throttle stay")
 
 
+def test_a_move_whose_target_is_down_says_so(
+    four: AdminCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = four.replicas(four.asked)
+    target = min({*four.nodes} - {*before[0], four.asked})
+    place = {"topic": TOPIC, "partition": 0, "replicas": [before[0][0], target]}
+    path = "/v1/reassignments?bytes_per_second=1"
+    assert four.call(four.asked, "POST", path, {"partitions": [place]}).json()["ok"]
+    told = until(lambda: [each["troubles"] for each in four.progress(four.asked)["data"]], "nothing moves")
+    until(
+        lambda: "days for what it has" in str(four.progress(four.asked)["data"]), f"the throttle is no trouble: {told}"
+    )
+    capsys.readouterr()
+    assert main(["reassignments", "list", "--bootstrap-server", four.bootstrap]) == 0
+    assert f"kraft: {TOPIC}-0: At its throttle of 1 bytes a second broker {target} needs" in capsys.readouterr().err
+    four.kill([target])
+    down = f"Broker {target} is fenced or down: start it, or cancel the move."
+    until(lambda: [each["troubles"] for each in four.progress(four.asked)["data"]] == [[down]], "no trouble is told")
+    four.start([target])
+    assert main(["reassignments", "cancel", "--bootstrap-server", four.bootstrap]) == 0
+    until(lambda: four.progress(four.asked)["phase"] == "idle", "the move goes on")
+
+
 def moving(four: AdminCluster, node: int) -> Any:
     """The progress once all partitions move and sizes are known; None before."""
     told = four.progress(node)

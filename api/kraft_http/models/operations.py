@@ -241,6 +241,7 @@ class MoveData(BaseModel):
     adding: list[AddingReplica]
     removing: list[int]
     size_bytes: Int64 | None = Field(description="What the leader has on its disk; null where that is not known.")
+    troubles: list[str] = Field(default=[], description="Why it does not get on, and what to do.")
 
 
 class ThrottledBroker(BaseModel):

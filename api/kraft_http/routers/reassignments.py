@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from kraft.admin.copying import Copy, CopyRate, Sizes, Sums, bytes_left, sizes_of, sums
+from kraft.admin.move_troubles import move_facts, troubles
 from kraft.admin.moves import Outcome, alter_move, replica_offsets
 from kraft.admin.reassignment_plan import Place, PlanBroker, spread
 from kraft.admin.throttles import (
@@ -150,13 +151,15 @@ async def list_moves(port: Port, rate: Rate) -> MoveList:
     sizes = await sizes_of(kafka, copies)
     copied = {key: sizes[key] for key in ((copy.target, copy.partition) for copy in copies) if key in sizes}
     throttle = await visible_throttle(kafka)
+    facts_of_moves = await move_facts(kafka, copies, ends, sizes, throttle) if copies else None
+    stuck = {} if facts_of_moves is None else troubles(_shown(copies, shown), facts_of_moves)
     told, measured = sums(copies, sizes), rate.look(loop_seconds(), copied)
     phase = _phase(facts, throttle)
     return MoveList(
         phase=phase,
         detail=_DETAILS[phase],
         count=len(moves),
-        data=[_move_data(move, ends, sizes) for move in shown],
+        data=[_move_data(move, ends, sizes, stuck) for move in shown],
         bytes_left=told.bytes_left,
         unsized_count=told.unsized,
         bytes_per_second=measured,
@@ -164,6 +167,12 @@ async def list_moves(port: Port, rate: Rate) -> MoveList:
         throttle=_throttle_data(throttle),
         unanswered_brokers=unanswered(kafka),
     )
+
+
+def _shown(copies: Sequence[Copy], moves: Sequence[ReassignmentFacts]) -> list[Copy]:
+    """Copies of these moves that are not in sync yet."""
+    in_sync = {TopicPartition(move.topic, move.partition): move.in_sync for move in moves}
+    return [copy for copy in copies if copy.target not in in_sync.get(copy.partition, (copy.target,))]
 
 
 def _phase(facts: ClusterFacts, throttle: Throttle | None) -> Literal["idle", "moving", "remove_throttle"]:
@@ -370,7 +379,12 @@ def _data(
     )
 
 
-def _move_data(move: ReassignmentFacts, ends: Mapping[tuple[int, TopicPartition], int], sizes: Sizes) -> MoveData:
+def _move_data(
+    move: ReassignmentFacts,
+    ends: Mapping[tuple[int, TopicPartition], int],
+    sizes: Sizes,
+    stuck: Mapping[TopicPartition, list[str]],
+) -> MoveData:
     place = TopicPartition(move.topic, move.partition)
     leader_end = ends.get((move.leader, place))
     adding = []
@@ -394,4 +408,5 @@ def _move_data(move: ReassignmentFacts, ends: Mapping[tuple[int, TopicPartition]
         adding=adding,
         removing=list(move.removing),
         size_bytes=sizes.get((move.leader, place)),
+        troubles=stuck.get(place, []),
     )

@@ -340,6 +340,7 @@ export async function moves(place) {
             ["records to copy", "num"],
             ["bytes to copy", "num"],
             ["of", "num"],
+            ["stuck because", "wide"],
             [""],
           ],
           told.data.map(move => [
@@ -349,6 +350,7 @@ export async function moves(place) {
             number(left(move, "lag")),
             size(left(move, "bytes_left")),
             size(move.size_bytes),
+            move.troubles.join(" "),
             cancel(move),
           ]),
           "No partition is being moved.",

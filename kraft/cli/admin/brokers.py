@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from kraft.admin import members, moves, status, topics
 from kraft.admin.cluster import BrokerState, LogDirectory
 from kraft.admin.errors import Refused
 from kraft.admin.throttles import cancel_departure, throttle_departure
+from kraft.cli.admin.http_api import DEFAULT_ADMIN, Admin, open_admin
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show, size, warn
 from kraft.cli.admin.reassignments import ThrottleOption
@@ -28,6 +30,7 @@ app = typer.Typer(
 
 Id = Annotated[int, typer.Argument(metavar="ID", min=0, show_default=False)]
 LOOK_AGAIN_SECONDS = 1.0
+BLOCKED_NAMED_MAX = 10
 
 
 @app.command("list")
@@ -228,6 +231,10 @@ def decommission(
         bool, typer.Option("--cancel-moves", help="With --cancel: replicas on their way come back, too.")
     ] = False,
     throttle: ThrottleOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would move, as the HTTP admin of a node tells (--admin).")
+    ] = False,
+    node_admin: Admin = DEFAULT_ADMIN,
     wait: Annotated[
         float,
         typer.Option(
@@ -244,8 +251,10 @@ def decommission(
 ) -> None:
     """Move everything off a broker, up or down; when it holds nothing and has stopped, the cluster forgets it.
     Again: how far it is."""
-    if cancel_moves and not cancel:
-        raise typer.BadParameter("goes with --cancel", param_hint="--cancel-moves")
+    _check_options(cancel=cancel, cancel_moves=cancel_moves, dry_run=dry_run)
+    if dry_run:
+        _show_plan(node_admin, node_id, throttle, output)
+        return
     if not cancel:
         confirm(f"Move all replicas off broker {node_id}, and unregister it then?", yes)
 
@@ -273,6 +282,35 @@ def decommission(
         warn(found["blocked"])
     if (wait or found["blocked"] is not None) and found["replicas_left"] and not cancel:
         raise typer.Exit(FAILED)
+
+
+def _check_options(*, cancel: bool, cancel_moves: bool, dry_run: bool) -> None:
+    """Raises typer.BadParameter (exit 2)."""
+    if cancel_moves and not cancel:
+        raise typer.BadParameter("goes with --cancel", param_hint="--cancel-moves")
+    if dry_run and cancel:
+        raise typer.BadParameter("excludes --cancel", param_hint="--dry-run")
+
+
+def _show_plan(node_admin: str, node_id: int, throttle: int | None, output: Output) -> None:
+    """What GET /v1/brokers/{id}/decommission/plan tells. Raises KraftError."""
+    query = "" if throttle is None else f"?bytes_per_second={throttle}"
+    path = f"/v1/brokers/{node_id}/decommission/plan{query}"
+    with open_admin(node_admin, path, {"Accept": "application/json"}) as response:
+        plan: dict[str, Any] = json.loads(response.read())
+    arrivals = [(each["broker_id"], each["replicas_count"], size(each["size_bytes"])) for each in plan["arrivals"]]
+    seconds = plan["estimated_seconds"]
+    facts = f"broker {node_id}: {plan['replicas_count']} replicas would move, {size(plan['size_bytes'])}" + (
+        "" if seconds is None else f", in {seconds:.0f} s at the throttle"
+    )
+    show({**plan, "dry_run": True}, [Table(("TO BROKER", "REPLICAS", "BYTES"), arrivals, facts)], output)
+    if plan["blocked_count"]:
+        warn(
+            f"kraft: {plan['blocked_count']} replicas would stay, since no other broker is free: "
+            f"{', '.join(plan['blocked'][:BLOCKED_NAMED_MAX])}"
+        )
+    if plan["unsized_count"]:
+        warn(f"kraft: the size of {plan['unsized_count']} replicas is not known: the bytes lack them")
 
 
 def _text_of_left(found: dict[str, Any]) -> str:

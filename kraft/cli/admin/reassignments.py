@@ -14,6 +14,7 @@ import typer
 from kraft.admin import cluster as brokers
 from kraft.admin import moves, topics
 from kraft.admin.copying import Copy, bytes_left, replica_sizes
+from kraft.admin.move_troubles import move_facts, troubles
 from kraft.admin.moves import Move, Outcome
 from kraft.admin.reassignment_plan import Place, Plan, PlanBroker, spread
 from kraft.admin.throttles import (
@@ -61,7 +62,8 @@ def list_all(
     """Show the moves under way, and how far they are. Says if a throttle is left over."""
 
     async def question(cluster: Cluster) -> tuple[list[dict[str, Any]], Throttle | None]:
-        return await _progress(cluster, await moves.list_moves(cluster)), await visible_throttle(cluster)
+        throttle = await visible_throttle(cluster)
+        return await _progress(cluster, await moves.list_moves(cluster), throttle), throttle
 
     found, throttle = ask(bootstrap, timeout, question)
     rows = [
@@ -81,6 +83,9 @@ def list_all(
         [Table(("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TO COPY", "BYTES"), rows)],
         output,
     )
+    for each in found:
+        for trouble in each["troubles"]:
+            warn(f"kraft: {each['topic']}-{each['partition']}: {trouble}")
     if not found and throttle is not None and throttle.is_set and not throttle.leaving:
         warn("kraft: finished, and a throttle is still set: kraft reassignments throttle --remove")
 
@@ -94,9 +99,9 @@ def _throttle_document(throttle: Throttle | None) -> dict[str, Any] | None:
     }
 
 
-async def _progress(cluster: Cluster, under_way: Sequence[Move]) -> list[dict[str, Any]]:
+async def _progress(cluster: Cluster, under_way: Sequence[Move], throttle: Throttle | None) -> list[dict[str, Any]]:
     """With the most records that a replica being added has yet to copy, and the bytes that all of them lack; None where
-    that cannot be told."""
+    that cannot be told. With what keeps a move from getting on."""
     if not under_way:
         return []
     described = {
@@ -113,6 +118,13 @@ async def _progress(cluster: Cluster, under_way: Sequence[Move]) -> list[dict[st
                 asked.setdefault(node_id, []).append(move.partition)
     ends = await moves.replica_offsets(cluster, asked)
     sizes = await replica_sizes(cluster, asked)
+    copies = [
+        Copy(move.partition, leaders[move.partition], node_id)
+        for move in under_way
+        for node_id in move.adding
+        if node_id not in described[move.partition.topic].partition(move.partition.partition).in_sync
+    ]
+    stuck = troubles(copies, await move_facts(cluster, copies, ends, sizes, throttle))
     found = []
     for move in under_way:
         end = ends.get((leaders[move.partition], move.partition))
@@ -131,6 +143,7 @@ async def _progress(cluster: Cluster, under_way: Sequence[Move]) -> list[dict[st
                 "removing": list(move.removing),
                 "lag": max(0, *lags, 0) if len(lags) == len(move.adding) else None,
                 "bytes_left": sum(known) if len(known) == len(lacking) else None,
+                "troubles": stuck.get(move.partition, []),
             }
         )
     return found
