@@ -30,7 +30,7 @@ from kraft._tools.message_declarations import (
     schema_texts,
 )
 
-RELEASE = "4.3.1"
+RELEASE = "4.4.0"
 ORIGIN = f"Generated from Apache Kafka {RELEASE} by kraft/_tools/generate_messages.py: do not edit."
 MESSAGES = "kraft/protocol/messages"
 METADATA_RECORDS = "kraft/metadata/records"

@@ -57,6 +57,8 @@ INIT_PRODUCER_ID_VERSION_MAX = 5
 ADD_PARTITIONS_VERSION_MAX = 3
 """Later ones are for brokers."""
 PRODUCE_VERSION_MAX, END_TXN_VERSION_MAX, OFFSET_COMMIT_VERSION_MAX = 11, 4, 4
+NAMED_TOPICS_VERSION = 5
+"""The last version of TxnOffsetCommit that names topics; later ones identify them by id (KIP-1319)."""
 """Below EPOCH_EACH_LEVEL. Later ones mean that a partition joins with its first batch, and that epochs change."""
 
 
@@ -156,7 +158,7 @@ class TransactionalIdentity:
         request.producer_id, request.producer_epoch = self.producer
         if not self._epoch_each:
             await self._cluster.retrying(lambda: self._add_group(request.group_id))
-        version_max = None if self._epoch_each else OFFSET_COMMIT_VERSION_MAX
+        version_max = NAMED_TOPICS_VERSION if self._epoch_each else OFFSET_COMMIT_VERSION_MAX
 
         async def attempt() -> None:
             coordinator = await self._cluster.coordinator(request.group_id)
@@ -261,7 +263,7 @@ class Transaction:
             )
         request = TxnOffsetCommitRequest(
             group_id=group_id,
-            generation_id=generation,
+            generation_id_or_member_epoch=generation,
             member_id=member_id,
             group_instance_id=instance_id,
             topics=[TxnOffsetCommitRequestTopic(name=name, partitions=entries) for name, entries in topics.items()],

@@ -32,6 +32,7 @@ from kraft.metadata.records.remove_user_scram_credential_record import RemoveUse
 from kraft.metadata.records.topic_record import TopicRecord
 from kraft.metadata.records.unfence_broker_record import UnfenceBrokerRecord
 from kraft.metadata.records.unregister_broker_record import UnregisterBrokerRecord
+from kraft.metadata.records.unregister_controller_record import UnregisterControllerRecord
 from kraft.metadata.records.user_scram_credential_record import UserScramCredentialRecord
 
 
@@ -42,6 +43,7 @@ class _Model:
         self.source = source
         self.topics: dict[bytes, tuple[str, int]] = {}
         self.brokers: dict[int, int] = {}
+        self.controllers: set[int] = set()
         self.acls: list[bytes] = []
         self.scram: list[tuple[str, int]] = []
         self.tokens: list[str] = []
@@ -194,11 +196,17 @@ def _change_broker(model: _Model) -> list[Any]:
 
 def _register_controller(model: _Model) -> list[Any]:
     endpoints = [ControllerEndpoint(name="CONTROLLER", host="localhost", port=9093, security_protocol=0)]
-    return [
-        RegisterControllerRecord(
-            controller_id=model.source.randint(1, 3), incarnation_id=model.uuid(), end_points=endpoints
-        )
-    ]
+    controller_id = model.source.randint(1, 3)
+    model.controllers.add(controller_id)
+    return [RegisterControllerRecord(controller_id=controller_id, incarnation_id=model.uuid(), end_points=endpoints)]
+
+
+def _unregister_controller(model: _Model) -> list[Any]:
+    if not model.controllers:
+        return []
+    controller_id = model.source.choice(sorted(model.controllers))
+    model.controllers.remove(controller_id)
+    return [UnregisterControllerRecord(controller_id=controller_id)]
 
 
 def _config(model: _Model) -> list[Any]:
@@ -292,7 +300,19 @@ STEPS: list[Callable[[_Model], list[Any]]] = [
         _change_broker,
         _change_broker,
     ),
-    *(_register_controller, _config, _config, _feature, _quota, _producer_ids, _acl, _scram, _token, _no_op),
+    *(
+        _register_controller,
+        _unregister_controller,
+        _config,
+        _config,
+        _feature,
+        _quota,
+        _producer_ids,
+        _acl,
+        _scram,
+        _token,
+        _no_op,
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Coordinator records by type. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+"""Coordinator records by type. Generated from Apache Kafka 4.4.0 by kraft/_tools/generate_messages.py: do not edit."""
 
 # Record type: (module of the key, its class, module of the value, its class)
 GROUP: dict[int, tuple[str, str, str, str]] = {

@@ -22,6 +22,7 @@ from kraft.metadata.records.register_controller_record import (
 )
 from kraft.metadata.records.unfence_broker_record import UnfenceBrokerRecord
 from kraft.metadata.records.unregister_broker_record import UnregisterBrokerRecord
+from kraft.metadata.records.unregister_controller_record import UnregisterControllerRecord
 
 
 class Endpoint(NamedTuple):
@@ -217,6 +218,13 @@ class ClusterDraft:
                 {f.name: FeatureRange(f.min_supported_version, f.max_supported_version) for f in record.features}
             ),
         )
+
+    def unregister_controller(self, record: UnregisterControllerRecord) -> None:
+        """Raises ValueError for a controller that is not registered."""
+        if record.controller_id not in self._controllers:
+            raise ValueError(f"a record names controller {record.controller_id}, which is not registered")
+        self.changed_controllers.setdefault(record.controller_id, self._base.controllers.get(record.controller_id))
+        del self._controllers[record.controller_id]
 
     def finish(self) -> ClusterImage:
         return ClusterImage(OrderedMap(self._brokers.finish()), OrderedMap(self._controllers.finish()))

@@ -96,6 +96,7 @@ _REPLAY: Final = {
     "RemoveUserScramCredentialRecord": ("scram", "remove_user_scram_credential"),
     "RemoveDelegationTokenRecord": ("delegation_tokens", "remove_delegation_token"),
     "RegisterControllerRecord": ("cluster", "register_controller"),
+    "UnregisterControllerRecord": ("cluster", "unregister_controller"),
     "ClearElrRecord": ("topics", "clear_elr"),
 }
 _WITHOUT_EFFECT: Final = frozenset(

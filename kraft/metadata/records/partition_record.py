@@ -1,4 +1,4 @@
-"""PartitionRecord. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+"""PartitionRecord. Generated from Apache Kafka 4.4.0 by kraft/_tools/generate_messages.py: do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata records by id. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+"""Metadata records by id. Generated from Apache Kafka 4.4.0 by kraft/_tools/generate_messages.py: do not edit."""
 
 # Record id: (module, class)
 RECORDS: dict[int, tuple[str, str]] = {
@@ -28,4 +28,5 @@ RECORDS: dict[int, tuple[str, str]] = {
     26: ("remove_delegation_token_record", "RemoveDelegationTokenRecord"),
     27: ("register_controller_record", "RegisterControllerRecord"),
     28: ("clear_elr_record", "ClearElrRecord"),
+    29: ("unregister_controller_record", "UnregisterControllerRecord"),
 }

@@ -1,4 +1,4 @@
-"""ApiVersionsResponse. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+"""ApiVersionsResponse. Generated from Apache Kafka 4.4.0 by kraft/_tools/generate_messages.py: do not edit."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class FinalizedFeatureKey(Struct):
 class ApiVersionsResponse(Message):
     __slots__ = ("error_code", "api_keys", "throttle_time_ms", "supported_features", "finalized_features_epoch", "finalized_features", "zk_migration_ready", "unknown_tags")
     API_KEY = 18
-    VALID_VERSIONS = (0, 4)
-    FLEXIBLE_VERSIONS = (3, 4)
+    VALID_VERSIONS = (0, 5)
+    FLEXIBLE_VERSIONS = (3, 5)
     SCHEMA = """
     error_code: int16 0+
     api_keys: []ApiVersion 0+

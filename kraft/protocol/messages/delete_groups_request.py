@@ -1,4 +1,4 @@
-"""DeleteGroupsRequest. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+"""DeleteGroupsRequest. Generated from Apache Kafka 4.4.0 by kraft/_tools/generate_messages.py: do not edit."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from kraft.protocol.schema import Message, UnknownTags
 class DeleteGroupsRequest(Message):
     __slots__ = ("groups_names", "unknown_tags")
     API_KEY = 42
-    VALID_VERSIONS = (0, 2)
-    FLEXIBLE_VERSIONS = (2, 2)
+    VALID_VERSIONS = (0, 3)
+    FLEXIBLE_VERSIONS = (2, 3)
     SCHEMA = """
     groups_names: []string 0+ entity=groupId
     """

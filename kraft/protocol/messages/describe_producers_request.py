@@ -1,4 +1,4 @@
-"""DescribeProducersRequest. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+"""DescribeProducersRequest. Generated from Apache Kafka 4.4.0 by kraft/_tools/generate_messages.py: do not edit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kraft.protocol.schema import Message, Struct, UnknownTags
 class TopicRequest(Struct):
     __slots__ = ("name", "partition_indexes", "unknown_tags")
     SCHEMA = """
-    name: string 0+ entity=topicName
+    name: string 0+ entity=topicName key
     partition_indexes: []int32 0+
     """
 

@@ -1,4 +1,4 @@
-"""StreamsGroupDescribeResponse. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+"""StreamsGroupDescribeResponse. Generated from Apache Kafka 4.4.0 by kraft/_tools/generate_messages.py: do not edit."""
 
 from __future__ import annotations
 
@@ -236,8 +236,96 @@ class Member(Struct):
         self.unknown_tags = unknown_tags
 
 
+class TopologyDescriptionNode(Struct):
+    __slots__ = ("name", "node_type", "source_topics", "sink_topic", "stores", "successors", "unknown_tags")
+    SCHEMA = """
+    name: string 1+
+    node_type: int8 1+
+    source_topics: []string 1+ entity=topicName
+    sink_topic: string 1+ nullable=1+ default=null entity=topicName
+    stores: []string 1+
+    successors: []string 1+
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        node_type: int = 0,
+        source_topics: list[str] | tuple[str, ...] = (),
+        sink_topic: str | None = None,
+        stores: list[str] | tuple[str, ...] = (),
+        successors: list[str] | tuple[str, ...] = (),
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.name = name
+        self.node_type = node_type
+        self.source_topics: list[str] = list(source_topics) if isinstance(source_topics, tuple) else source_topics
+        self.sink_topic = sink_topic
+        self.stores: list[str] = list(stores) if isinstance(stores, tuple) else stores
+        self.successors: list[str] = list(successors) if isinstance(successors, tuple) else successors
+        self.unknown_tags = unknown_tags
+
+
+class TopologyDescriptionSubtopology(Struct):
+    __slots__ = ("subtopology_id", "nodes", "unknown_tags")
+    SCHEMA = """
+    subtopology_id: string 1+
+    nodes: []TopologyDescriptionNode 1+
+    """
+
+    def __init__(
+        self,
+        *,
+        subtopology_id: str = "",
+        nodes: list[TopologyDescriptionNode] | tuple[TopologyDescriptionNode, ...] = (),
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.subtopology_id = subtopology_id
+        self.nodes: list[TopologyDescriptionNode] = list(nodes) if isinstance(nodes, tuple) else nodes
+        self.unknown_tags = unknown_tags
+
+
+class TopologyDescriptionGlobalStore(Struct):
+    __slots__ = ("source", "processor", "unknown_tags")
+    SCHEMA = """
+    source: TopologyDescriptionNode 1+
+    processor: TopologyDescriptionNode 1+
+    """
+
+    def __init__(
+        self,
+        *,
+        source: TopologyDescriptionNode | None = None,
+        processor: TopologyDescriptionNode | None = None,
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.source = TopologyDescriptionNode() if source is None else source
+        self.processor = TopologyDescriptionNode() if processor is None else processor
+        self.unknown_tags = unknown_tags
+
+
+class TopologyDescription(Struct):
+    __slots__ = ("subtopologies", "global_stores", "unknown_tags")
+    SCHEMA = """
+    subtopologies: []TopologyDescriptionSubtopology 1+
+    global_stores: []TopologyDescriptionGlobalStore 1+
+    """
+
+    def __init__(
+        self,
+        *,
+        subtopologies: list[TopologyDescriptionSubtopology] | tuple[TopologyDescriptionSubtopology, ...] = (),
+        global_stores: list[TopologyDescriptionGlobalStore] | tuple[TopologyDescriptionGlobalStore, ...] = (),
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.subtopologies: list[TopologyDescriptionSubtopology] = list(subtopologies) if isinstance(subtopologies, tuple) else subtopologies
+        self.global_stores: list[TopologyDescriptionGlobalStore] = list(global_stores) if isinstance(global_stores, tuple) else global_stores
+        self.unknown_tags = unknown_tags
+
+
 class DescribedGroup(Struct):
-    __slots__ = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "topology", "members", "authorized_operations", "unknown_tags")
+    __slots__ = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "topology", "members", "authorized_operations", "topology_description", "topology_description_status", "assignor_name", "unknown_tags")
     SCHEMA = """
     error_code: int16 0+
     error_message: string 0+ nullable=0+ default=null
@@ -248,6 +336,9 @@ class DescribedGroup(Struct):
     topology: Topology 0+ nullable=0+ default=null
     members: []Member 0+
     authorized_operations: int32 0+ default=-2147483648
+    topology_description: TopologyDescription 1+ nullable=1+ default=null
+    topology_description_status: int8 1+ default=0
+    assignor_name: string 1+ nullable=1+ default=null ignorable
     """
 
     def __init__(
@@ -262,6 +353,9 @@ class DescribedGroup(Struct):
         topology: Topology | None = None,
         members: list[Member] | tuple[Member, ...] = (),
         authorized_operations: int = -2147483648,
+        topology_description: TopologyDescription | None = None,
+        topology_description_status: int = 0,
+        assignor_name: str | None = None,
         unknown_tags: UnknownTags | None = None,
     ) -> None:
         self.error_code = error_code
@@ -273,14 +367,17 @@ class DescribedGroup(Struct):
         self.topology = topology
         self.members: list[Member] = list(members) if isinstance(members, tuple) else members
         self.authorized_operations = authorized_operations
+        self.topology_description = topology_description
+        self.topology_description_status = topology_description_status
+        self.assignor_name = assignor_name
         self.unknown_tags = unknown_tags
 
 
 class StreamsGroupDescribeResponse(Message):
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
     API_KEY = 89
-    VALID_VERSIONS = (0, 0)
-    FLEXIBLE_VERSIONS = (0, 0)
+    VALID_VERSIONS = (0, 1)
+    FLEXIBLE_VERSIONS = (0, 1)
     SCHEMA = """
     throttle_time_ms: int32 0+
     groups: []DescribedGroup 0+

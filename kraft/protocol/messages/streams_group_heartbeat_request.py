@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeatRequest. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+"""StreamsGroupHeartbeatRequest. Generated from Apache Kafka 4.4.0 by kraft/_tools/generate_messages.py: do not edit."""
 
 from __future__ import annotations
 
@@ -187,8 +187,8 @@ class TaskOffset(Struct):
 class StreamsGroupHeartbeatRequest(Message):
     __slots__ = ("group_id", "member_id", "member_epoch", "endpoint_information_epoch", "instance_id", "rack_id", "rebalance_timeout_ms", "topology", "active_tasks", "standby_tasks", "warmup_tasks", "process_id", "user_endpoint", "client_tags", "task_offsets", "task_end_offsets", "shutdown_application", "unknown_tags")
     API_KEY = 88
-    VALID_VERSIONS = (0, 0)
-    FLEXIBLE_VERSIONS = (0, 0)
+    VALID_VERSIONS = (0, 1)
+    FLEXIBLE_VERSIONS = (0, 1)
     SCHEMA = """
     group_id: string 0+ entity=groupId
     member_id: string 0+

@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeatResponse. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+"""StreamsGroupHeartbeatResponse. Generated from Apache Kafka 4.4.0 by kraft/_tools/generate_messages.py: do not edit."""
 
 from __future__ import annotations
 
@@ -104,10 +104,10 @@ class EndpointToPartitions(Struct):
 
 
 class StreamsGroupHeartbeatResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "acceptable_recovery_lag", "task_offset_interval_ms", "status", "active_tasks", "standby_tasks", "warmup_tasks", "endpoint_information_epoch", "partitions_by_user_endpoint", "unknown_tags")
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "acceptable_recovery_lag_legacy", "task_offset_interval_ms", "acceptable_recovery_lag", "status", "active_tasks", "standby_tasks", "warmup_tasks", "topology_description_required", "endpoint_information_epoch", "partitions_by_user_endpoint", "unknown_tags")
     API_KEY = 88
-    VALID_VERSIONS = (0, 0)
-    FLEXIBLE_VERSIONS = (0, 0)
+    VALID_VERSIONS = (0, 1)
+    FLEXIBLE_VERSIONS = (0, 1)
     SCHEMA = """
     throttle_time_ms: int32 0+
     error_code: int16 0+
@@ -115,12 +115,14 @@ class StreamsGroupHeartbeatResponse(Message):
     member_id: string 0+
     member_epoch: int32 0+
     heartbeat_interval_ms: int32 0+
-    acceptable_recovery_lag: int32 0+
+    acceptable_recovery_lag_legacy: int32 0
     task_offset_interval_ms: int32 0+
+    acceptable_recovery_lag: int64 1+ default=-1 ignorable
     status: []Status 0+ nullable=0+
     active_tasks: []TaskIds 0+ nullable=0+ default=null
     standby_tasks: []TaskIds 0+ nullable=0+ default=null
     warmup_tasks: []TaskIds 0+ nullable=0+ default=null
+    topology_description_required: bool 1+ default=false
     endpoint_information_epoch: int32 0+
     partitions_by_user_endpoint: []EndpointToPartitions 0+ nullable=0+ default=null
     """
@@ -134,12 +136,14 @@ class StreamsGroupHeartbeatResponse(Message):
         member_id: str = "",
         member_epoch: int = 0,
         heartbeat_interval_ms: int = 0,
-        acceptable_recovery_lag: int = 0,
+        acceptable_recovery_lag_legacy: int = 0,
         task_offset_interval_ms: int = 0,
+        acceptable_recovery_lag: int = -1,
         status: list[Status] | tuple[Status, ...] | None = (),
         active_tasks: list[TaskIds] | None = None,
         standby_tasks: list[TaskIds] | None = None,
         warmup_tasks: list[TaskIds] | None = None,
+        topology_description_required: bool = False,
         endpoint_information_epoch: int = 0,
         partitions_by_user_endpoint: list[EndpointToPartitions] | None = None,
         unknown_tags: UnknownTags | None = None,
@@ -150,12 +154,14 @@ class StreamsGroupHeartbeatResponse(Message):
         self.member_id = member_id
         self.member_epoch = member_epoch
         self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.acceptable_recovery_lag = acceptable_recovery_lag
+        self.acceptable_recovery_lag_legacy = acceptable_recovery_lag_legacy
         self.task_offset_interval_ms = task_offset_interval_ms
+        self.acceptable_recovery_lag = acceptable_recovery_lag
         self.status: list[Status] | None = list(status) if isinstance(status, tuple) else status
         self.active_tasks = active_tasks
         self.standby_tasks = standby_tasks
         self.warmup_tasks = warmup_tasks
+        self.topology_description_required = topology_description_required
         self.endpoint_information_epoch = endpoint_information_epoch
         self.partitions_by_user_endpoint = partitions_by_user_endpoint
         self.unknown_tags = unknown_tags

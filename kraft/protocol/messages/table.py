@@ -1,4 +1,4 @@
-"""The API table. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+"""The API table. Generated from Apache Kafka 4.4.0 by kraft/_tools/generate_messages.py: do not edit."""
 
 # API key: (schema name without Request, lowest version, highest version, first flexible version or None, listeners, highest version is unstable)
 APIS: dict[int, tuple[str, int, int, int | None, tuple[str, ...], bool]] = {
@@ -16,7 +16,7 @@ APIS: dict[int, tuple[str, int, int, int | None, tuple[str, ...], bool]] = {
     15: ("DescribeGroups", 0, 6, 5, ("broker",), False),
     16: ("ListGroups", 0, 5, 3, ("broker",), False),
     17: ("SaslHandshake", 0, 1, None, ("broker", "controller"), False),
-    18: ("ApiVersions", 0, 4, 3, ("broker", "controller"), False),
+    18: ("ApiVersions", 0, 5, 3, ("broker", "controller"), False),
     19: ("CreateTopics", 2, 7, 5, ("broker", "controller"), False),
     20: ("DeleteTopics", 1, 6, 4, ("broker", "controller"), False),
     21: ("DeleteRecords", 0, 2, 2, ("broker",), False),
@@ -26,7 +26,7 @@ APIS: dict[int, tuple[str, int, int, int | None, tuple[str, ...], bool]] = {
     25: ("AddOffsetsToTxn", 0, 4, 3, ("broker",), False),
     26: ("EndTxn", 0, 5, 3, ("broker",), False),
     27: ("WriteTxnMarkers", 1, 2, 1, ("broker",), False),
-    28: ("TxnOffsetCommit", 0, 5, 3, ("broker",), False),
+    28: ("TxnOffsetCommit", 0, 6, 3, ("broker",), False),
     29: ("DescribeAcls", 1, 3, 2, ("broker", "controller"), False),
     30: ("CreateAcls", 1, 3, 2, ("broker", "controller"), False),
     31: ("DeleteAcls", 1, 3, 2, ("broker", "controller"), False),
@@ -40,7 +40,7 @@ APIS: dict[int, tuple[str, int, int, int | None, tuple[str, ...], bool]] = {
     39: ("RenewDelegationToken", 1, 2, 2, ("broker", "controller"), False),
     40: ("ExpireDelegationToken", 1, 2, 2, ("broker", "controller"), False),
     41: ("DescribeDelegationToken", 1, 3, 2, ("broker", "controller"), False),
-    42: ("DeleteGroups", 0, 2, 2, ("broker",), False),
+    42: ("DeleteGroups", 0, 3, 2, ("broker",), False),
     43: ("ElectLeaders", 0, 2, 2, ("broker", "controller"), False),
     44: ("IncrementalAlterConfigs", 0, 1, 1, ("broker", "controller"), False),
     45: ("AlterPartitionReassignments", 0, 1, 0, ("broker", "controller"), False),
@@ -86,9 +86,11 @@ APIS: dict[int, tuple[str, int, int, int | None, tuple[str, ...], bool]] = {
     85: ("WriteShareGroupState", 0, 1, 0, ("broker",), False),
     86: ("DeleteShareGroupState", 0, 0, 0, ("broker",), False),
     87: ("ReadShareGroupStateSummary", 0, 1, 0, ("broker",), False),
-    88: ("StreamsGroupHeartbeat", 0, 0, 0, ("broker",), False),
-    89: ("StreamsGroupDescribe", 0, 0, 0, ("broker",), False),
+    88: ("StreamsGroupHeartbeat", 0, 1, 0, ("broker",), False),
+    89: ("StreamsGroupDescribe", 0, 1, 0, ("broker",), False),
     90: ("DescribeShareGroupOffsets", 0, 1, 0, ("broker",), False),
     91: ("AlterShareGroupOffsets", 0, 0, 0, ("broker",), False),
     92: ("DeleteShareGroupOffsets", 0, 0, 0, ("broker",), False),
+    93: ("StreamsGroupTopologyDescriptionUpdate", 0, 0, 0, ("broker",), False),
+    94: ("UnregisterController", 0, 0, 0, ("broker", "controller"), False),
 }

@@ -1,7 +1,8 @@
-"""TxnOffsetCommitRequest. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+"""TxnOffsetCommitRequest. Generated from Apache Kafka 4.4.0 by kraft/_tools/generate_messages.py: do not edit."""
 
 from __future__ import annotations
 
+from kraft.common.ids import ZERO_UUID
 from kraft.protocol.schema import Message, Struct, UnknownTags
 
 
@@ -31,9 +32,10 @@ class TxnOffsetCommitRequestPartition(Struct):
 
 
 class TxnOffsetCommitRequestTopic(Struct):
-    __slots__ = ("name", "partitions", "unknown_tags")
+    __slots__ = ("name", "topic_id", "partitions", "unknown_tags")
     SCHEMA = """
-    name: string 0+ entity=topicName
+    name: string 0-5 entity=topicName ignorable
+    topic_id: uuid 6+ ignorable
     partitions: []TxnOffsetCommitRequestPartition 0+
     """
 
@@ -41,25 +43,27 @@ class TxnOffsetCommitRequestTopic(Struct):
         self,
         *,
         name: str = "",
+        topic_id: bytes = ZERO_UUID,
         partitions: list[TxnOffsetCommitRequestPartition] | tuple[TxnOffsetCommitRequestPartition, ...] = (),
         unknown_tags: UnknownTags | None = None,
     ) -> None:
         self.name = name
+        self.topic_id = topic_id
         self.partitions: list[TxnOffsetCommitRequestPartition] = list(partitions) if isinstance(partitions, tuple) else partitions
         self.unknown_tags = unknown_tags
 
 
 class TxnOffsetCommitRequest(Message):
-    __slots__ = ("transactional_id", "group_id", "producer_id", "producer_epoch", "generation_id", "member_id", "group_instance_id", "topics", "unknown_tags")
+    __slots__ = ("transactional_id", "group_id", "producer_id", "producer_epoch", "generation_id_or_member_epoch", "member_id", "group_instance_id", "topics", "unknown_tags")
     API_KEY = 28
-    VALID_VERSIONS = (0, 5)
-    FLEXIBLE_VERSIONS = (3, 5)
+    VALID_VERSIONS = (0, 6)
+    FLEXIBLE_VERSIONS = (3, 6)
     SCHEMA = """
     transactional_id: string 0+ entity=transactionalId
     group_id: string 0+ entity=groupId
     producer_id: int64 0+ entity=producerId
     producer_epoch: int16 0+
-    generation_id: int32 3+ default=-1
+    generation_id_or_member_epoch: int32 3+ default=-1
     member_id: string 3+
     group_instance_id: string 3+ nullable=3+ default=null
     topics: []TxnOffsetCommitRequestTopic 0+
@@ -72,7 +76,7 @@ class TxnOffsetCommitRequest(Message):
         group_id: str = "",
         producer_id: int = 0,
         producer_epoch: int = 0,
-        generation_id: int = -1,
+        generation_id_or_member_epoch: int = -1,
         member_id: str = "",
         group_instance_id: str | None = None,
         topics: list[TxnOffsetCommitRequestTopic] | tuple[TxnOffsetCommitRequestTopic, ...] = (),
@@ -82,7 +86,7 @@ class TxnOffsetCommitRequest(Message):
         self.group_id = group_id
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
-        self.generation_id = generation_id
+        self.generation_id_or_member_epoch = generation_id_or_member_epoch
         self.member_id = member_id
         self.group_instance_id = group_instance_id
         self.topics: list[TxnOffsetCommitRequestTopic] = list(topics) if isinstance(topics, tuple) else topics

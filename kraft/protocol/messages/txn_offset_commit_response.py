@@ -1,7 +1,8 @@
-"""TxnOffsetCommitResponse. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+"""TxnOffsetCommitResponse. Generated from Apache Kafka 4.4.0 by kraft/_tools/generate_messages.py: do not edit."""
 
 from __future__ import annotations
 
+from kraft.common.ids import ZERO_UUID
 from kraft.protocol.schema import Message, Struct, UnknownTags
 
 
@@ -25,9 +26,10 @@ class TxnOffsetCommitResponsePartition(Struct):
 
 
 class TxnOffsetCommitResponseTopic(Struct):
-    __slots__ = ("name", "partitions", "unknown_tags")
+    __slots__ = ("name", "topic_id", "partitions", "unknown_tags")
     SCHEMA = """
-    name: string 0+ entity=topicName
+    name: string 0-5 entity=topicName ignorable
+    topic_id: uuid 6+ ignorable
     partitions: []TxnOffsetCommitResponsePartition 0+
     """
 
@@ -35,10 +37,12 @@ class TxnOffsetCommitResponseTopic(Struct):
         self,
         *,
         name: str = "",
+        topic_id: bytes = ZERO_UUID,
         partitions: list[TxnOffsetCommitResponsePartition] | tuple[TxnOffsetCommitResponsePartition, ...] = (),
         unknown_tags: UnknownTags | None = None,
     ) -> None:
         self.name = name
+        self.topic_id = topic_id
         self.partitions: list[TxnOffsetCommitResponsePartition] = list(partitions) if isinstance(partitions, tuple) else partitions
         self.unknown_tags = unknown_tags
 
@@ -46,8 +50,8 @@ class TxnOffsetCommitResponseTopic(Struct):
 class TxnOffsetCommitResponse(Message):
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
     API_KEY = 28
-    VALID_VERSIONS = (0, 5)
-    FLEXIBLE_VERSIONS = (3, 5)
+    VALID_VERSIONS = (0, 6)
+    FLEXIBLE_VERSIONS = (3, 6)
     SCHEMA = """
     throttle_time_ms: int32 0+
     topics: []TxnOffsetCommitResponseTopic 0+

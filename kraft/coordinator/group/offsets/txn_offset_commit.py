@@ -65,7 +65,7 @@ def _validate(draft: GroupDraft, request: TxnOffsetCommitRequest) -> PartitionCh
     consumer_group = draft.consumer_group(request.group_id)
     if consumer_group is not None:
         return check_transactional_commit(
-            consumer_group, request.member_id, request.group_instance_id, request.generation_id
+            consumer_group, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
         )
     _validate_classic(draft, request)
     return None
@@ -73,7 +73,7 @@ def _validate(draft: GroupDraft, request: TxnOffsetCommitRequest) -> PartitionCh
 
 def _validate_classic(draft: GroupDraft, request: TxnOffsetCommitRequest) -> None:
     group = draft.group(request.group_id)
-    generation = request.generation_id
+    generation = request.generation_id_or_member_epoch
     if group is None:
         if generation < 0:
             return

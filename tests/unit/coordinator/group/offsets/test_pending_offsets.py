@@ -225,7 +225,7 @@ def request(generation: int = -1, member_id: str = "", metadata: str = "") -> Tx
         transactional_id="x",
         group_id="g",
         producer_id=1,
-        generation_id=generation,
+        generation_id_or_member_epoch=generation,
         member_id=member_id,
         topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[partition])],
     )
