@@ -11,7 +11,7 @@ when it is committed while this replica has led without a break since the append
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.common.errors import ApiError, NotLeader, ProtocolError
 from kraft.common.internal_topics import INTERNAL_TOPICS
@@ -37,6 +37,7 @@ from kraft.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 from kraft.protocol.schema import Turns
+from kraft.replication.logs.writer import QueuedAppend
 from kraft.security.acls import Operation, ResourceKind
 from kraft.storage.log_validator import AppendOrigin, NotOneBatch
 from kraft.storage.record_validator import RecordsRejected
@@ -44,10 +45,8 @@ from kraft.world.turns import Turn, in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
-    from kraft.replication.logs.writer import QueuedAppend
-    from kraft.replication.partition import Partition, TransactionalAppend
+    from kraft.replication.partition import Partition
     from kraft.storage.log_append import LogAppendInfo
-    from kraft.storage.unified_log import UnifiedLog
 
 API = Handler(ApiKey.PRODUCE, between(3, 13), permission=ASKS_INSIDE, advertised_min=0, overtakes=True)
 
@@ -177,24 +176,12 @@ class _Unacknowledged:
         self.needs_flush = partition.durable_end() < partition.log.log_end_offset
 
 
-class _LargeAppend:
-    """An append for the log writer. Records of SCRATCH_BYTES or more stay valid until the first stage is over;
-    smaller ones may lie in the connection's scratch buffer, so they are copied."""
+class _Queued(NamedTuple):
+    """An append that the log writer has in hand."""
 
-    __slots__ = ("answer", "partition", "queued", "records", "transaction")
-
-    def __init__(
-        self,
-        partition: Partition,
-        answer: PartitionProduceResponse,
-        records: memoryview,
-        transaction: TransactionalAppend | None,
-    ) -> None:
-        self.partition = partition
-        self.transaction = transaction
-        self.answer = answer
-        self.records = records if len(records) >= SCRATCH_BYTES else memoryview(bytes(records))
-        self.queued: QueuedAppend
+    partition: Partition
+    answer: PartitionProduceResponse
+    append: QueuedAppend
 
 
 class PendingProduce:
@@ -209,8 +196,8 @@ class PendingProduce:
         "_deadline",
         "_failed",
         "_in_turns",
-        "_large",
         "_now_ms",
+        "_queued",
         "_refusal",
         "_request",
         "_size",
@@ -229,7 +216,7 @@ class PendingProduce:
         self._deadline = 0.0
         self._failed = False
         self._in_turns = False
-        self._large: list[_LargeAppend] = []
+        self._queued: list[_Queued] = []
         self._unacknowledged: list[_Unacknowledged] = []
         self._access = access_of(context, broker)
         self._refusal = refusal_of(request, context.api_version, self._may_use_transaction)
@@ -276,13 +263,12 @@ class PendingProduce:
                 if turn.is_over():
                     await turn.next()
                 self.append(number, topic, data)
-        if self._large:
-            stage = self._queue_large()
-            await stage.wait()
+        for queued in self._queued:
+            await queued.append.done.wait()
         self._deadline = self._broker.world.clock.now() + self._request.timeout_ms / 1000
 
     def append(self, number: int, topic: TopicProduceData, data: PartitionProduceData) -> None:
-        """Append one partition's batch, or leave it to the log writer, or note why not. `number` is the topic's."""
+        """Append one partition's batch, or have it queued, or note why not. `number` is the topic's."""
         answer = PartitionProduceResponse(index=data.index, base_offset=-1)
         self._answers[number].partition_responses.append(answer)
         replicas = self._broker.replicas
@@ -297,27 +283,27 @@ class PendingProduce:
             if self._context.api_version < ZSTD_VERSION:
                 check_codec(data.records)
             partition = replicas.partition(name, data.index)
-            self._append(answer, partition, data.records)  # type: ignore[arg-type]  # Null records are refused above.
+            partition.traffic.produces += 1
+            records: memoryview = data.records  # type: ignore[assignment]  # Null records are refused above.
+            appended = replicas.writer.append(
+                partition,
+                records,
+                self._acks,
+                self._now_ms,
+                AppendOrigin.CLIENT,
+                transaction=None if self.transaction is None else self.transaction.rests_on(partition),
+                is_lent=len(records) < SCRATCH_BYTES,
+            )
+            if isinstance(appended, QueuedAppend):
+                self._queued.append(_Queued(partition, answer, appended))
+            elif not self._appended(answer, partition, appended):
+                self._unacknowledged.append(
+                    _Unacknowledged(partition, partition.leader_epoch, answer, appended.last_offset + 1)
+                )
         except EXPECTED as problem:
-            self._fail(answer, problem, name, partition, None if partition is None else partition.log)
+            self._fail(answer, problem, name, partition)
             if answer.error_code in TOO_LARGE and partition is not None and data.records is not None:
                 partition.traffic.bytes_rejected += len(data.records)
-
-    def _append(self, answer: PartitionProduceResponse, partition: Partition, records: memoryview) -> None:
-        """Append now, or leave a large batch to the log writer. Raises NotLeader, ApiError, StorageError."""
-        partition.traffic.produces += 1
-        replicas = self._broker.replicas
-        transaction = None if self.transaction is None else self.transaction.rests_on(partition)
-        if replicas.writer.takes_batch(partition.log, records, self._now_ms):
-            self._large.append(_LargeAppend(partition, answer, records, transaction))
-            return
-        info = partition.append(records, self._acks, self._now_ms, AppendOrigin.CLIENT, transaction)
-        if info.rolled:
-            replicas.flusher.flush_later(partition.log)
-        if not self._appended(answer, partition, info):
-            self._unacknowledged.append(
-                _Unacknowledged(partition, partition.leader_epoch, answer, info.last_offset + 1)
-            )
 
     def _appended(self, answer: PartitionProduceResponse, partition: Partition, info: LogAppendInfo) -> bool:
         """Fill in the answer for what was appended. True when it may be acknowledged at once."""
@@ -335,10 +321,8 @@ class PendingProduce:
         problem: Exception,
         topic: str,
         partition: Partition | None,
-        log: UnifiedLog | None = None,
     ) -> None:
-        """Fill in the answer for an append that failed. `partition` is None if none was found, `log` is the one that
-        was written to.
+        """Fill in the answer for an append that failed. `partition` is None if none was found, or the append is done.
 
         As in Kafka the answer has a message only where single records are at fault, or a transaction was not
         confirmed: for other codes clients show their own. A batch that was appended and then failed keeps its offsets
@@ -360,45 +344,31 @@ class PendingProduce:
             partition = None
         elif code == ErrorCode.KAFKA_STORAGE_ERROR:
             answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
-            self._broker.replicas.handle_storage_error(problem, topic, answer.index, "append", log)
+            if partition is None:  # Of what failed in the append itself the log writer has told.
+                self._broker.replicas.handle_storage_error(problem, topic, answer.index, "append", None)
         if partition is not None and code not in WITHOUT_LOG_START and not isinstance(problem, NotOneBatch):
             answer.log_start_offset = partition.log.log_start_offset
             partition.traffic.failed_produces += 1
 
     def outcome(self) -> Reply | Awaitable[Reply]:
         """The answer, at once where nothing has to be waited for."""
-        if not self._large and not self._unacknowledged:
-            return self._reply() if self._is_answered else self._silence()
+        if not self._queued and not self._unacknowledged:
+            return self._reply() if self._acks else self._silence()
         self._deadline = self._broker.world.clock.now() + self._request.timeout_ms / 1000
-        if not self._large:
+        if not self._queued:
             return self.acknowledge()
-        stage = self._queue_large()
-        return Staged(self._acknowledge_large(stage), stage)
-
-    def _queue_large(self) -> FirstStage:
-        """Hand the large appends to the log writer."""
-        stage, writer = FirstStage(len(self._large)), self._broker.replicas.writer
-        for append in self._large:
-            append.queued = writer.append_as_leader(
-                append.partition,
-                append.records,
-                self._acks,
-                self._now_ms,
-                AppendOrigin.CLIENT,
-                transaction=append.transaction,
-                when_done=stage.step_ended,
-            )
-        return stage
-
-    async def _acknowledge_large(self, stage: FirstStage) -> Reply:
-        await stage.wait()
-        return await self.acknowledge()
+        stage = FirstStage(len(self._queued))
+        for queued in self._queued:
+            queued.append.when_done = stage.step_ended
+        return Staged(self.acknowledge(), stage)
 
     async def acknowledge(self) -> Reply:
         """The second stage: wait for this replica's disk where flush.messages asks for it, then for the high
         watermark with acks=all."""
-        for large in self._large:
-            await self._finish_large(large)
+        for queued in self._queued:
+            await queued.append.done.wait()
+        for queued in self._queued:
+            await self._finish_queued(queued)
         turn = Turn(PARTITIONS_A_TURN)
         for append in self._unacknowledged:
             if turn.is_over():
@@ -412,29 +382,25 @@ class PendingProduce:
                     )
             except EXPECTED as problem:
                 self._fail(append.answer, problem, append.partition.topic, None)
-        if not self._is_answered:
+        if not self._acks:
             return self._silence()
         return await self._reply_in_turns() if self._in_turns else self._reply()
 
-    async def _finish_large(self, append: _LargeAppend) -> None:
+    async def _finish_queued(self, queued: _Queued) -> None:
         """A thread has written it: fill in its answer."""
-        partition, answer = append.partition, append.answer
+        partition, answer, append = queued
         try:
-            info = await append.queued.outcome()
+            info = await append
             assert info is not None, "a leader's append takes all or nothing"
             # The leader epoch may have changed while the thread wrote: with acks=all it is checked again.
             if not self._appended(answer, partition, info) or self._acks == -1:
                 self._unacknowledged.append(
-                    _Unacknowledged(partition, append.queued.appended_epoch, answer, info.last_offset + 1)
+                    _Unacknowledged(partition, append.appended_epoch, answer, info.last_offset + 1)
                 )
         except EXPECTED as problem:
-            self._fail(answer, problem, partition.topic, partition, append.queued.log)
+            self._fail(answer, problem, partition.topic, partition)
             if answer.error_code in TOO_LARGE:
-                partition.traffic.bytes_rejected += len(append.records)
-
-    @property
-    def _is_answered(self) -> bool:
-        return self._acks != 0
+                partition.traffic.bytes_rejected += append.size
 
     def _silence(self) -> Reply:
         """acks=0 has no answer. A failure closes the connection, and a client that has to wait is muted."""

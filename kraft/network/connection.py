@@ -206,7 +206,11 @@ class Connection:
 
     async def _handle(self, frame: memoryview) -> None:
         overtakes = self._server.dispatcher.may_overtake_wait(frame)
-        await self._answer(await self._begin(frame, overtakes), overtakes)
+        outcome = await self._begin(frame, overtakes)
+        if type(outcome) is Reply and not self._waiting:
+            await self._send(outcome)
+        else:
+            await self._answer(outcome, overtakes)
 
     async def _handle_pooled(self, frame: memoryview | None) -> int:
         """Serve a frame, if it is whole, in a buffer of the pool: others may have that while the answer waits. How
@@ -313,7 +317,18 @@ class Connection:
         if reply.parts:
             self.last_active = self._server.clock.now()
             self.sending = True
-            await self._send_parts(reply)
+            stream = self._stream
+            buffers: list[Buffer] = []
+            for part in reply.parts:
+                if type(part) is FileRange:
+                    if buffers:
+                        await stream.send_all(buffers)
+                        buffers = []
+                    await self._send_file(part)
+                else:
+                    buffers.append(part)  # type: ignore[arg-type]  # Only FileRange and buffers occur.
+            if buffers:
+                await stream.send_all(buffers)
             self.sending = False
         if reply.throttle_ms:
             await self._mute(reply.throttle_ms / 1000)
@@ -332,20 +347,6 @@ class Connection:
             else:
                 self.close()
         self._muted = None
-
-    async def _send_parts(self, reply: Reply) -> None:
-        stream = self._stream
-        buffers: list[Buffer] = []
-        for part in reply.parts:
-            if type(part) is FileRange:
-                if buffers:
-                    await stream.send_all(buffers)
-                    buffers = []
-                await self._send_file(part)
-            else:
-                buffers.append(part)  # type: ignore[arg-type]  # Only FileRange and buffers occur.
-        if buffers:
-            await stream.send_all(buffers)
 
     async def _send_file(self, part: FileRange) -> None:
         """A piece at a time. A slow disk holds up this connection and no other."""

@@ -259,7 +259,7 @@ class Partition:
         """Raises NotLeader, ApiError NOT_ENOUGH_REPLICAS."""
         if not self.is_leader:
             self.check_leader()
-        if required_acks == -1 and not self.has_enough_in_sync:
+        if required_acks == -1 and len(self.isr) < self.min_isr and not self.has_enough_in_sync:
             raise ApiError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self}: only {len(self.isr)} in sync, fewer than min.insync.replicas ({self.min_isr})",

@@ -17,7 +17,7 @@ from kraft.replication.follower_serving import FollowerServing
 from kraft.replication.isr_policy import IsrRules
 from kraft.replication.logs.flusher import LogFlusher
 from kraft.replication.logs.writer import LogWriter
-from kraft.replication.partition import Partition, TransactionalAppend
+from kraft.replication.partition import Partition
 from kraft.replication.partition_traffic import PastTraffic
 from kraft.replication.purgatory import ProduceWaiter
 from kraft.replication.replica_directories import ReplicaDirectories
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kraft.metadata.image.metadata_changes import MetadataChanges
     from kraft.metadata.image.metadata_image import MetadataImage
     from kraft.replication.tiers.remote_log_manager import RemoteLogManager
-    from kraft.storage.log_append import LogAppendInfo
     from kraft.storage.log_manager import LogManager
     from kraft.storage.unified_log import UnifiedLog
     from kraft.world.ports import World
@@ -94,7 +93,11 @@ class ReplicaManager:
             world, paths, self.directory_failed, lambda log: logs.get(log.topic_partition) is log, self._flushed
         )
         self.writer = LogWriter(
-            world, paths, self.flusher.flush_later, configs.static.integer("kraft.append.thread.min.bytes")
+            world,
+            paths,
+            self.flusher.flush_later,
+            self._append_failed,
+            configs.static.integer("kraft.append.thread.min.bytes"),
         )
         self.time_lookups = TimeLookups(world.threads)
         self.node_id = node_id
@@ -194,55 +197,6 @@ class ReplicaManager:
             if done % 500 == 499:
                 yield
 
-    async def append(
-        self,
-        partition: Partition,
-        batch: memoryview,
-        required_acks: int,
-        now_ms: int,
-        origin: int,
-        *,
-        leader_epoch: int | None = None,
-        transaction: TransactionalAppend | None = None,
-    ) -> LogAppendInfo:
-        """`Partition.append`, whatever the size and whoever else appends; with `leader_epoch` in that epoch only."""
-        if self.writer.takes(partition.log, len(batch)):
-            queued = self.writer.append_as_leader(
-                partition,
-                batch,
-                required_acks,
-                now_ms,
-                origin,
-                leader_epoch=leader_epoch,
-                transaction=transaction,
-            )
-            info = await queued.outcome()
-            assert info is not None, "a leader's append takes all or nothing"
-            return info
-        return self.append_at_once(
-            partition, batch, required_acks, now_ms, origin, leader_epoch=leader_epoch, transaction=transaction
-        )
-
-    def append_at_once(
-        self,
-        partition: Partition,
-        batch: memoryview,
-        required_acks: int,
-        now_ms: int,
-        origin: int,
-        *,
-        leader_epoch: int | None = None,
-        transaction: TransactionalAppend | None = None,
-    ) -> LogAppendInfo:
-        """`append` for what the writer does not take."""
-        if leader_epoch not in (None, partition.leader_epoch):
-            raise NotLeader(
-                f"{partition}: led in epoch {partition.leader_epoch}, not {leader_epoch}",
-                partition.leader_id,
-                partition.leader_epoch,
-            )
-        return partition.append(batch, required_acks, now_ms, origin, transaction)
-
     async def until_committed(
         self, partition: Partition, leader_epoch: int, required_offset: int, deadline: float
     ) -> None:
@@ -269,6 +223,10 @@ class ReplicaManager:
                 ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
                 f"{partition}: appended, but the in-sync set has shrunk since",
             )
+
+    def _append_failed(self, log: UnifiedLog, problem: Exception) -> None:
+        name = log.topic_partition
+        self.handle_storage_error(problem, name.topic, name.partition, "append", log)
 
     async def flush(self, partition: Partition) -> None:
         """Return once everything now in the partition is durable here: where it has moved to, if it moves meanwhile.

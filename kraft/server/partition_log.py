@@ -11,6 +11,7 @@ from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.records.builder import build_keyed_batch
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.protocol.records.record_batch import HEADER_SIZE, NO_SEQUENCE, RecordBatch, batches
+from kraft.replication.logs.writer import QueuedAppend
 from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.storage.log_append import LogAppendInfo
@@ -42,7 +43,9 @@ class PartitionLog:
         """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded where the records are in the log and
         nobody knows for how long."""
         batch = await in_turns(_batch_of(records, timestamp_ms, producer))
-        return await self._append(partition, leader_epoch, batch, timestamp_ms, _transaction_of(producer))
+        target = self._led(partition)
+        appended = self._write(target, leader_epoch, batch, timestamp_ms, _transaction_of(producer))
+        return await self._until_durable(target, appended)
 
     def append_at_once(
         self,
@@ -59,7 +62,7 @@ class PartitionLog:
         batch = at_once(_batch_of(records, timestamp_ms, producer))
         if self._must_wait(target, len(batch)):
             return None
-        return self._append_at_once(target, leader_epoch, batch, timestamp_ms, _transaction_of(producer))
+        return _offset_of(self._write(target, leader_epoch, batch, timestamp_ms, _transaction_of(producer)))
 
     async def append_marker(
         self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
@@ -67,7 +70,8 @@ class PartitionLog:
         """See the port. Raises as `append`."""
         batch = _marker_batch_of(marker, leader_epoch, timestamp_ms)
         transaction = TransactionalAppend(transaction_version=marker.transaction_version)
-        return await self._append(partition, leader_epoch, batch, timestamp_ms, transaction)
+        target = self._led(partition)
+        return await self._until_durable(target, self._write(target, leader_epoch, batch, timestamp_ms, transaction))
 
     def append_marker_at_once(
         self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
@@ -78,7 +82,7 @@ class PartitionLog:
             return None
         batch = _marker_batch_of(marker, leader_epoch, timestamp_ms)
         transaction = TransactionalAppend(transaction_version=marker.transaction_version)
-        return self._append_at_once(target, leader_epoch, batch, timestamp_ms, transaction)
+        return _offset_of(self._write(target, leader_epoch, batch, timestamp_ms, transaction))
 
     def start_verification(
         self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool
@@ -89,73 +93,38 @@ class PartitionLog:
         )
         return None if append is None else append.verification
 
-    async def _append(
-        self,
-        partition: TopicPartition,
-        leader_epoch: int,
-        batch: bytes,
-        timestamp_ms: int,
-        transaction: TransactionalAppend | None,
-    ) -> int:
-        target = self._led(partition)
-        log = target.log
-        try:
-            info = await self._replicas.append(
-                target,
-                memoryview(batch),
-                ALL_REPLICAS,
-                timestamp_ms,
-                AppendOrigin.COORDINATOR,
-                leader_epoch=leader_epoch,
-                transaction=transaction,
-            )
-        except (KraftError, OSError) as problem:
-            self._replicas.handle_storage_error(problem, partition.topic, partition.partition, "append", log)
-            raise
-        self._flush_if_rolled(target, info)
-        if target.durable_end() < target.log.log_end_offset:
-            log = target.log
-            try:
-                await self._replicas.flush(target)
-            except (KraftError, OSError) as problem:
-                self._replicas.handle_storage_error(problem, partition.topic, partition.partition, "flush", log)
-                raise ReloadNeeded from problem
-        return info.last_offset
-
-    def _must_wait(self, target: Partition, size: int) -> bool:
-        """Whether an append of `size` bytes is for the writer, or has to be flushed."""
-        return self._replicas.writer.takes(target.log, size) or target.log.config.flush_messages != LONG_MAX
-
-    def _append_at_once(
+    def _write(
         self,
         target: Partition,
         leader_epoch: int,
         batch: bytes,
         timestamp_ms: int,
         transaction: TransactionalAppend | None,
-    ) -> int:
-        log = target.log
-        try:
-            info = self._replicas.append_at_once(
-                target,
-                memoryview(batch),
-                ALL_REPLICAS,
-                timestamp_ms,
-                AppendOrigin.COORDINATOR,
-                leader_epoch=leader_epoch,
-                transaction=transaction,
-            )
-        except (KraftError, OSError) as problem:
-            name = log.topic_partition
-            self._replicas.handle_storage_error(problem, name.topic, name.partition, "append", log)
-            raise
-        self._flush_if_rolled(target, info)
-        return info.last_offset
+    ) -> LogAppendInfo | QueuedAppend:
+        return self._replicas.writer.append(
+            target,
+            memoryview(batch),
+            ALL_REPLICAS,
+            timestamp_ms,
+            AppendOrigin.COORDINATOR,
+            leader_epoch=leader_epoch,
+            transaction=transaction,
+        )
 
-    def _flush_if_rolled(self, target: Partition, info: LogAppendInfo) -> None:
-        """What is not durable is not compacted either."""
-        if info.rolled:
-            self._replicas.flusher.flush_later(target.log)
+    async def _until_durable(self, target: Partition, appended: LogAppendInfo | QueuedAppend) -> int:
+        info = await appended if isinstance(appended, QueuedAppend) else appended
+        log = target.log
+        if target.durable_end() < log.log_end_offset:
+            try:
+                await self._replicas.flush(target)
+            except (KraftError, OSError) as problem:
+                self._replicas.handle_storage_error(problem, target.topic, target.index, "flush", log)
+                raise ReloadNeeded from problem
+        return _offset_of(info)
+
+    def _must_wait(self, target: Partition, size: int) -> bool:
+        """Whether an append of `size` bytes is for the writer's thread, or has to be flushed."""
+        return self._replicas.writer.must_wait(target.log, size) or target.log.config.flush_messages != LONG_MAX
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[RecordBatch]:
         """See the port: the file is read in a worker thread. Of a log of small commits it is ten thousand batches."""
@@ -190,6 +159,12 @@ class PartitionLog:
         found = self._replicas.partition(partition.topic, partition.partition)
         found.check_leader()
         return found
+
+
+def _offset_of(info: LogAppendInfo | QueuedAppend | None) -> int:
+    """The last one, of an append that is done: a leader's takes all or nothing."""
+    assert isinstance(info, LogAppendInfo)
+    return info.last_offset
 
 
 def _batch_of(

@@ -49,17 +49,21 @@ class FileCache:
     def get(self, path: str) -> OpenFile:
         """The open file at `path`. Raises OSError, FileNotFoundError too: what is read is never made, where a disk
         may be gone from its place."""
-        return self._opened(path, create=False)
+        found = self._open.get(path)
+        if found is None:
+            return self._add(path, create=False)
+        self._open.move_to_end(path)
+        return found
 
     def make(self, path: str) -> OpenFile:
         """The open file at `path`, for what writes there: made if it is missing. Raises OSError."""
-        return self._opened(path, create=True)
-
-    def _opened(self, path: str, *, create: bool) -> OpenFile:
         found = self._open.get(path)
-        if found is not None:
-            self._open.move_to_end(path)
-            return found
+        if found is None:
+            return self._add(path, create=True)
+        self._open.move_to_end(path)
+        return found
+
+    def _add(self, path: str, *, create: bool) -> OpenFile:
         opened = OpenFile(self.files.open(path, create=create))
         self._open[path] = opened
         self._in_directory.setdefault(_directory_of(path), {})[path] = None

@@ -1,5 +1,5 @@
-"""The steps of an append as values: `UnifiedLog.prepare_*` decides everything, `PendingAppend.write` puts the bytes
-into the file (on the loop or in a thread), `UnifiedLog.finish_append` makes them part of the log.
+"""An append as a value: `UnifiedLog.decide_as_*` decides everything, `PendingAppend.write` puts the bytes into the file
+(on the loop or in a thread), then they become part of the log (`UnifiedLog.finish_append` after a thread).
 """
 
 from __future__ import annotations

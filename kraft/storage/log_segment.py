@@ -16,6 +16,7 @@ from kraft.storage.file_cache import FileCache, OpenFile
 from kraft.storage.indexes.offset_index import OffsetIndex
 from kraft.storage.indexes.time_index import NO_TIMESTAMP, TimeIndex
 from kraft.storage.indexes.transaction_index import TransactionIndex
+from kraft.storage.log_config import LogConfig
 from kraft.storage.log_files import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -31,6 +32,28 @@ LARGE_BATCH_BYTES = 8192
 """Twice the default index.interval.bytes."""
 UNKNOWN = -2
 """A timestamp that was not read from disk yet."""
+
+
+class Room:
+    """What a segment that has records takes under `config` before it must be closed: bytes in all, offsets and, of
+    batches that have one, timestamps, each inclusive."""
+
+    __slots__ = ("config", "offset_max", "size_max", "timestamp_max")
+
+    def __init__(self, config: LogConfig, size_max: int, offset_max: int, timestamp_max: int) -> None:
+        self.config = config
+        self.size_max = size_max
+        self.offset_max = offset_max
+        self.timestamp_max = timestamp_max
+
+    def takes(self, config: LogConfig, size: int, last_offset: int, max_timestamp: int) -> bool:
+        """Whether the segment stays open with a batch that brings it to `size` bytes. False where that is not known."""
+        return (
+            config is self.config
+            and size <= self.size_max
+            and last_offset <= self.offset_max
+            and 0 <= max_timestamp <= self.timestamp_max
+        )
 
 
 class LogSegment:
@@ -50,6 +73,7 @@ class LogSegment:
         "_transaction_index",
         "base_offset",
         "created_ms",
+        "room",
         "size",
         "suffix",
         "transaction_index_is_whole",
@@ -84,6 +108,8 @@ class LogSegment:
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._transaction_index: TransactionIndex | None = None
+        self.room: Room | None = None
+        """What `retention.room_of` said last; None again whenever that may have changed."""
         self.transaction_index_is_whole = True
         """Whether every transaction aborted in here is in the index. Only a start finds out that it is not known."""
 
@@ -96,7 +122,7 @@ class LogSegment:
         if self._offset_index is None:
             index = OffsetIndex(self._cache, self.path(OFFSET_INDEX_SUFFIX), self.base_offset)
             index.check(self.size)
-            self._offset_index = index
+            self._offset_index, self.room = index, None
         return self._offset_index
 
     @property
@@ -105,7 +131,7 @@ class LogSegment:
         if self._time_index is None:
             index = TimeIndex(self._cache, self.path(TIME_INDEX_SUFFIX), self.base_offset)
             index.check()
-            self._time_index = index
+            self._time_index, self.room = index, None
         return self._time_index
 
     @property
@@ -139,14 +165,15 @@ class LogSegment:
         """For writing: the file of a segment that has none yet is made. Raises OSError."""
         return self._cache.make(self._log_path)
 
-    def make_ready(self, size: int, index_interval_bytes: int) -> None:
-        """For `appended`, which comes when `size` bytes are written and must not fail: what it needs of the indexes'
-        files. Raises OSError, CorruptData."""
+    def make_ready(self, size: int, index_interval_bytes: int) -> OpenFile:
+        """The file to write `size` bytes to, made if there is none; and what `appended`, which comes then and must not
+        fail, needs of the indexes' files. Raises OSError, CorruptData."""
         if self._largest_timestamp == UNKNOWN:
             self._largest_timestamp, self._largest_timestamp_offset = self.time_index.last_entry()
         is_known = self._offset_index is not None and self._time_index is not None and self._time_index.knows_last
         if not is_known and self._bytes_since_index + size > index_interval_bytes:
             _ = self.offset_index, self.time_index.last_entry()
+        return self._cache.make(self._log_path)
 
     def settle(self, opened: OpenFile) -> None:
         """A write through `opened`, in a thread, is over."""
@@ -169,6 +196,7 @@ class LogSegment:
             self.offset_index.append(last_offset, position)
             self.time_index.maybe_append(self.largest_timestamp, self._largest_timestamp_offset)
             self._bytes_since_index = 0
+            self.room = None
         self._bytes_since_index += size
         self._newest = BatchSpan(first_offset, last_offset, position, size)
         self.size = position + size
@@ -273,6 +301,7 @@ class LogSegment:
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that ends at or beyond `offset` (whole batches: one that spans it goes too)."""
         opened = self.make_log()
+        self.room = None
         span = self.find(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -306,7 +335,7 @@ class LogSegment:
             self._cache, self.path(TRANSACTION_INDEX_SUFFIX), self.base_offset, stored_bytes=0
         )
         self.transaction_index_is_whole = True
-        self._newest = None
+        self._newest = self.room = None
         self.size = self._bytes_since_index = 0
         self._largest_timestamp, self._largest_timestamp_offset, self._rolling_timestamp = (
             NO_TIMESTAMP,
@@ -340,6 +369,7 @@ class LogSegment:
 
     def _take_paths(self) -> None:
         self._log_path = self.path(LOG_SUFFIX)
+        self.room = None
         for index, kind in zip(
             (self._offset_index, self._time_index, self._transaction_index), SEGMENT_SUFFIXES[1:], strict=True
         ):

@@ -100,7 +100,7 @@ def single_batch(records: Buffer | None) -> RecordBatch:
 
 
 class ValidatedBatch:
-    """What `validate_for_leader` made of a client's batch under `config`: the batch, or the error."""
+    """What `validated_for_leader` made of a client's batch under `config`: the batch, or the error."""
 
     __slots__ = ("batch", "config", "problem")
 
@@ -118,7 +118,7 @@ class ValidatedBatch:
 
 
 def validated_for_leader(records: Buffer, config: LogConfig, now_ms: int) -> Steps[ValidatedBatch]:
-    """Validate a client's batch like `validate_for_leader`, in steps. Jobs touch nothing but its arguments."""
+    """Validate a client's batch like `batch_for_leader`, in steps. Jobs touch nothing but its arguments."""
     try:
         outcome = _validation(single_batch(records), config, AppendOrigin.CLIENT, now_ms)
         return ValidatedBatch(config, outcome if isinstance(outcome, RecordBatch) else (yield from outcome), None)
@@ -127,12 +127,14 @@ def validated_for_leader(records: Buffer, config: LogConfig, now_ms: int) -> Ste
 
 
 def batch_for_leader(
-    records: Buffer, config: LogConfig, origin: int, now_ms: int, validated: ValidatedBatch | None
+    records: Buffer, config: LogConfig, origin: int, now_ms: int, validated: ValidatedBatch | None = None
 ) -> RecordBatch:
-    """The batch to append; `validated` as it is, if it was validated under the same configuration. Raises ApiError."""
+    """The batch to append: the one in `records`, or one rewritten as the topic demands; `validated` as it is, if it
+    was validated under the same configuration. Offsets and epoch are still the producer's. Raises ApiError."""
     if validated is not None and validated.config is config:
         return validated.outcome()
-    return validate_for_leader(single_batch(records), config, origin, now_ms)
+    outcome = _validation(single_batch(records), config, origin, now_ms)
+    return outcome if isinstance(outcome, RecordBatch) else run_here(outcome)
 
 
 def takes_long_to_validate(records: Buffer, config: LogConfig, now_ms: int) -> bool:
@@ -143,7 +145,7 @@ def takes_long_to_validate(records: Buffer, config: LogConfig, now_ms: int) -> b
     source = records[ATTRIBUTES_AT] & CODEC_MASK
     if source >= len(CODEC_NAMES):
         return False
-    target = target_codec(config, source)
+    target = source if config.compression_type == "producer" else target_codec(config, source)
     bytes_max = INLINE_BYTES_MAX[source] if source == target else RECODED_INLINE_BYTES_MAX
     if size <= bytes_max and int.from_bytes(records[COUNT_AT:HEADER_SIZE], "big", signed=True) <= INLINE_RECORDS_MAX:
         return False
@@ -152,13 +154,6 @@ def takes_long_to_validate(records: Buffer, config: LogConfig, now_ms: int) -> b
     except NotOneBatch:
         return False
     return config.validate_records or config.compact or target != source or _header_is_suspect(batch, config, now_ms)
-
-
-def validate_for_leader(batch: RecordBatch, config: LogConfig, origin: int, now_ms: int) -> RecordBatch:
-    """The batch to append: `batch` itself, or one rewritten as the topic demands. Offsets and epoch are still the
-    producer's. Raises ApiError."""
-    outcome = _validation(batch, config, origin, now_ms)
-    return outcome if isinstance(outcome, RecordBatch) else run_here(outcome)
 
 
 def _validation(batch: RecordBatch, config: LogConfig, origin: int, now_ms: int) -> RecordBatch | Steps[RecordBatch]:

@@ -21,7 +21,14 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import resealed_batch, with_max_timestamp
 from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, ZSTD, DecompressedTooLarge
 from kraft.protocol.records.record import RECORD_BYTES_MIN, InvalidRecord, Record, append_record, iterate_records
-from kraft.protocol.records.record_batch import CREATE_TIME, HEADER_SIZE, LOG_APPEND_TIME, NO_TIMESTAMP, RecordBatch
+from kraft.protocol.records.record_batch import (
+    CREATE_TIME,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_FLAG,
+    RecordBatch,
+)
 from kraft.protocol.records.validation import JUDGED_A_SLICE, JudgedRecords, judge_records, judge_usual
 from kraft.storage.log_config import LogConfig
 from kraft.storage.steps import Steps, in_thread
@@ -83,6 +90,8 @@ def validate_at_once(batch: RecordBatch, config: LogConfig, now_ms: int) -> Reco
     judged = JudgedRecords(have_keys, are_consecutive, least, most)
     if not _all_acceptable(batch, judged, config, now_ms):
         return None
+    if not config.log_append_time and batch.max_timestamp == batch.base_timestamp + most >= NO_TIMESTAMP:
+        return batch
     return _with_times(batch, *_times(batch, judged, config, now_ms))
 
 
@@ -165,7 +174,7 @@ def _decoded_bytes_max(batch: RecordBatch, config: LogConfig) -> int:
 def _all_acceptable(batch: RecordBatch, judged: JudgedRecords, config: LogConfig, now_ms: int) -> bool:
     """Whether the topic takes every record, as far as what holds for all of them tells. If not, some or none may be
     at fault."""
-    if (config.compact and not judged.have_keys) or batch.timestamp_type == LOG_APPEND_TIME:
+    if (config.compact and not judged.have_keys) or batch.attributes & TIMESTAMP_TYPE_FLAG:
         return False
     if config.log_append_time:
         return True

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from zlib import crc32
 
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
+from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment, Room
 
 
 class DeletedSegments:
@@ -129,13 +129,28 @@ def must_roll(
     return is_old_enough_to_roll(segment, config, max_timestamp, now_ms)
 
 
+def room_of(segment: LogSegment, config: LogConfig) -> Room | None:
+    """The bounds within which `must_roll` is False for a segment until its next index entry. None where they say too
+    little: it is empty, has a full index, or no timestamp to count its age from."""
+    first = segment.rolling_timestamp if segment.size else -1
+    if first < 0 or segment.index_is_full(config.segment_index_bytes):
+        return None
+    return Room(
+        config, config.segment_bytes, segment.base_offset + RELATIVE_OFFSET_MAX, first + _age_max(segment, config)
+    )
+
+
 def is_old_enough_to_roll(segment: LogSegment, config: LogConfig, max_timestamp: int, now_ms: int) -> bool:
     """Age runs from the first batch's timestamp to the newest record's; from the segment's creation to now where
     there are no timestamps."""
     first = segment.rolling_timestamp
     age = max_timestamp - first if first >= 0 and max_timestamp >= 0 else now_ms - segment.created_ms
+    return age > _age_max(segment, config)
+
+
+def _age_max(segment: LogSegment, config: LogConfig) -> int:
     bound = config.segment_ms_max
-    return age > bound - _jitter_ms(segment, min(config.segment_jitter_ms, bound))
+    return bound - _jitter_ms(segment, min(config.segment_jitter_ms, bound))
 
 
 def _jitter_ms(segment: LogSegment, bound: int) -> int:

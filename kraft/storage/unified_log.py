@@ -40,6 +40,7 @@ from kraft.storage.retention import (
     deletable_segments,
     is_old_enough_to_roll,
     must_roll,
+    room_of,
 )
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import storage_failure, upkeep_failure
@@ -265,15 +266,8 @@ class UnifiedLog:
 
         Raises ApiError with Kafka's code (KAFKA_STORAGE_ERROR on a full disk, nothing changed), StorageError.
         """
-        return self._write_now(
-            self.prepare_append_as_leader(
-                records,
-                leader_epoch,
-                now_ms=now_ms,
-                origin=origin,
-                transaction_version=transaction_version,
-                verification=verification,
-            )
+        return self._write(
+            self.decide_as_leader(records, leader_epoch, now_ms, origin, transaction_version, verification)
         )
 
     def append_as_follower(
@@ -281,22 +275,21 @@ class UnifiedLog:
     ) -> LogAppendInfo | None:
         """Write batches as the leader numbered them; None when there are none to write. `replicated_batches` tells
         what is left out, and what is raised."""
-        pending = self.prepare_append_as_follower(records, now_ms=now_ms, leader_epoch=leader_epoch)
-        return None if pending is None else self._write_now(pending)
+        pending = self.decide_as_follower(records, now_ms, leader_epoch)
+        return None if pending is None else self._write(pending)
 
-    def prepare_append_as_leader(
+    def decide_as_leader(
         self,
         records: Buffer,
         leader_epoch: int,
-        *,
         now_ms: int,
         origin: int = AppendOrigin.CLIENT,
         transaction_version: int = 0,
         verification: Verification | None = None,
         validated: ValidatedBatch | None = None,
     ) -> PendingAppend:
-        """First step of `append_as_leader`. `finish_append` or `abort_append` must follow, unless the answer is a
-        duplicate. `validated`: see `batch_for_leader`."""
+        """What `append_as_leader` writes, and where; `begin_append` has a thread write it. Raises as that. `validated`:
+        see `batch_for_leader`."""
         assert self._pending is None, "one append at a time"
         batch = batch_for_leader(records, self.config, origin, now_ms, validated)
         size = batch.size
@@ -323,16 +316,14 @@ class UnifiedLog:
         )
         view = batch.view
         buffers = (with_offset_and_epoch(view, first_offset, leader_epoch), view[HEADER_SIZE:])
-        return self._pend(info, buffers, (AppendedBatch(batch, first_offset, last_offset, leader_epoch, marker),))
+        return self._ready(info, buffers, (AppendedBatch(batch, first_offset, last_offset, leader_epoch, marker),))
 
     def _already_appended(self, first_offset: int, last_offset: int, when_ms: int) -> LogAppendInfo:
         """The answer to a batch that is in the log, at or before `last_offset`."""
         return LogAppendInfo(first_offset, last_offset, when_ms, when_ms, self.log_start_offset, duplicate=True)
 
-    def prepare_append_as_follower(
-        self, records: Buffer, *, now_ms: int, leader_epoch: int | None = None
-    ) -> PendingAppend | None:
-        """First step of `append_as_follower`."""
+    def decide_as_follower(self, records: Buffer, now_ms: int, leader_epoch: int | None) -> PendingAppend | None:
+        """What `append_as_follower` writes, as `decide_as_leader`."""
         assert self._pending is None, "one append at a time"
         appended = replicated_batches(records, self.topic_partition, self.log_end_offset, leader_epoch)
         if not appended:
@@ -342,33 +333,32 @@ class UnifiedLog:
         max_timestamp = max(-1, *(each.batch.max_timestamp for each in appended))
         rolled = self._make_room(end, last_offset, max_timestamp, now_ms, first_offset=first_offset)
         info = LogAppendInfo(first_offset, last_offset, max_timestamp, -1, self.log_start_offset, rolled=rolled)
-        return self._pend(info, (memoryview(records)[:end],), appended)
+        return self._ready(info, (memoryview(records)[:end],), appended)
 
-    def _pend(
+    def _ready(
         self, info: LogAppendInfo, buffers: tuple[Buffer, ...], appended: Sequence[AppendedBatch]
     ) -> PendingAppend:
+        """Everything that can fail but the write itself has been done. Raises ApiError, StorageError."""
         check_continues(appended[0], self.log_end_offset, self.leader_epoch_cache.latest_epoch)
-        segment = self.active_segment
+        segment = self.local.segments[-1]
         try:
-            segment.make_ready(sum(map(len, buffers)), self.config.index_interval_bytes)
-            pending = PendingAppend(info, segment, segment.make_log(), buffers, appended)
+            opened = segment.make_ready(sum(map(len, buffers)), self.config.index_interval_bytes)
         except OSError as problem:
             raise storage_failure(problem, str(self.topic_partition)) from problem
-        self._pending = pending
-        return pending
+        return PendingAppend(info, segment, opened, buffers, appended)
 
-    def _write_now(self, pending: PendingAppend) -> LogAppendInfo:
+    def _write(self, pending: PendingAppend) -> LogAppendInfo:
         if pending.opened is None:
             return pending.info
         try:
             pending.write()
         except OSError as problem:
-            self.abort_append(pending)
             raise storage_failure(problem, str(self.topic_partition)) from problem
-        except BaseException:
-            self.abort_append(pending)
-            raise
-        return self.finish_append(pending)
+        return self._take_in(pending)
+
+    def begin_append(self, pending: PendingAppend) -> None:
+        """A thread writes it, and nothing else may append. `finish_append` or `abort_append` must follow."""
+        self._pending = pending
 
     def abort_append(self, pending: PendingAppend) -> None:
         """The write failed and was undone, or was never begun."""
@@ -376,28 +366,29 @@ class UnifiedLog:
         self._pending = None
 
     def finish_append(self, pending: PendingAppend) -> LogAppendInfo:
-        """The bytes are in the file: make them part of the log. Raises StorageError when an index cannot be written:
-        files and memory disagree then."""
+        """Last step of an append that a thread has written."""
         assert self._pending is pending
         self._pending = None
-        try:
-            return self._take_in(pending)
-        except (OSError, StorageError) as problem:
-            raise StorageError(f"{self.directory}: what was appended could not be noted: {problem}") from problem
+        return self._take_in(pending)
 
     def _take_in(self, pending: PendingAppend) -> LogAppendInfo:
+        """The bytes are in the file: make them part of the log. Raises StorageError when an index cannot be written:
+        files and memory disagree then."""
         assert pending.segment is not None
         assert pending.info.last_offset >= pending.info.first_offset >= self.log_end_offset
         segment, interval = pending.segment, self.config.index_interval_bytes
-        for appended in pending.batches:
-            batch = appended.batch
-            segment.appended(batch.size, appended.first_offset, appended.last_offset, batch.max_timestamp, interval)
-            if appended.leader_epoch > self.leader_epoch_cache.latest_epoch:
-                self.leader_epoch_cache.assign(appended.leader_epoch, appended.first_offset)
-            if batch.producer_id >= 0:
-                take_into_producers(
-                    self.producers, batch, appended.marker, appended.first_offset, appended.last_offset, segment
-                )
+        try:
+            for appended in pending.batches:
+                batch = appended.batch
+                segment.appended(batch.size, appended.first_offset, appended.last_offset, batch.max_timestamp, interval)
+                if appended.leader_epoch > self.leader_epoch_cache.latest_epoch:
+                    self.leader_epoch_cache.assign(appended.leader_epoch, appended.first_offset)
+                if batch.producer_id >= 0:
+                    take_into_producers(
+                        self.producers, batch, appended.marker, appended.first_offset, appended.last_offset, segment
+                    )
+        except (OSError, StorageError) as problem:
+            raise StorageError(f"{self.directory}: what was appended could not be noted: {problem}") from problem
         self.log_end_offset = pending.info.last_offset + 1
         self.flush_state.closed_at = NOT_CLOSED
         if self._producers is not None:
@@ -409,11 +400,15 @@ class UnifiedLog:
     ) -> bool:
         """Make the directory if it is missing, and roll if the active segment cannot take `size` more bytes; whether
         it rolled."""
-        local = self.local
+        local, config = self.local, self.config
+        segment = local.segments[-1]
+        if segment.room is not None and segment.room.takes(config, segment.size + size, last_offset, max_timestamp):
+            return False
         try:
             if not local.files_exist:
                 local.make_files()
-            if not must_roll(local.segments[-1], self.config, size, last_offset, max_timestamp, now_ms):
+            if not must_roll(segment, config, size, last_offset, max_timestamp, now_ms):
+                segment.room = room_of(segment, config)
                 return False
             # After a gap (of a compacted leader's log) the segment begins at the log's end all the same: a start cannot
             # tell the gap from a lost segment.

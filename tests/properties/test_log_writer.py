@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.record_batch import RecordBatch, batches
+from kraft.replication.logs.writer import QueuedAppend
 from kraft.replication.partition import Partition
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
@@ -85,9 +86,10 @@ class Interleaving:
 
     async def append(self, value: bytes) -> None:
         try:
-            info = await self.made.replicas.append(
-                self.partition, memoryview(batch(value)), 1, self.made.world.clock.wall_ms(), 0
-            )
+            now_ms = self.made.world.clock.wall_ms()
+            appended = self.made.replicas.writer.append(self.partition, memoryview(batch(value)), 1, now_ms, 0)
+            info = await appended if isinstance(appended, QueuedAppend) else appended
+            assert info is not None
         except (NotLeader, ApiError, StorageError):
             self.failed.add(value)
         else:
@@ -107,10 +109,9 @@ class Interleaving:
             )
         )
         try:
-            if writer.takes(log, len(sent)):
-                await writer.append_as_follower(partition, sent, offset, 0, self.made.world.clock.wall_ms()).outcome()
-            else:
-                partition.append_as_follower(sent, offset, 0, self.made.world.clock.wall_ms())
+            appended = writer.append_as_follower(partition, sent, offset, 0, self.made.world.clock.wall_ms())
+            if isinstance(appended, QueuedAppend):
+                await appended
         except (NotLeader, ApiError, StorageError):
             self.failed.add(value)
         else:

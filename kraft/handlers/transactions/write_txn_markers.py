@@ -27,6 +27,7 @@ from kraft.protocol.messages.write_txn_markers_response import (
 )
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.protocol.schema import Turns
+from kraft.replication.logs.writer import QueuedAppend
 from kraft.replication.partition import TransactionalAppend
 from kraft.security.acls import Operation
 from kraft.storage.log_validator import AppendOrigin
@@ -34,7 +35,6 @@ from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
-    from kraft.storage.log_append import LogAppendInfo
     from kraft.storage.unified_log import UnifiedLog
 
 API = Handler(
@@ -125,7 +125,18 @@ async def write_markers(request: WriteTxnMarkersRequest, broker: BrokerServices)
 class _Write:
     """One marker for one partition; `result` gets its code. `begin` is followed by `finish` where it says so."""
 
-    __slots__ = ("_broker", "_deadline", "_end", "_leader_epoch", "_log", "_marker", "_partition", "_result", "_topic")
+    __slots__ = (
+        "_broker",
+        "_deadline",
+        "_end",
+        "_leader_epoch",
+        "_log",
+        "_marker",
+        "_partition",
+        "_queued",
+        "_result",
+        "_topic",
+    )
 
     def __init__(
         self,
@@ -143,10 +154,10 @@ class _Write:
         self._end: int | None = None
         """Where the log ends behind the marker, once that is in it."""
         self._log: UnifiedLog | None = None
-        """The log that is written to."""
+        """The log that is flushed."""
 
     def begin(self) -> bool:
-        """Append the marker, unless a thread or the group coordinator has to. Whether anything is left to do."""
+        """Append the marker, have it queued, or leave it to the group coordinator. Whether anything is left to do."""
         replicas, index = self._broker.replicas, self._result.partition_index
         try:
             partition = replicas.find(self._topic, index)
@@ -155,11 +166,21 @@ class _Write:
             if self._topic == OFFSETS_TOPIC:
                 return True
             partition.check_leader()
-            self._partition, self._leader_epoch, self._log = partition, partition.leader_epoch, partition.log
+            self._partition, self._leader_epoch = partition, partition.leader_epoch
             batch, now_ms = self._batch()
-            if replicas.writer.takes(partition.log, len(batch)):
+            appended = replicas.writer.append(
+                partition,
+                batch,
+                ALL_REPLICAS,
+                now_ms,
+                AppendOrigin.COORDINATOR,
+                leader_epoch=self._leader_epoch,
+                transaction=TransactionalAppend(transaction_version=self._marker.transaction_version),
+            )
+            if isinstance(appended, QueuedAppend):
+                self._queued = appended
                 return True
-            self._appended(partition.append(batch, ALL_REPLICAS, now_ms, AppendOrigin.COORDINATOR, self._transaction))
+            self._end = appended.last_offset + 1
         except EXPECTED as problem:
             self._failed(problem)
             return False
@@ -179,19 +200,11 @@ class _Write:
                 await _complete_offsets(self._marker, self._result.partition_index, self._broker)
                 return
             partition, leader_epoch = self._partition, self._leader_epoch
-            self._log = partition.log
             if self._end is None:
-                batch, now_ms = self._batch()
-                appending = replicas.append(
-                    partition,
-                    batch,
-                    ALL_REPLICAS,
-                    now_ms,
-                    AppendOrigin.COORDINATOR,
-                    leader_epoch=leader_epoch,
-                    transaction=self._transaction,
-                )
-                self._appended(await appending)
+                info = await self._queued
+                assert info is not None, "a leader's append takes all or nothing"
+                self._end = info.last_offset + 1
+            self._log = partition.log
             if not self._is_durable:
                 await replicas.flush(partition)
             await replicas.until_committed(partition, leader_epoch, self._end_offset, self._deadline)
@@ -215,15 +228,6 @@ class _Write:
         return memoryview(batch), now_ms
 
     @property
-    def _transaction(self) -> TransactionalAppend:
-        return TransactionalAppend(transaction_version=self._marker.transaction_version)
-
-    def _appended(self, info: LogAppendInfo) -> None:
-        self._end = info.last_offset + 1
-        if info.rolled:
-            self._broker.replicas.flusher.flush_later(self._partition.log)
-
-    @property
     def _end_offset(self) -> int:
         assert self._end is not None
         return self._end
@@ -234,9 +238,10 @@ class _Write:
 
     def _failed(self, problem: Exception) -> None:
         self._result.error_code = code_of(problem)
-        self._broker.replicas.handle_storage_error(
-            problem, self._topic, self._result.partition_index, "marker", self._log
-        )
+        if self._log is not None:
+            self._broker.replicas.handle_storage_error(
+                problem, self._topic, self._result.partition_index, "flush of a marker", self._log
+            )
 
 
 async def _complete_offsets(marker: WritableTxnMarker, index: int, broker: BrokerServices) -> None:

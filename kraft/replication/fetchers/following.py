@@ -10,10 +10,10 @@ from kraft.common.errors import ApiError, ProtocolError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_response import PartitionData
 from kraft.protocol.records.record_batch import batches
+from kraft.replication.logs.writer import QueuedAppend
 from kraft.replication.partition import Partition
 from kraft.replication.sessions.fetch_session_handler import FetchLimits, Wanted
 from kraft.storage.log_append import LogAppendInfo
-from kraft.storage.log_manager import LogManager
 from kraft.storage.unified_log import UnifiedLog
 
 if TYPE_CHECKING:
@@ -137,24 +137,26 @@ async def append_fetched(replicas: ReplicaManager, partition: Partition, data: P
     except ProtocolError as problem:
         # This partition's, and no fault of the connection: the others of the answer go on.
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: a bad Fetch answer: {problem}") from problem
-    if info is None:
-        return
-    if info.rolled:
-        replicas.flusher.flush_later(partition.log)  # The writer has, too: a flush of what is durable is none.
-    partition.traffic.replication_bytes_in += len(records)
+    if info is not None:
+        partition.traffic.replication_bytes_in += len(records)
 
 
 async def _append(
     replicas: ReplicaManager, partition: Partition, data: PartitionData, records: memoryview
 ) -> LogAppendInfo | None:
-    writer, now_ms = replicas.writer, replicas.world.clock.wall_ms()
-    if starts_within(partition.log, records):
-        return append_across_start(replicas.logs, partition, records, data, now_ms)
-    if writer.takes(partition.log, len(records)):
-        return await writer.append_as_follower(
-            partition, records, data.high_watermark, data.log_start_offset, now_ms
-        ).outcome()
-    return partition.append_as_follower(records, data.high_watermark, data.log_start_offset, now_ms)
+    """An empty log that starts inside the first batch gets the whole batch, and keeps its start offset."""
+    log, now_ms = partition.log, replicas.world.clock.wall_ms()
+    start = log.log_start_offset if starts_within(log, records) else None
+    if start is not None:
+        base_offset = next(batches(records, partial_tail=True)).base_offset
+        replicas.logs.truncate_fully_and_start_at(log, base_offset, now_ms=now_ms)
+    appended = replicas.writer.append_as_follower(
+        partition, records, data.high_watermark, data.log_start_offset, now_ms
+    )
+    info = await appended if isinstance(appended, QueuedAppend) else appended
+    if start is not None:
+        log.follow_log_start(start)
+    return info
 
 
 def starts_within(log: UnifiedLog, records: memoryview) -> bool:
@@ -164,16 +166,3 @@ def starts_within(log: UnifiedLog, records: memoryview) -> bool:
         return False
     first = next(batches(records, partial_tail=True), None)
     return first is not None and first.base_offset < log.log_end_offset <= first.last_offset
-
-
-def append_across_start(
-    logs: LogManager, partition: Partition, records: memoryview, data: PartitionData, now_ms: int
-) -> LogAppendInfo | None:
-    """Append like `Partition.append_as_follower`, where an empty log starts inside the first batch. The log gets the
-    whole batch and keeps its start offset."""
-    log = partition.log
-    start, base_offset = log.log_start_offset, next(batches(records, partial_tail=True)).base_offset
-    logs.truncate_fully_and_start_at(log, base_offset, now_ms=now_ms)
-    info = partition.append_as_follower(records, data.high_watermark, data.log_start_offset, now_ms)
-    log.follow_log_start(start)
-    return info

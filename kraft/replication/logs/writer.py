@@ -1,4 +1,5 @@
-"""Appends that are written in a thread: large ones, and small ones to a log that such a write holds up.
+"""The one way into the log of a partition: on the loop, or in a thread for large batches and for small ones to a log
+that such a write holds up.
 
 Writing a megabyte takes the kernel 0.2 to 3 ms, in which the loop serves nobody else. One worker per log directory
 takes what is queued there, at most one append a log at a time, has a thread write all of it, and lets it take
@@ -8,11 +9,14 @@ and its epochs move only then.
 What an append rests on is checked when its turn comes, not when it was queued; and once more when it was written. If
 the replica has another role or leader epoch by then, the bytes are cut off again: they would stand where the new
 epoch begins.
+
+Whichever way it goes, a segment that it closes is flushed later, and a disk that fails it is not used any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
 
 import trio
 
@@ -32,18 +36,18 @@ ROUND_BYTES_MAX = 4 << 20
 
 
 class QueuedAppend:
-    """One append on its way. When `done` is set it has taken effect (`info`; None: nothing was left to append), or
-    has failed (`failure`) and left no trace.
+    """One append on its way; awaiting it gives what `LogWriter` would have answered at once. When `done` is set it has
+    taken effect (`info`; None: nothing was left to append), or has failed (`failure`) and left no trace; then
+    `when_done` is called.
 
     `leader_epoch` is the one it was written in, and it counts only if the replica has kept its role in that epoch
     until then.
     """
 
     __slots__ = (
-        "_prepare",
+        "_decide",
         "_role",
         "_take_effect",
-        "_when_done",
         "done",
         "failure",
         "info",
@@ -52,16 +56,16 @@ class QueuedAppend:
         "log",
         "partition",
         "size",
+        "when_done",
     )
 
     def __init__(
         self,
         partition: Partition,
         size: int,
-        prepare: Callable[[], PendingAppend | None],
+        decide: Callable[[], PendingAppend | None],
         take_effect: Callable[[], None],
         leader_epoch: int | None,
-        when_done: Callable[[], None] | None,
     ) -> None:
         """`leader_epoch`: the only one in which it may be appended; None for whatever it is when its turn comes."""
         self.partition = partition
@@ -73,9 +77,9 @@ class QueuedAppend:
         self.info: LogAppendInfo | None = None
         self.failure: Exception | None = None
         self.done = trio.Event()
-        self._prepare = prepare
+        self._decide = decide
         self._take_effect = take_effect
-        self._when_done = when_done
+        self.when_done: Callable[[], None] | None = None
         self._role = partition.is_leader
 
     @property
@@ -84,9 +88,9 @@ class QueuedAppend:
         assert self.leader_epoch is not None
         return self.leader_epoch
 
-    async def outcome(self) -> LogAppendInfo | None:
-        """Wait for it. Raises what it failed with: NotLeader, ApiError, StorageError."""
-        await self.done.wait()
+    def __await__(self) -> Generator[Any, Any, LogAppendInfo | None]:
+        """Raises what it failed with: NotLeader, ApiError, StorageError."""
+        yield from self.done.wait().__await__()
         if self.failure is not None:
             raise self.failure
         return self.info
@@ -97,10 +101,12 @@ class QueuedAppend:
         if self.leader_epoch is not None:
             self._check_still_valid()
         self.log = partition.log
-        pending = self._prepare()
+        pending = self._decide()
         self.leader_epoch, self._role = partition.leader_epoch, partition.is_leader
         if pending is None:
             self._take_effect()
+        elif pending.opened is not None:
+            self.log.begin_append(pending)
         return pending
 
     def _check_still_valid(self) -> None:
@@ -136,8 +142,8 @@ class QueuedAppend:
 
     def finished(self) -> None:
         self.done.set()
-        if self._when_done is not None:
-            self._when_done()
+        if self.when_done is not None:
+            self.when_done()
 
 
 class _DirectoryQueue:
@@ -153,27 +159,25 @@ class _DirectoryQueue:
 
 
 class LogWriter:
-    """Owned by the broker's loop. `rolled(log)` is called when an append closed a segment. `large_bytes_min`: what
-    is smaller is written on the loop."""
+    """Owned by the broker's loop. `rolled(log)` is called when an append closed a segment, `failed(log, problem)` when
+    the disk failed one. `large_bytes_min`: what is smaller is written on the loop."""
 
     def __init__(
-        self, world: World, directories: Sequence[str], rolled: Callable[[UnifiedLog], None], large_bytes_min: int
+        self,
+        world: World,
+        directories: Sequence[str],
+        rolled: Callable[[UnifiedLog], None],
+        failed: Callable[[UnifiedLog, Exception], None],
+        large_bytes_min: int,
     ) -> None:
         self._world = world
         self._queues = {path: _DirectoryQueue() for path in directories}
         self._rolled = rolled
+        self._failed = failed
         self.large_bytes_min = large_bytes_min
         self.rounds = 0
         self._decoding = trio.Semaphore(DECODED_AT_ONCE_MAX)
         self._nursery: trio.Nursery | None = None
-
-    def takes(self, log: UnifiedLog, size: int) -> bool:
-        """Whether an append of `size` bytes has to come this way."""
-        return size >= self.large_bytes_min or log.is_appending
-
-    def takes_batch(self, log: UnifiedLog, records: memoryview, now_ms: int) -> bool:
-        """Whether a client's batch has to come this way: it is large, or takes long to look into."""
-        return self.takes(log, len(records)) or takes_long_to_validate(records, log.config, now_ms)
 
     async def run(self) -> None:
         """Work until cancelled; what is in a thread by then takes effect first."""
@@ -186,7 +190,7 @@ class LogWriter:
             finally:
                 self._nursery = None
 
-    def append_as_leader(
+    def append(
         self,
         partition: Partition,
         batch: memoryview,
@@ -196,36 +200,95 @@ class LogWriter:
         *,
         leader_epoch: int | None = None,
         transaction: TransactionalAppend | None = None,
-        when_done: Callable[[], None] | None = None,
-    ) -> QueuedAppend:
-        """Queue one batch, as `Partition.append`. `batch` must stay as it is until the append is done.
+        is_lent: bool = False,
+    ) -> LogAppendInfo | QueuedAppend:
+        """Append one batch as leader, with `leader_epoch` in that epoch only: at once where neither size nor whoever
+        else appends forbids it. A client's batch that takes long to look into is queued, too, and validated in steps
+        first; others do not wait for that.
 
-        A client's batch that has to be looked into is validated in steps first. Others do not wait for that.
+        `batch` must stay as it is until the append is done, unless it `is_lent`: then it is copied if it is queued.
+
+        Raises NotLeader, ApiError (NOT_ENOUGH_REPLICAS, and whatever validation finds), StorageError. What is queued
+        raises them when it is awaited.
         """
+        log = partition.log
+        takes_long = origin == AppendOrigin.CLIENT and takes_long_to_validate(batch, log.config, now_ms)
+        if takes_long or self.must_wait(log, len(batch)):
+            lasting = memoryview(bytes(batch)) if is_lent else batch
+            return self._queue(partition, lasting, required_acks, now_ms, origin, leader_epoch, transaction, takes_long)
+        if leader_epoch is not None and leader_epoch != partition.leader_epoch:
+            raise NotLeader(
+                f"{partition}: led in epoch {partition.leader_epoch}, not {leader_epoch}",
+                partition.leader_id,
+                partition.leader_epoch,
+            )
+        try:
+            info = partition.append(batch, required_acks, now_ms, origin, transaction)
+        except (StorageError, OSError) as problem:
+            self._failed(log, problem)
+            raise
+        if info.rolled:
+            self._rolled(log)
+        return info
+
+    def append_as_follower(
+        self, partition: Partition, records: memoryview, leader_high_watermark: int, leader_log_start: int, now_ms: int
+    ) -> LogAppendInfo | QueuedAppend | None:
+        """Append what the leader of this epoch sent, as `append`; None where nothing of it is left to append. Raises
+        ApiError, ProtocolError, StorageError."""
+        log, epoch = partition.log, partition.leader_epoch
+        if self.must_wait(log, len(records)):
+            return self._enqueue(
+                QueuedAppend(
+                    partition,
+                    len(records),
+                    lambda: partition.log.decide_as_follower(records, now_ms, epoch),
+                    lambda: partition.followed(leader_high_watermark, leader_log_start),
+                    epoch,
+                )
+            )
+        try:
+            info = partition.append_as_follower(records, leader_high_watermark, leader_log_start, now_ms)
+        except (StorageError, OSError) as problem:
+            self._failed(log, problem)
+            raise
+        if info is not None and info.rolled:
+            self._rolled(log)
+        return info
+
+    def must_wait(self, log: UnifiedLog, size: int) -> bool:
+        """Whether an append of `size` bytes is for a thread, or has one to wait for."""
+        return size >= self.large_bytes_min or log.is_appending
+
+    def _queue(
+        self,
+        partition: Partition,
+        batch: memoryview,
+        required_acks: int,
+        now_ms: int,
+        origin: int,
+        leader_epoch: int | None,
+        transaction: TransactionalAppend | None,
+        takes_long_to_validate: bool,
+    ) -> QueuedAppend:
         validated: list[ValidatedBatch] = []
 
-        def prepare() -> PendingAppend:
+        def decide() -> PendingAppend:
             partition.check_may_append(required_acks)
             if transaction is not None:
                 transaction.check_epoch(partition)
-            return partition.log.prepare_append_as_leader(
+            return partition.log.decide_as_leader(
                 batch,
                 partition.leader_epoch,
-                now_ms=now_ms,
-                origin=origin,
+                now_ms,
+                origin,
                 transaction_version=0 if transaction is None else transaction.transaction_version,
                 verification=None if transaction is None else transaction.verification,
                 validated=validated[0] if validated else None,
             )
 
-        append = QueuedAppend(
-            partition, len(batch), prepare, lambda: partition.appended(len(batch)), leader_epoch, when_done
-        )
-        if (
-            self._nursery is not None
-            and origin == AppendOrigin.CLIENT
-            and takes_long_to_validate(batch, partition.log.config, now_ms)
-        ):
+        append = QueuedAppend(partition, len(batch), decide, lambda: partition.appended(len(batch)), leader_epoch)
+        if self._nursery is not None and takes_long_to_validate:
             append.is_ready = False
             self._nursery.start_soon(self._validate, append, batch, now_ms, validated)
         return self._enqueue(append)
@@ -247,22 +310,6 @@ class LogWriter:
                 append.failure = problem
         append.is_ready = True
         self._have_all_look()
-
-    def append_as_follower(
-        self, partition: Partition, records: memoryview, leader_high_watermark: int, leader_log_start: int, now_ms: int
-    ) -> QueuedAppend:
-        """Queue what the leader of this epoch sent, as `Partition.append_as_follower`."""
-        epoch = partition.leader_epoch
-        return self._enqueue(
-            QueuedAppend(
-                partition,
-                len(records),
-                lambda: partition.log.prepare_append_as_follower(records, now_ms=now_ms, leader_epoch=epoch),
-                lambda: partition.followed(leader_high_watermark, leader_log_start),
-                epoch,
-                None,
-            )
-        )
 
     def is_busy(self, log: UnifiedLog) -> bool:
         """Whether an append to `log` is being written, or waits for that."""
@@ -335,6 +382,7 @@ class LogWriter:
         except Exception as problem:  # noqa: BLE001  # The boundary of an append: whoever waits for it raises this, and the writer goes on.
             append.failure = problem
         append.finished()
+        self._tell_failure(append)
         return None
 
     async def _write(self, begun: list[tuple[QueuedAppend, PendingAppend]]) -> None:
@@ -353,6 +401,13 @@ class LogWriter:
             append.finished()
             if pending.info.rolled:
                 self._rolled(append.log)
+        for append, _ in begun:
+            self._tell_failure(append)
+
+    def _tell_failure(self, append: QueuedAppend) -> None:
+        """Called in the step in which it has failed: its directory is offline before anybody who waits for it runs."""
+        if isinstance(append.failure, StorageError | OSError):
+            self._failed(append.log, append.failure)
 
 
 def _write_all(appends: tuple[PendingAppend, ...]) -> list[OSError | StorageError | None]:

@@ -14,8 +14,7 @@ from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import (
     CHECKED_WHOLLY_RECORD_BYTES,
     AppendOrigin,
-    single_batch,
-    validate_for_leader,
+    batch_for_leader,
 )
 from kraft.storage.record_validator import DECODED_BYTES_MAX, DECODED_RECORDS_MAX, RecordsRejected
 from tests.unit.storage.support import NOW_MS, batch_of
@@ -27,7 +26,7 @@ BY_HEADER = LogConfig(validate_records=False)
 
 def code_of(data: bytes | bytearray | None, config: LogConfig = FULL, origin: int = AppendOrigin.CLIENT) -> int:
     try:
-        validate_for_leader(single_batch(data), config, origin, NOW_MS)
+        batch_for_leader(data, config, origin, NOW_MS)
     except ApiError as problem:
         return problem.code
     return ErrorCode.NONE
@@ -45,8 +44,8 @@ def patched(position: int, content: bytes, data: bytes | None = None) -> bytearr
 
 @pytest.mark.parametrize("config", [BY_HEADER, FULL])
 def test_an_ordinary_batch_passes_untouched(config: LogConfig) -> None:
-    batch = single_batch(batch_of(b"a", b"b"))
-    assert validate_for_leader(batch, config, AppendOrigin.CLIENT, NOW_MS) is batch
+    data = batch_of(b"a", b"b")
+    assert batch_for_leader(data, config, AppendOrigin.CLIENT, NOW_MS).buffer is data
 
 
 @pytest.mark.parametrize(
@@ -148,7 +147,7 @@ def test_compacted_topics_need_keys_and_say_which_record_lacks_one() -> None:
     config = LogConfig(cleanup_policy=("compact",))
     assert code_of(batch_of(b"a", keys=(b"k",)), config) == ErrorCode.NONE
     with pytest.raises(RecordsRejected) as caught:
-        validate_for_leader(single_batch(batch_of(b"a", b"b", keys=(b"k",))), config, AppendOrigin.CLIENT, NOW_MS)
+        batch_for_leader(batch_of(b"a", b"b", keys=(b"k",)), config, AppendOrigin.CLIENT, NOW_MS)
     assert caught.value.code == ErrorCode.INVALID_RECORD
     assert [index for index, _ in caught.value.record_errors] == [1]
 
@@ -158,7 +157,7 @@ def test_compacted_topics_need_keys_and_say_which_record_lacks_one() -> None:
 )
 def test_compression_type_decides_the_codec(name: str, codec: int) -> None:
     source = batch_of(b"a" * 50, b"b", codec=GZIP, producer_id=4, producer_epoch=1, base_sequence=2)
-    batch = validate_for_leader(single_batch(source), LogConfig(compression_type=name), AppendOrigin.CLIENT, NOW_MS)
+    batch = batch_for_leader(source, LogConfig(compression_type=name), AppendOrigin.CLIENT, NOW_MS)
     batch.verify_crc()
     assert (batch.codec, batch.producer_id, batch.base_sequence) == (codec, 4, 2)
     assert batch.records() == RecordBatch(source).records()
@@ -203,14 +202,14 @@ def test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_it_must_b
 def test_producers_may_not_claim_append_time() -> None:
     claimed = bytes(with_max_timestamp(RecordBatch(batch_of(b"a")), LOG_APPEND_TIME, NOW_MS))
     assert code_of(claimed, LogConfig(message_timestamp_type="LogAppendTime")) == ErrorCode.INVALID_TIMESTAMP
-    cleared = validate_for_leader(single_batch(claimed), LogConfig(), AppendOrigin.CLIENT, NOW_MS)
+    cleared = batch_for_leader(claimed, LogConfig(), AppendOrigin.CLIENT, NOW_MS)
     cleared.verify_crc()
     assert cleared.timestamp_type == 0
 
 
 def test_a_header_that_cannot_be_right_is_repaired_from_its_records() -> None:
     lying = patched(35, (5).to_bytes(8, "big"))
-    batch = validate_for_leader(single_batch(lying), BY_HEADER, AppendOrigin.CLIENT, NOW_MS)
+    batch = batch_for_leader(lying, BY_HEADER, AppendOrigin.CLIENT, NOW_MS)
     batch.verify_crc()
     assert batch.max_timestamp == NOW_MS + 1
 
@@ -220,14 +219,14 @@ def test_a_header_that_cannot_be_right_is_repaired_from_its_records() -> None:
 def test_the_largest_timestamp_becomes_that_of_the_records(said: int, codec: int) -> None:
     """Batches of KafkaJS whose messages have times only in part say the largest of those given."""
     lying = patched(35, said.to_bytes(8, "big", signed=True), batch_of(b"a", b"b", b"c", codec=codec))
-    batch = validate_for_leader(single_batch(lying), LogConfig(), AppendOrigin.CLIENT, NOW_MS)
+    batch = batch_for_leader(lying, LogConfig(), AppendOrigin.CLIENT, NOW_MS)
     batch.verify_crc()
     assert (batch.max_timestamp, batch.codec) == (NOW_MS + 2, codec)
     assert [record.timestamp for record in batch.records()] == [NOW_MS, NOW_MS + 1, NOW_MS + 2]
 
 
 def test_times_before_1970_are_none_in_the_header() -> None:
-    batch = validate_for_leader(single_batch(batch_of(b"a", timestamp=-500)), LogConfig(), AppendOrigin.CLIENT, NOW_MS)
+    batch = batch_for_leader(batch_of(b"a", timestamp=-500), LogConfig(), AppendOrigin.CLIENT, NOW_MS)
     assert batch.max_timestamp == -1
 
 
@@ -238,7 +237,7 @@ def test_a_time_that_no_header_can_hold_is_refused_whatever_the_bounds() -> None
 
 def test_an_append_time_that_a_producer_claims_does_not_hide_the_times_of_its_records() -> None:
     claimed = bytes(with_max_timestamp(RecordBatch(batch_of(b"a", b"b")), LOG_APPEND_TIME, NOW_MS + 900))
-    batch = validate_for_leader(single_batch(claimed), LogConfig(), AppendOrigin.CLIENT, NOW_MS)
+    batch = batch_for_leader(claimed, LogConfig(), AppendOrigin.CLIENT, NOW_MS)
     assert (batch.timestamp_type, batch.max_timestamp) == (0, NOW_MS + 1)
 
 
@@ -267,7 +266,7 @@ def test_the_old_formats_are_invalid_and_those_that_never_were_are_corrupt() -> 
 
 def test_offsets_that_are_not_consecutive_are_renumbered() -> None:
     data = build_batch([Record(0, NOW_MS, None, b"a"), Record(5, NOW_MS, None, b"b")], last_offset=1)
-    batch = validate_for_leader(single_batch(data), FULL, AppendOrigin.CLIENT, NOW_MS)
+    batch = batch_for_leader(data, FULL, AppendOrigin.CLIENT, NOW_MS)
     assert [record.offset for record in batch.records()] == [0, 1]
 
 

@@ -404,11 +404,12 @@ def test_flush_is_due_by_messages_and_by_time(machine: Machine) -> None:
 
 def test_an_append_in_steps_takes_effect_only_when_finished(machine: Machine) -> None:
     log = machine.log()
-    pending = log.prepare_append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    pending = log.decide_as_leader(batch_of(b"a"), 0, NOW_MS)
+    log.begin_append(pending)
     pending.write()
     assert (log.log_end_offset, log.size) == (0, 0)
     with pytest.raises(AssertionError):
-        log.prepare_append_as_leader(batch_of(b"b"), 0, now_ms=NOW_MS)
+        log.decide_as_leader(batch_of(b"b"), 0, NOW_MS)
     log.finish_append(pending)
     assert content(log) == [(0, None, b"a")]
 
@@ -492,7 +493,8 @@ def test_an_epoch_that_is_over_appends_nothing_more(machine: Machine) -> None:
 
 def test_an_append_is_not_taken_in_where_the_log_has_grown_since(machine: Machine) -> None:
     log = machine.log()
-    pending = log.prepare_append_as_leader(batch_of(b"a", b"b"), 0, now_ms=NOW_MS)
+    pending = log.decide_as_leader(batch_of(b"a", b"b"), 0, NOW_MS)
+    log.begin_append(pending)
     pending.write()
     log.log_end_offset = 1
     with pytest.raises(AssertionError):

@@ -228,32 +228,26 @@ def test_with_flush_messages_a_marker_is_answered_once_it_is_synced() -> None:
     simulate(play)
 
 
-def test_a_log_that_a_thread_writes_to_holds_up_no_other_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_a_thread_writes_to_holds_up_no_other_marker() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2)
             for index in range(2):
                 write(made, index)
-            busy, writer = made.partition("t", 0), made.server.replicas.writer
-            queued = trio.Event()
-            append = writer.append_as_leader
-
-            def append_as_leader(*arguments: Any, **named: Any) -> Any:
-                assert arguments[0] is busy
-                queued.set()
-                return append(*arguments, **named)
-
-            monkeypatch.setattr(writer, "takes", lambda log, size: log is busy.log)
-            monkeypatch.setattr(writer, "append_as_leader", append_as_leader)
+            busy, other = made.partition("t", 0), made.partition("t", 1)
+            made.replicas.writer.append(busy, memoryview(batch(bytes(300_000))), 1, made.world.clock.wall_ms(), 0)
+            while not busy.log.is_appending:
+                await trio.lowlevel.checkpoint()
             async with trio.open_nursery() as nursery:
 
                 async def ask() -> None:
                     assert set((await codes(made, marker(("t", 0), ("t", 1)))).values()) == {0}
 
                 nursery.start_soon(ask)
-                await queued.wait()
-                assert made.partition("t", 1).log.log_end_offset == 2
-            assert busy.log.log_end_offset == 2
+                while other.log.log_end_offset < 2:
+                    await trio.lowlevel.checkpoint()
+                assert (busy.log.is_appending, busy.log.log_end_offset) == (True, 1)
+            assert busy.log.log_end_offset == 3
 
     simulate(play)
 

@@ -54,9 +54,10 @@ def test_while_an_append_is_being_written_the_copy_waits_and_holds_nobody_up() -
                 return asked[-1]
 
             writer.is_busy = counted  # type: ignore[method-assign]
-            pending = log.prepare_append_as_leader(
-                memoryview(batch(b"b")), partition.leader_epoch, now_ms=it.made.world.clock.wall_ms(), origin=0
+            pending = log.decide_as_leader(
+                memoryview(batch(b"b")), partition.leader_epoch, it.made.world.clock.wall_ms()
             )
+            log.begin_append(pending)
             it.silent = False
             await universe.sleep(0.5)
             assert it.at == f"{FIRST}/t-0"

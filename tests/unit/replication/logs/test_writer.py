@@ -39,10 +39,28 @@ NOW_MS = 1_700_000_000_000
 def queue(
     made: Broker, value: bytes, name: str = "t", index: int = 0, *, acks: int = 1, leader_epoch: int | None = None
 ) -> QueuedAppend:
-    partition = made.partition(name, index)
-    return made.replicas.writer.append_as_leader(
-        partition, memoryview(batch(value)), acks, made.world.clock.wall_ms(), 0, leader_epoch=leader_epoch
+    return queued_in(
+        made.replicas.writer, made.partition(name, index), batch(value), acks, leader_epoch, made.world.clock.wall_ms()
     )
+
+
+def queued_in(
+    writer: LogWriter,
+    partition: Partition,
+    records: bytes | bytearray,
+    acks: int = 1,
+    leader_epoch: int | None = None,
+    now_ms: int = NOW_MS,
+) -> QueuedAppend:
+    append = writer.append(partition, memoryview(records), acks, now_ms, 0, leader_epoch=leader_epoch)
+    assert isinstance(append, QueuedAppend)
+    return append
+
+
+def queued_as_follower(made: Broker, records: bytes, high_watermark: int) -> QueuedAppend:
+    append = made.replicas.writer.append_as_follower(made.partition("t"), memoryview(records), high_watermark, 0, 0)
+    assert isinstance(append, QueuedAppend)
+    return append
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -84,7 +102,7 @@ def test_nobody_sees_an_append_before_it_is_written() -> None:
             append = queue(made, b"a")
             await until_written(made)
             assert (log.is_appending, log.log_end_offset, log.high_watermark, log.size) == (True, 0, 0, 0)
-            info = await append.outcome()
+            info = await append
             assert info is not None
             assert (info.first_offset, log.log_end_offset, log.high_watermark) == (0, 1, 1)
             assert values(log) == [b"a"]
@@ -116,7 +134,7 @@ def test_one_thread_writes_what_is_queued_one_append_a_log_in_order() -> None:
             made.topic("t", 3)
             queued = [queue(made, bytes([number]), index=number % 3) for number in range(9)]
             for append in queued:
-                await append.outcome()
+                await append
             assert made.replicas.writer.rounds == 3
             for index in range(3):
                 assert values(made.partition("t", index).log) == [bytes([number]) for number in range(index, 9, 3)]
@@ -131,14 +149,14 @@ def test_a_leader_epoch_that_changes_meanwhile_undoes_the_append() -> None:
         async with broker(universe, sets=LARGE) as made:
             topic = made.topic("t", replicas=(NODE, 2))
             log = made.partition("t").log
-            await queue(made, b"a").outcome()
+            await queue(made, b"a")
             append, behind = queue(made, b"lost"), queue(made, b"b")
             await until_written(made)
             made.change(topic, leader=2)
             made.change(topic, leader=NODE)
             with pytest.raises(NotLeader):
-                await append.outcome()
-            await behind.outcome()  # It had not begun: it belongs to the new epoch.
+                await append
+            await behind  # It had not begun: it belongs to the new epoch.
             assert values(log) == [b"a", b"b"]
             assert log.end_offset_for_epoch(0) == (1, 0)
             assert log.latest_epoch == made.partition("t").leader_epoch == 2
@@ -158,7 +176,7 @@ def test_a_log_that_takes_anothers_place_meanwhile_gets_nothing_of_it() -> None:
             await until_written(made)
             partition.log = made.partition("other").log
             with pytest.raises(NotLeader):
-                await append.outcome()
+                await append
             assert (old.is_appending, values(old), partition.log.log_end_offset) == (False, [], 0)
 
     simulate(play)
@@ -172,9 +190,9 @@ def test_what_must_be_of_one_epoch_is_refused_in_another() -> None:
             made.change(topic, leader=2)
             made.change(topic, leader=NODE)
             with pytest.raises(NotLeader):
-                await append.outcome()
+                await append
             with pytest.raises(NotLeader):
-                await made.replicas.append(made.partition("t"), memoryview(batch(b"b")), 1, 0, 0, leader_epoch=0)
+                await queue(made, b"b", leader_epoch=0)
             assert made.partition("t").log.log_end_offset == 0
 
     simulate(play)
@@ -200,15 +218,15 @@ def test_a_topic_deleted_meanwhile_takes_its_append_along() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             topic = made.topic("t")
-            await queue(made, b"a").outcome()
+            await queue(made, b"a")
             append, behind = queue(made, b"b"), queue(made, b"c")
             await until_written(made)
             made.delete_topic(topic)
             made.topic("t")
             for each in (append, behind):
                 with pytest.raises(NotLeader):
-                    await each.outcome()
-            await queue(made, b"new").outcome()
+                    await each
+            await queue(made, b"new")
             assert values(made.partition("t").log) == [b"new"]
             assert made.logs.directories[0].is_online
 
@@ -243,14 +261,14 @@ def test_a_handle_opened_meanwhile_does_not_misplace_the_next_append(tmp_path: P
     world = WatchedWorld(log)
 
     async def main() -> None:
-        writer = LogWriter(world, [str(tmp_path)], lambda log: None, 1)  # type: ignore[arg-type]
+        writer = LogWriter(world, [str(tmp_path)], lambda log: None, lambda log, problem: None, 1)  # type: ignore[arg-type]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(writer.run)
             for value, lost in ((b"a", False), (b"lost", True), (b"b", False)):
                 world.meanwhile = (lambda: setattr(partition, "leader_epoch", 1)) if lost else lambda: None  # type: ignore[method-assign]
-                append = writer.append_as_leader(partition, memoryview(batch(value)), 1, NOW_MS, 0)
+                append = queued_in(writer, partition, batch(value))
                 with pytest.raises(NotLeader) if lost else contextlib.nullcontext():
-                    await append.outcome()
+                    await append
             nursery.cancel_scope.cancel()
 
     trio.run(main)
@@ -266,7 +284,7 @@ def test_a_round_that_is_full_leaves_the_rest_in_order(monkeypatch: pytest.Monke
             made.topic("t", 2)
             queued = [queue(made, bytes([number]), index=number // 2 % 2) for number in range(8)]
             for append in queued:
-                await append.outcome()
+                await append
             assert made.replicas.writer.rounds == 8
             assert [values(made.partition("t", index).log) for index in range(2)] == [
                 [b"\0", b"\1", b"\4", b"\5"],
@@ -280,7 +298,7 @@ def test_a_full_disk_undoes_the_append_and_the_next_one_succeeds() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             made.topic("t")
-            await queue(made, b"a").outcome()
+            await queue(made, b"a")
             universe.disk("broker").faults = [Fault("append", errno.ENOSPC, "/000")]
             answer = (await made.ask(produce(("t", b"lost")), VERSION)).responses[0].partition_responses[0]
             assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -304,7 +322,7 @@ def test_an_append_that_cannot_be_undone_takes_its_directory_offline() -> None:
             answer = (await made.ask(produce(("t", b"a")), VERSION)).responses[0].partition_responses[0]
             assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
             assert [directory.is_online for directory in made.logs.directories] == [False, True]
-            await queue(made, b"b", index=1).outcome()
+            await queue(made, b"b", index=1)
 
     simulate(play)
 
@@ -313,7 +331,7 @@ def test_a_failed_append_is_not_blamed_on_the_directory_of_the_topics_successor(
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a", "/b"], sets=LARGE) as made:
             topic = made.topic("t")
-            await queue(made, b"a").outcome()
+            await queue(made, b"a")
             answers: list[Any] = []
 
             async def ask() -> None:
@@ -340,12 +358,12 @@ def test_what_is_wrong_with_one_batch_is_told_to_its_producer_alone() -> None:
             made.topic("u")
             corrupt = bytearray(batch(b"a"))
             corrupt[-1] ^= 1
-            bad = made.replicas.writer.append_as_leader(made.partition("t"), memoryview(corrupt), 1, 0, 0)
+            bad = queued_in(made.replicas.writer, made.partition("t"), corrupt)
             good = queue(made, b"b")
             with pytest.raises(ApiError) as caught:
-                await bad.outcome()
+                await bad
             assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
-            await good.outcome()
+            await good
             answers = await made.ask(produce(("t", b"c"), ("missing", b"d"), ("u", b"e")), VERSION)
             codes = [topic.partition_responses[0].error_code for topic in answers.responses]
             assert codes == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0]
@@ -358,18 +376,16 @@ def test_a_follower_takes_over_large_batches_of_its_leaders_epoch_only() -> None
         async with broker(universe, sets=LARGE) as made:
             topic = made.topic("t", replicas=(NODE, 2))
             made.change(topic, leader=2)
-            partition, writer = made.partition("t"), made.replicas.writer
-            first = writer.append_as_follower(partition, memoryview(replicated(0, b"a")), 1, 0, 0)
-            await first.outcome()
+            partition = made.partition("t")
+            await queued_as_follower(made, replicated(0, b"a"), 1)
             assert (partition.log.log_end_offset, partition.log.high_watermark) == (1, 1)
-            append = writer.append_as_follower(partition, memoryview(replicated(1, b"b")), 2, 0, 0)
-            behind = writer.append_as_follower(partition, memoryview(replicated(2, b"c")), 2, 0, 0)
+            append, behind = (queued_as_follower(made, replicated(n, value), 2) for n, value in ((1, b"b"), (2, b"c")))
             await until_written(made)
             made.change(topic, leader=NODE)
             for each in (append, behind):
                 with pytest.raises(NotLeader):
-                    await each.outcome()
-            await queue(made, b"d").outcome()
+                    await each
+            await queue(made, b"d")
             assert values(partition.log) == [b"a", b"d"]
 
     simulate(play)
@@ -380,7 +396,7 @@ def test_nothing_rolls_or_goes_while_an_append_is_written_and_whoever_truncates_
         async with broker(universe, sets=LARGE) as made:
             made.topic("t", retention_ms="1", segment_ms="1")
             log = made.partition("t").log
-            await queue(made, b"a").outcome()
+            await queue(made, b"a")
             append = queue(made, b"b")
             await until_written(made)
             now_ms = made.world.clock.wall_ms() + 1_000_000_000
@@ -416,10 +432,10 @@ def test_a_fault_of_ours_in_one_append_does_not_end_the_writer() -> None:
             def broken() -> None:
                 raise AssertionError("scripted")
 
-            bad = made.replicas.writer._enqueue(QueuedAppend(partition, 1, broken, lambda: None, None, None))
+            bad = made.replicas.writer._enqueue(QueuedAppend(partition, 1, broken, lambda: None, None))
             with pytest.raises(AssertionError, match="scripted"):
-                await bad.outcome()
-            await queue(made, b"a").outcome()
+                await bad
+            await queue(made, b"a")
 
     simulate(play)
 
@@ -445,9 +461,11 @@ def test_an_append_that_failed_for_good_is_storage_trouble() -> None:
         async with broker(universe, sets=LARGE) as made:
             made.topic("t")
             universe.disk("broker").faults = [Fault("append", errno.EIO, "/000")]
+            log = made.partition("t").log
             with pytest.raises(StorageError):
-                await queue(made, b"a").outcome()
-            assert not made.partition("t").log.is_appending
+                await queue(made, b"a")
+            assert not log.is_appending
+            assert not made.logs.directories[0].is_online
 
     simulate(play)
 
@@ -463,14 +481,15 @@ def test_nobody_waits_for_the_validation_of_anothers_batch() -> None:
             for _ in range(DECODED_AT_ONCE_MAX):
                 await writer._decoding.acquire()
             large = memoryview(batch(*[b"v"] * 2000, timestamp_ms=now_ms))
-            slow = writer.append_as_leader(made.partition("t"), large, 1, now_ms, 0)
+            slow = writer.append(made.partition("t"), large, 1, now_ms, 0)
+            assert isinstance(slow, QueuedAppend)
             await universe.sleep(1)
             assert not slow.is_ready
             with made.world.clock.move_on_after(1) as scope:
-                await queue(made, b"a", "u").outcome()
+                await queue(made, b"a", "u")
             assert not scope.cancelled_caught
             writer._decoding.release()
-            await slow.outcome()
+            await slow
 
     simulate(play)
 
