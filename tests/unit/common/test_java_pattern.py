@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kraft.common.java_pattern import java_pattern
@@ -47,10 +47,11 @@ def test_what_is_none_is_refused(pattern: str) -> None:
         java_pattern(pattern)
 
 
+@example("[0||]", "|")
 @given(st.text("abz019-_.^$|()[]{}*+?", max_size=8), st.text("abz019-_.", max_size=6))
 def test_what_both_languages_have_means_the_same(pattern: str, name: str) -> None:
-    if re.search(r"\[\^?\]|\[[^\]]*\[|&&|--", pattern) or "{" in pattern:
-        return  # Where they differ by design.
+    if re.search(r"\[\^?\]|\[[^\]]*\[|&&|--|\|\|", pattern) or "{" in pattern:
+        return  # Where they differ by design, or Python warns of a set operation to come.
     try:
         expected = re.compile(pattern, re.ASCII)
     except re.error:
