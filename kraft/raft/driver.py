@@ -5,7 +5,7 @@ Whatever happens (a request, an answer, an append, the clock) is stepped through
 effects queue up. One task takes all that has queued, merges it, and carries it out: election state and log are
 written and synced once for all that waits (the group commit), then messages leave, then listeners are woken. While a
 sync runs, the next effects gather. Nothing else writes the files. A failed write or sync ends the node: what reached
-the disk is found out by reading it afresh. Only a full disk is waited for (`room.py`).
+the disk is found out by reading it afresh. Only a full disk is waited for (`disk_space.py`).
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.raft_node import RaftNode
 from kraft.raft.core.roles import Leader
 from kraft.raft.core.voter_set import VoterSet
+from kraft.raft.disk_space import DiskSpaceMonitor
 from kraft.raft.listener_feed import ListenerFeed
 from kraft.raft.log_retention import should_roll, trim
 from kraft.raft.peer_exchange import PeerExchange, choose
@@ -52,7 +53,6 @@ from kraft.raft.quorum_storage import QuorumStorage
 from kraft.raft.quorum_warnings import QuorumWarnings
 from kraft.raft.raft_config import RaftConfig
 from kraft.raft.raft_metrics import RaftMetrics
-from kraft.raft.room import Room
 from kraft.raft.snapshot.snapshot_answer import with_bytes, with_records
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
 from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
@@ -74,7 +74,7 @@ class RaftDriver:
         self._storage = QuorumStorage(
             world.files, config.metadata_log_directory, serde, segment_bytes=config.segment_bytes
         )
-        self._room = Room(world, self._storage.directory, config.reserve_bytes, log)
+        self._disk_space = DiskSpaceMonitor(world, self._storage.directory, config.reserve_bytes, log)
         self.disks = DiskTimes(world.clock)
         state = self._storage.recover(config.static_voters, is_controller=config.quorum.can_be_voter)
         self._synced_end = state.end_offset
@@ -86,7 +86,7 @@ class RaftDriver:
             world.random.stream("raft"),
             self._now_ms(),
         )
-        self._warnings = QuorumWarnings(self._node, self._room, self.voter_endpoints, world.clock, log)
+        self._warnings = QuorumWarnings(self._node, self._disk_space, self.voter_endpoints, world.clock, log)
         self._queued: list[Effects] = []
         self._recent: dict[int, CommittedBatch] = {}
         self._feeds: list[ListenerFeed] = []
@@ -115,13 +115,13 @@ class RaftDriver:
         """Take part in the quorum until `shutdown` has finished or the task is cancelled. Raises what a listener
         raised, and OSError of the metadata disk."""
         try:
-            self._room.fill()
+            self._disk_space.fill()
             async with trio.open_nursery() as raft_nursery:
                 self._nursery = raft_nursery
                 for feed in self._feeds:
                     raft_nursery.start_soon(feed.run, self._forget_delivered)
                 raft_nursery.start_soon(self._clean_periodically)
-                raft_nursery.start_soon(self._room.keep_reserve)
+                raft_nursery.start_soon(self._disk_space.keep_reserve)
                 raft_nursery.start_soon(self._warnings.watch_for_leader)
                 self._step(events.Tick())
                 task_status.started()
@@ -193,7 +193,7 @@ class RaftDriver:
     def require_room(self, *, grows: bool) -> None:
         """Raises ApiError KAFKA_STORAGE_ERROR while the disk is too full for `append`, of records that make the
         metadata grow or of others."""
-        self._room.require(grows=grows)
+        self._disk_space.require(grows=grows)
 
     @property
     def is_leader(self) -> bool:
@@ -364,7 +364,7 @@ class RaftDriver:
             if isinstance(stage, Send | Reply):
                 self._send(stage) if isinstance(stage, Send) else self._reply(stage)
             else:
-                await self._room.until_written(self._write, stage, done)
+                await self._disk_space.until_written(self._write, stage, done)
         return done
 
     async def _write(self, stage: Stage, done: list[events.Event]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from kraft.common.logging import Logger
 from kraft.raft.core.raft_node import RaftNode
-from kraft.raft.room import Room
+from kraft.raft.disk_space import DiskSpaceMonitor
 from kraft.world.ports import Clock
 
 LEADER_MISSING_INTERVAL_S = 10.0
@@ -23,9 +23,11 @@ VoterAddresses = Callable[[], list[tuple[int, str, int]]]
 class QuorumWarnings:
     """Owned by the driver. `voter_addresses` are (node id, host, port)."""
 
-    def __init__(self, node: RaftNode, room: Room, voter_addresses: VoterAddresses, clock: Clock, log: Logger) -> None:
+    def __init__(
+        self, node: RaftNode, disk_space: DiskSpaceMonitor, voter_addresses: VoterAddresses, clock: Clock, log: Logger
+    ) -> None:
         self._node = node
-        self._room = room
+        self._disk_space = disk_space
         self._voter_addresses = voter_addresses
         self._clock = clock
         self._log = log
@@ -40,8 +42,8 @@ class QuorumWarnings:
             self.look_for_leader()
 
     def look_for_leader(self) -> None:
-        """Warn where there was no leader at the last look either. `Room` tells of a full disk, which is a reason."""
-        if self._node.leader.leader_id >= 0 or self._room.is_missing:
+        """Warn if there is no leader, and was none at the last call. A full disk has a warning of its own."""
+        if self._node.leader.leader_id >= 0 or self._disk_space.is_missing:
             self._missing_since = None
             return
         now = self._clock.now()

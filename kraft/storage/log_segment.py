@@ -34,9 +34,9 @@ UNKNOWN = -2
 """A timestamp that was not read from disk yet."""
 
 
-class Room:
-    """What a segment that has records takes under `config` before it must be closed: bytes in all, offsets and, of
-    batches that have one, timestamps, each inclusive."""
+class SegmentBounds:
+    """Bounds within which a segment with records stays open under `config`: its size in bytes, the last offset and, for
+    batches with timestamps, the largest timestamp. All are inclusive."""
 
     __slots__ = ("config", "offset_max", "size_max", "timestamp_max")
 
@@ -72,8 +72,8 @@ class LogSegment:
         "_time_index",
         "_transaction_index",
         "base_offset",
+        "bounds",
         "created_ms",
-        "room",
         "size",
         "suffix",
         "transaction_index_is_whole",
@@ -108,8 +108,8 @@ class LogSegment:
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._transaction_index: TransactionIndex | None = None
-        self.room: Room | None = None
-        """What `retention.room_of` said last; None again whenever that may have changed."""
+        self.bounds: SegmentBounds | None = None
+        """The result of the last `retention.open_bounds`; None once it may be outdated."""
         self.transaction_index_is_whole = True
         """Whether every transaction aborted in here is in the index. Only a start finds out that it is not known."""
 
@@ -122,7 +122,7 @@ class LogSegment:
         if self._offset_index is None:
             index = OffsetIndex(self._cache, self.path(OFFSET_INDEX_SUFFIX), self.base_offset)
             index.check(self.size)
-            self._offset_index, self.room = index, None
+            self._offset_index, self.bounds = index, None
         return self._offset_index
 
     @property
@@ -131,7 +131,7 @@ class LogSegment:
         if self._time_index is None:
             index = TimeIndex(self._cache, self.path(TIME_INDEX_SUFFIX), self.base_offset)
             index.check()
-            self._time_index, self.room = index, None
+            self._time_index, self.bounds = index, None
         return self._time_index
 
     @property
@@ -196,7 +196,7 @@ class LogSegment:
             self.offset_index.append(last_offset, position)
             self.time_index.maybe_append(self.largest_timestamp, self._largest_timestamp_offset)
             self._bytes_since_index = 0
-            self.room = None
+            self.bounds = None
         self._bytes_since_index += size
         self._newest = BatchSpan(first_offset, last_offset, position, size)
         self.size = position + size
@@ -301,7 +301,7 @@ class LogSegment:
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that ends at or beyond `offset` (whole batches: one that spans it goes too)."""
         opened = self.make_log()
-        self.room = None
+        self.bounds = None
         span = self.find(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -335,7 +335,7 @@ class LogSegment:
             self._cache, self.path(TRANSACTION_INDEX_SUFFIX), self.base_offset, stored_bytes=0
         )
         self.transaction_index_is_whole = True
-        self._newest = self.room = None
+        self._newest = self.bounds = None
         self.size = self._bytes_since_index = 0
         self._largest_timestamp, self._largest_timestamp_offset, self._rolling_timestamp = (
             NO_TIMESTAMP,
@@ -369,7 +369,7 @@ class LogSegment:
 
     def _take_paths(self) -> None:
         self._log_path = self.path(LOG_SUFFIX)
-        self.room = None
+        self.bounds = None
         for index, kind in zip(
             (self._offset_index, self._time_index, self._transaction_index), SEGMENT_SUFFIXES[1:], strict=True
         ):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from zlib import crc32
 
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment, Room
+from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment, SegmentBounds
 
 
 class DeletedSegments:
@@ -129,13 +129,13 @@ def must_roll(
     return is_old_enough_to_roll(segment, config, max_timestamp, now_ms)
 
 
-def room_of(segment: LogSegment, config: LogConfig) -> Room | None:
+def open_bounds(segment: LogSegment, config: LogConfig) -> SegmentBounds | None:
     """The bounds within which `must_roll` is False for a segment until its next index entry. None where they say too
     little: it is empty, has a full index, or no timestamp to count its age from."""
     first = segment.rolling_timestamp if segment.size else -1
     if first < 0 or segment.index_is_full(config.segment_index_bytes):
         return None
-    return Room(
+    return SegmentBounds(
         config, config.segment_bytes, segment.base_offset + RELATIVE_OFFSET_MAX, first + _age_max(segment, config)
     )
 

@@ -40,7 +40,7 @@ from kraft.storage.retention import (
     deletable_segments,
     is_old_enough_to_roll,
     must_roll,
-    room_of,
+    open_bounds,
 )
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import storage_failure, upkeep_failure
@@ -402,13 +402,13 @@ class UnifiedLog:
         it rolled."""
         local, config = self.local, self.config
         segment = local.segments[-1]
-        if segment.room is not None and segment.room.takes(config, segment.size + size, last_offset, max_timestamp):
+        if segment.bounds is not None and segment.bounds.takes(config, segment.size + size, last_offset, max_timestamp):
             return False
         try:
             if not local.files_exist:
                 local.make_files()
             if not must_roll(segment, config, size, last_offset, max_timestamp, now_ms):
-                segment.room = room_of(segment, config)
+                segment.bounds = open_bounds(segment, config)
                 return False
             # After a gap (of a compacted leader's log) the segment begins at the log's end all the same: a start cannot
             # tell the gap from a lost segment.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kraft.common.logging import Loggers, LogLine
 from kraft.raft.core import events
 from kraft.raft.core.raft_node import RaftNode
+from kraft.raft.disk_space import DiskSpaceMonitor
 from kraft.raft.quorum_warnings import LEADER_MISSING_INTERVAL_S, REFUSED_EPOCHS_INTERVAL_S, QuorumWarnings
-from kraft.raft.room import Room
 from kraft.world.real import RealWorld
 from tests.unit.raft.builders import node
 from tests.unit.raft.core.steps import THREE, ask, follower, vote
@@ -31,7 +31,7 @@ class Scene:
         self.clock = HandClock()
         log = Loggers(self.lines.append, self.clock).get("raft")
         world = RealWorld(log_sink=self.lines.append)
-        self.room = Room(world, "/", 0, log)
+        self.room = DiskSpaceMonitor(world, "/", 0, log)
         addresses = [(1, "a", 9093), (2, "b", 9093)]
         self.warnings = QuorumWarnings(replica, self.room, lambda: addresses, self.clock, log)  # type: ignore[arg-type]
 

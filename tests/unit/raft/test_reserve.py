@@ -10,8 +10,8 @@ import trio
 from kraft.common.errors import ApiError, OutOfResources
 from kraft.common.logging import Loggers
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.disk_space import FILL_SECONDS, DiskSpaceMonitor
 from kraft.raft.reserve import FILE_NAME, FREE_BYTES_MIN
-from kraft.raft.room import FILL_SECONDS, Room
 from kraft.storage.storage_failure import passing_refused
 from kraft.world.ports import World
 from kraft.world.simulated import Fault, Universe
@@ -23,10 +23,10 @@ RESERVE = 4 << 20
 BALLAST = "/data"
 
 
-def start(universe: Universe, reserve_bytes: int = RESERVE) -> tuple[World, Room]:
+def start(universe: Universe, reserve_bytes: int = RESERVE) -> tuple[World, DiskSpaceMonitor]:
     world = universe.world_for(1)
     world.files.make_directories(DIRECTORY)
-    room = Room(world, DIRECTORY, reserve_bytes, Loggers(world.log_sink, world.clock).get("raft"))
+    room = DiskSpaceMonitor(world, DIRECTORY, reserve_bytes, Loggers(world.log_sink, world.clock).get("raft"))
     room.fill()
     return world, room
 
@@ -56,7 +56,7 @@ def fill_disk(world: World, leaving: int = 0) -> None:
     world.files.reserve(BALLAST, taken + world.files.free_bytes("/") - leaving)
 
 
-def accepts(room: Room, *, grows: bool) -> bool:
+def accepts(room: DiskSpaceMonitor, *, grows: bool) -> bool:
     try:
         room.require(grows=grows)
     except ApiError as refused:

@@ -42,7 +42,7 @@ def lives(log: UnifiedLog, seed: int) -> list[tuple[int, int, int | None]]:
 def test_segments_are_closed_where_the_whole_check_closes_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     by_room = lives(Machine().log(SMALL), seed)
     with monkeypatch.context() as patched:
-        patched.setattr(unified_log, "room_of", lambda segment, config: None)
+        patched.setattr(unified_log, "open_bounds", lambda segment, config: None)
         by_check = lives(Machine().log(SMALL), seed)
     assert by_room == by_check
     assert len(by_room) > 1

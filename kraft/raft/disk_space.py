@@ -33,7 +33,7 @@ FILL_AT_ONCE = 1 << 20
 REMEDY = "docs/operations/full-disk.md"
 
 
-class Room:
+class DiskSpaceMonitor:
     """Owned by the driver. `is_missing` while a write waits."""
 
     def __init__(self, world: World, directory: str, reserve_bytes: int, log: Logger) -> None:
