@@ -233,12 +233,13 @@ class Drill:
     def _systemctl(self, words: list[str]) -> None:
         """systemd sends SIGCONT after the SIGTERM of a stop, for processes that are stopped by a signal."""
         verb, unit = words
-        assert verb == "restart", words
+        assert verb in ("start", "restart"), words
         if not unit.startswith("kraft@"):
             return
         node = self.cluster.nodes[int(unit.removeprefix("kraft@"))]
-        node.resume()
-        node.stop()
+        if node.runs:
+            node.resume()
+            node.stop()
         node.start()
 
 

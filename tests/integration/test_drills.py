@@ -1,6 +1,6 @@
 """Incidents, put right by the commands of their pages alone: docs/operations/frozen-node.md,
 docs/operations/ended-certificate.md, docs/operations/slow-disk.md, docs/operations/wrong-clock.md,
-docs/operations/unreachable-address.md, docs/operations/hanging-transaction.md."""
+docs/operations/unreachable-address.md, docs/operations/hanging-transaction.md, docs/operations/lost-quorum.md."""
 
 from __future__ import annotations
 
@@ -31,6 +31,16 @@ def test_a_frozen_node_serves_again_after_the_restart_of_its_page(tmp_path: Path
         frozen.must_speak(incident("a frozen node"))
         writer.more(100)
         frozen.follow("systemctl restart")
+
+
+@pytest.mark.soak
+def test_a_quorum_is_back_when_the_controllers_that_are_down_are_started(tmp_path: Path) -> None:
+    with drill(tmp_path, "docs/operations/lost-quorum.md") as (lost, writer):
+        lost.cluster.kill([2, 3])
+        lost.must_speak(incident("a lost quorum"))
+        lost.follow("systemctl start kraft@2")
+        writer.more(100)
+        lost.type("systemctl start kraft@3")
 
 
 @pytest.mark.soak
