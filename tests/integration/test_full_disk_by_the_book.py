@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +18,10 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
 
 from kraft.testing.foreign.librdkafka import Consumer, Producer
-from kraft.testing.process_cluster import ProcessCluster
 from tests.capabilities import require_capability
+from tests.docs.blocks import find_block
+from tests.integration.drills import Drill, DrillCluster, incident, running_prometheus
 
-PAGE = Path(__file__).parents[2] / "docs" / "operations" / "full-disk.md"
 DISK_BYTES = 48 << 20
 PARTITIONS = 3
 SEGMENT_BYTES = 2 << 20
@@ -37,7 +36,7 @@ LINES_MAX = 400
 
 def typed(start: str, **replaced: object) -> str:
     """The page's command that begins so, with other numbers in place of the page's."""
-    [block] = re.findall(r"```bash session=operations\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    block = find_block("docs/operations/full-disk.md", "kraft brokers log-dirs").text
     line = next(line for line in block.splitlines() if line.startswith(start))
     command = re.sub(r"\s+#.*", "", line)
     for key, value in replaced.items():
@@ -47,31 +46,16 @@ def typed(start: str, **replaced: object) -> str:
     return command
 
 
-class FullCluster:
-    def __init__(self, cluster: ProcessCluster) -> None:
-        self.cluster = cluster
+class FullCluster(Drill):
+    def __init__(self, cluster: DrillCluster, prometheus: str) -> None:
+        super().__init__(cluster, "docs/operations/full-disk.md", prometheus)
         self.acknowledged: dict[int, dict[int, bytes]] = {partition: {} for partition in range(PARTITIONS)}
         """Values by offset."""
-
-    def type(self, command: str, code: int = 0) -> str:
-        """Run a line of the shell as an operator does; what it printed."""
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "KRAFT_BOOTSTRAP_SERVER": self.cluster.bootstrap}
-        done = subprocess.run(
-            ["bash", "-c", command],
-            env=environment,
-            cwd=self.cluster.directory,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
-        return done.stdout
 
     def fill(self, topic: str) -> None:
         """Produce until nothing has been acknowledged for some seconds."""
         settings = {"acks": "all", "message.timeout.ms": 3000, "linger.ms": 5, "log_level": 0}
+        settings["queue.buffering.max.messages"] = 500  # What is refused comes back whole, with its value.
         producer = Producer({"bootstrap.servers": self.cluster.bootstrap, **settings})
         number, last = 0, time.monotonic()
 
@@ -150,17 +134,19 @@ def full(tmp_path: Path) -> Iterator[FullCluster]:
     for place in mounted:
         place.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(place)], check=True)
+    require_capability("prometheus")
     settings = ("log.retention.check.interval.ms=1000", "log.segment.delete.delay.ms=1000")
-    options = [word for setting in settings for word in ("--set", setting)]
     try:
-        with ProcessCluster(tmp_path, *options) as cluster:
-            full = FullCluster(cluster)
+        with DrillCluster(tmp_path, *settings) as cluster, running_prometheus(tmp_path, cluster) as prometheus:
+            full = FullCluster(cluster, prometheus)
             full.type(
                 f"kraft topics create flights -p {PARTITIONS} -r 3 -c segment.bytes={SEGMENT_BYTES} "
                 "-c min.insync.replicas=2"
             )
             full.fill("flights")
+            full.begin()
             time.sleep(FULL_SECONDS)
+            full.must_speak(incident("a full disk"))
             assert max(full.free_bytes()) < 1 << 20
             full.type("kraft topics create more -p 1 -r 3", 1)
             yield full
