@@ -1,310 +1,149 @@
-"""The quorum controller: one method for each request that only the active controller can carry out.
+"""Being the active controller: claiming the role, activation, losing it.
 
-Every method may raise ApiError for a request that fails as a whole; NOT_CONTROLLER means that nothing is known about
-whether it took effect.
+A node becomes the active controller when its whole log, up to its own LEADER_CHANGE, is replayed and committed. It
+then writes the activation records before anything else, starts all heartbeat sessions afresh (`ControllerTerm`), and
+asks after every unfenced broker. What it writes goes through `ControllerWrites`; what it does unasked is
+`PeriodicWork`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
 
 from kraft.common.errors import ApiError
-from kraft.common.ids import uuid_to_text
-from kraft.controller.active_controller import ActiveController
-from kraft.controller.brokers import broker_heartbeat, cluster_control
-from kraft.controller.controller_result import ControllerResult, Decision
-from kraft.controller.controller_view import ControllerView
-from kraft.controller.controls import (
-    acl_control,
-    client_quota_control,
-    configuration_control,
-    delegation_token_control,
-    feature_control,
-    producer_ids_control,
-    scram_control,
-)
-from kraft.controller.replication_control import (
-    alter_partition,
-    assign_directories,
-    create_partitions,
-    create_topics,
-    delete_topics,
-    elect_leaders,
-    reassignments,
-)
-from kraft.controller.request_context import ControllerRequestContext
+from kraft.common.quarantine import Quarantine
+from kraft.controller.brokers.broker_watch import Probe, connect_probe
+from kraft.controller.controller_requests import ControllerRequests
+from kraft.controller.controller_view import ControllerSettings, ControllerView
+from kraft.controller.controls.config_schema import ConfigSchema
+from kraft.controller.controls.feature_control import Quorum
+from kraft.controller.replication_control.replica_placer import ReplicaPlacer, StripedReplicaPlacer
+from kraft.controller.unclean.election_facts import Recovered, Waiting, fields_of, waiting_fields
+from kraft.controller.unclean.leaderless_since import LeaderlessSince
+from kraft.controller.unclean.reports import NobodyListens, RecoveryListener
+from kraft.controller.writes.activation import activation_records
+from kraft.controller.writes.controller_term import ControllerTerm
+from kraft.controller.writes.controller_writes import ControllerWrites
+from kraft.controller.writes.pending_log import MetadataLog, PendingLog
+from kraft.controller.writes.periodic_work import PeriodicWork
+from kraft.metadata.image.cluster_image import BrokerRegistration
+from kraft.metadata.image.metadata_changes import MetadataChanges
+from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.topics_image import TopicIdPartition
+from kraft.metadata.loader import MetadataLoader
+from kraft.metadata.publisher import MetadataUpdate
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
-from kraft.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
-from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
-from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
-from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
-from kraft.protocol.messages.alter_configs_response import AlterConfigsResponse
-from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
-from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
-from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
-from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
-from kraft.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
-from kraft.protocol.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
-from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
-from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
-from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
-from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
-from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
-from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest
-from kraft.protocol.messages.controller_registration_response import ControllerRegistrationResponse
-from kraft.protocol.messages.create_acls_request import CreateAclsRequest
-from kraft.protocol.messages.create_acls_response import CreateAclsResponse
-from kraft.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
-from kraft.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
-from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
-from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
-from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
-from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
-from kraft.protocol.messages.delete_acls_request import DeleteAclsRequest
-from kraft.protocol.messages.delete_acls_response import DeleteAclsResponse
-from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
-from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
-from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
-from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse
-from kraft.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
-from kraft.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
-from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
-from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
-from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from kraft.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
-from kraft.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
-from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
-from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
-from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
-from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
-from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
-from kraft.world.turns import TURN_ITEMS, in_turns
+from kraft.raft.core.election_state import NO_LEADER
+from kraft.raft.ports import LeaderAndEpoch
+from kraft.world.ports import World
+from kraft.world.turns import in_turns
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+
+FULL_DISK_RETRY_SECONDS: Final = 0.2
 
 
-class QuorumController(ActiveController):
-    """One per node with the controller role. Start `run` in the node's nursery; register nothing else: the loader's
-    hooks do the rest."""
+class QuorumController:
+    """One per node with the controller role. Start `run` in the node's nursery; the loader's hooks do the rest.
+    `requests` serves the requests that only the active controller carries out."""
 
-    async def create_topics(
-        self, request: CreateTopicsRequest, context: ControllerRequestContext
-    ) -> CreateTopicsResponse:
-        def new_topic_id() -> bytes:
-            return self._world.random.uuid("topic id")
-
-        return await self._writes.write(
-            lambda view: create_topics.create_topics(view, request, context, self._placer, new_topic_id)
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        schema: ConfigSchema,
+        log: MetadataLog,
+        loader: MetadataLoader,
+        quorum: Quorum,
+        world: World,
+        *,
+        bootstrap: Sequence[Any],
+        probe: Probe | None = None,
+        placer: ReplicaPlacer | None = None,
+        listener: RecoveryListener | None = None,
+        logger: Logger | None = None,
+    ) -> None:
+        """`bootstrap` are the records that the first controller of a cluster writes. `probe` tells whether an
+        endpoint refuses connections. `listener` hears of recoveries."""
+        self._settings = settings
+        self._loader = loader
+        self._world = world
+        self._bootstrap = bootstrap
+        self._probe = probe or connect_probe(world.network)
+        self._logger = logger
+        self._listener = listener or NobodyListens()
+        self.open_times = LeaderlessSince(lambda image: ControllerView(image, settings, schema), world.clock)
+        self._pending = PendingLog(log)
+        self._writes = ControllerWrites(settings, schema, self._pending, lambda: self._term, world.clock, logger)
+        self._term = self._new_term()
+        self.set_aside = Quarantine(world.clock, world.log_sink)
+        self._work = PeriodicWork(
+            settings, self._writes, lambda: self.is_active, lambda: self._term, world.clock, self.set_aside
         )
-
-    async def delete_topics(
-        self, request: DeleteTopicsRequest, context: ControllerRequestContext
-    ) -> DeleteTopicsResponse:
-        return await self._writes.write(lambda view: delete_topics.delete_topics(view, request, context))
-
-    async def create_partitions(
-        self, request: CreatePartitionsRequest, context: ControllerRequestContext
-    ) -> CreatePartitionsResponse:
-        return await self._writes.write(
-            lambda view: create_partitions.create_partitions(view, request, context, self._placer)
+        self.requests = ControllerRequests(
+            settings,
+            self._pending,
+            self._writes,
+            lambda: self._term,
+            loader,
+            quorum,
+            placer or StripedReplicaPlacer(world.random.stream("replica placer")),
+            world,
         )
+        self._claimed = trio.Event()
+        self._probes: trio.Nursery | None = None
+        loader.controller = self
+        loader.add_publisher(self.open_times)
 
-    async def alter_configs(
-        self, request: AlterConfigsRequest, context: ControllerRequestContext
-    ) -> AlterConfigsResponse:
-        return await self._writes.write(lambda view: configuration_control.alter_configs(view, request, context))
+    # The loader's hooks.
 
-    async def incremental_alter_configs(
-        self, request: IncrementalAlterConfigsRequest, context: ControllerRequestContext
-    ) -> IncrementalAlterConfigsResponse:
-        return await self._writes.write(
-            lambda view: configuration_control.incremental_alter_configs(view, request, context)
-        )
+    def prepared(
+        self, base: MetadataImage, last_offset: int, epoch: int
+    ) -> tuple[MetadataImage, MetadataChanges] | None:
+        return self._pending.prepared(base, last_offset, epoch)
 
-    async def alter_client_quotas(
-        self, request: AlterClientQuotasRequest, context: ControllerRequestContext
-    ) -> AlterClientQuotasResponse:
-        return await self._writes.write(lambda view: client_quota_control.alter_client_quotas(view, request))
+    def handle_committed(self, update: MetadataUpdate, transaction_is_open: bool) -> None:
+        """Commits are told before the news of leaders: one of a later epoch says that ours is over, and that what
+        was ours at these offsets may be gone."""
+        if self._pending.epoch is not None and update.epoch > self._pending.epoch:
+            self._pending.leader_id = NO_LEADER
+            self._renounce(LeaderAndEpoch(NO_LEADER, update.epoch))
+        self._writes.registrations.committed(update.changes, update.image, update.offset)
+        self._pending.handle_committed(update.offset, update.image, transaction_is_open)
 
-    async def alter_user_scram_credentials(
-        self, request: AlterUserScramCredentialsRequest, context: ControllerRequestContext
-    ) -> AlterUserScramCredentialsResponse:
-        return await self._writes.write(lambda view: scram_control.alter_user_scram_credentials(view, request))
+    def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
+        """We lead: everything up to our LEADER_CHANGE is replayed, claim the epoch. Somebody else leads: renounce
+        ours."""
+        self._pending.leader_id = leader.leader_id
+        we_lead = leader.is_leader(self._settings.node_id)
+        if self._pending.epoch is not None and not (we_lead and self._pending.epoch == leader.epoch):
+            self._renounce(leader)
+        if we_lead and self._pending.epoch is None:
+            self._claim(leader.epoch)
 
-    async def create_delegation_token(
-        self, request: CreateDelegationTokenRequest, context: ControllerRequestContext
-    ) -> CreateDelegationTokenResponse:
-        def new_id() -> str:
-            return uuid_to_text(self._world.random.uuid("delegation token"))
+    # Being the active controller.
 
-        now_ms = self._world.clock.wall_ms()
-        return await self._writes.write(
-            lambda view: delegation_token_control.create_delegation_token(view, request, context, now_ms, new_id)
-        )
+    @property
+    def is_active(self) -> bool:
+        return self._pending.epoch is not None
 
-    async def renew_delegation_token(
-        self, request: RenewDelegationTokenRequest, context: ControllerRequestContext
-    ) -> tuple[str | None, RenewDelegationTokenResponse]:
-        """The token's id, if there is one, and the answer."""
-        token_id = await self._find_token(request.hmac)
-        now_ms = self._world.clock.wall_ms()
-        return token_id, await self._writes.write(
-            lambda view: delegation_token_control.renew_delegation_token(view, request, context, now_ms, token_id)
-        )
+    @property
+    def epoch(self) -> int:
+        """The epoch in which this node is the active controller; -1 when it is not."""
+        return -1 if self._pending.epoch is None else self._pending.epoch
 
-    async def expire_delegation_token(
-        self, request: ExpireDelegationTokenRequest, context: ControllerRequestContext
-    ) -> tuple[str | None, ExpireDelegationTokenResponse]:
-        """Find and expire a delegation token like `renew_delegation_token`."""
-        token_id = await self._find_token(request.hmac)
-        now_ms = self._world.clock.wall_ms()
-        return token_id, await self._writes.write(
-            lambda view: delegation_token_control.expire_delegation_token(view, request, context, now_ms, token_id)
-        )
+    @property
+    def image(self) -> MetadataImage:
+        """The newest image: pending while active, else committed."""
+        return self._pending.image if self.is_active else self._loader.image
 
-    async def _find_token(self, wanted: bytes) -> str | None:
-        await self._writes.until_active()
-        view = self._writes.view()
-        tokens, secret = view.image.delegation_tokens.by_id, view.settings.delegation_token_secret_key
-        return await in_turns(delegation_token_control.find_token(tokens, secret, bytes(wanted)), TURN_ITEMS)
-
-    async def create_acls(self, request: CreateAclsRequest, context: ControllerRequestContext) -> CreateAclsResponse:
-        def new_id() -> bytes:
-            return self._world.random.uuid("acl-id")
-
-        return await self._writes.write(lambda view: acl_control.create_acls(view, request, new_id))
-
-    async def delete_acls(self, request: DeleteAclsRequest, context: ControllerRequestContext) -> DeleteAclsResponse:
-        """The entries are found in turns before the decision. Those that others add meanwhile stay."""
-        await self._writes.until_active()
-        found = await in_turns(acl_control.find_acls(self._writes.view().image.acls.by_id, request), TURN_ITEMS)
-        return await self._writes.write(lambda view: acl_control.delete_acls(view, found))
-
-    async def update_features(
-        self, request: UpdateFeaturesRequest, context: ControllerRequestContext
-    ) -> UpdateFeaturesResponse:
-        """All of the features that a request names, or none, kraft.version among them."""
-
-        async def raise_kraft_version(
-            result: ControllerResult[UpdateFeaturesResponse],
-        ) -> ControllerResult[UpdateFeaturesResponse]:
-            level = feature_control.kraft_version_to_raise(request, self._quorum)
-            if result.response.error_code or level is None:
-                return result
-            try:
-                await self._quorum.raise_kraft_version(level, request.validate_only)
-            except ApiError as error:
-                return feature_control.refused(error)
-            return result
-
-        def update(view: ControllerView) -> ControllerResult[UpdateFeaturesResponse]:
-            return feature_control.update_features(view, request, context.api_version, self._quorum)
-
-        return await self._writes.write(update, beforehand=raise_kraft_version)
-
-    async def register_broker(
-        self, request: BrokerRegistrationRequest, context: ControllerRequestContext
-    ) -> BrokerRegistrationResponse:
-        """An incarnation whose predecessor's session lasts is refused, unless the predecessor proves to be dead, can
-        only be our own past, or has fallen silent while its successor stands in its place."""
-        self._pending.require_active()
-        known = self.image.cluster.brokers.get(request.broker_id)
-        if (
-            known is not None
-            and known.incarnation_id != request.incarnation_id
-            and self._term.heartbeats.session_is_valid(known.id, known.epoch)
-        ):
-            own_past = known.id == self._settings.node_id
-            in_place = cluster_control.stands_in_place(known, request) and not self._term.heartbeats.is_speaking(
-                known.id, known.epoch
-            )
-            if own_past or in_place or await self._term.watch.is_proven_dead(known):
-                self._term.heartbeats.hold(known.id, known.epoch)
-        replaces = False
-
-        def register(view: ControllerView) -> Decision[BrokerRegistrationResponse]:
-            nonlocal replaces
-            replaces = cluster_control.is_other_incarnation(view, request)
-            return self._register(view, request, context)
-
-        def registered(response: BrokerRegistrationResponse, offset: int) -> None:
-            if replaces:
-                self._term.heartbeats.replaced(request.broker_id)
-
-        return await self._writes.write(register, registered)
-
-    def _register(
-        self, view: ControllerView, request: BrokerRegistrationRequest, context: ControllerRequestContext
-    ) -> Decision[BrokerRegistrationResponse]:
-        return cluster_control.register_broker(
-            view,
-            request,
-            api_version=context.api_version,
-            next_offset=self._pending.next_offset,
-            kraft_version=self._quorum.kraft_version(),
-            session_is_valid=self._term.heartbeats.session_is_valid,
-        )
-
-    async def broker_heartbeat(
-        self, request: BrokerHeartbeatRequest, context: ControllerRequestContext
-    ) -> BrokerHeartbeatResponse:
-        """The session is refreshed at once, whatever the answer will have to wait for."""
-        self._pending.require_active()
-        self._term.heartbeats.contact(request.broker_id, request.broker_epoch)
-
-        def beat(view: ControllerView) -> Decision[broker_heartbeat.HeartbeatReply]:
-            offset = self._writes.registrations.of(request.broker_id)
-            if offset is None:
-                raise ApiError(
-                    ErrorCode.STALE_BROKER_EPOCH,
-                    f"Receive a heartbeat from broker {request.broker_id} before registration",
-                )
-            return broker_heartbeat.process_heartbeat(view, request, self._term.heartbeats, offset)
-
-        def beaten(reply: broker_heartbeat.HeartbeatReply, offset: int) -> None:
-            broker_heartbeat.note_heartbeat(self._term.heartbeats, request, reply, offset)
-
-        try:
-            reply = await self._writes.write(beat, beaten)
-        except ApiError as refused:
-            if refused.code == ErrorCode.STALE_BROKER_EPOCH:
-                self._term.heartbeats.refuse(request.broker_id)
-            raise
-        return reply.response
-
-    async def unregister_broker(
-        self, request: UnregisterBrokerRequest, context: ControllerRequestContext
-    ) -> UnregisterBrokerResponse:
-        def unregister(view: ControllerView) -> Decision[UnregisterBrokerResponse]:
-            return cluster_control.unregister_broker(view, request.broker_id)
-
-        return await self._writes.write(
-            unregister, lambda answer, offset: self._term.heartbeats.forget(request.broker_id)
-        )
-
-    async def register_controller(
-        self, request: ControllerRegistrationRequest, context: ControllerRequestContext
-    ) -> ControllerRegistrationResponse:
-        return await self._writes.write(lambda view: cluster_control.register_controller(view, request))
-
-    async def allocate_producer_ids(
-        self, request: AllocateProducerIdsRequest, context: ControllerRequestContext
-    ) -> AllocateProducerIdsResponse:
-        return await self._writes.write(lambda view: producer_ids_control.allocate_producer_ids(view, request))
-
-    async def alter_partition(
-        self, request: AlterPartitionRequest, context: ControllerRequestContext
-    ) -> AlterPartitionResponse:
-        return await self._writes.write(lambda view: alter_partition.alter_partition(view, request, context))
-
-    async def elect_leaders(
-        self, request: ElectLeadersRequest, context: ControllerRequestContext
-    ) -> ElectLeadersResponse:
-        return await self._writes.write(
-            lambda view: elect_leaders.elect_leaders(view, request, self._term.leaderless.candidate)
-        )
+    def session_is_valid(self, broker_id: int) -> bool:
+        """Whether the broker's incarnation spoke to us within its session."""
+        broker = self.image.cluster.brokers.get(broker_id)
+        return broker is not None and self._term.heartbeats.session_is_valid(broker_id, broker.epoch)
 
     def refused_brokers(self) -> list[int]:
         """See `BrokerHeartbeatManager`. Raises ApiError(NOT_CONTROLLER)."""
@@ -317,19 +156,103 @@ class QuorumController(ActiveController):
         self._pending.require_active()
         return [self._fields_of(waiting) for waiting in self._term.leaderless.waiting(keys)]
 
-    async def alter_partition_reassignments(
-        self, request: AlterPartitionReassignmentsRequest, context: ControllerRequestContext
-    ) -> AlterPartitionReassignmentsResponse:
-        return await self._writes.write(lambda view: reassignments.alter_partition_reassignments(view, request))
+    async def run(self) -> None:
+        """Do what an active controller does besides answering, whenever this node is it. Never ends; raises when a
+        record cannot be replayed."""
+        async with trio.open_nursery() as controller_nursery:
+            self._probes = controller_nursery
+            self._work.start(controller_nursery)
+            try:
+                await self._activate_when_claimed()
+            finally:
+                # Connections may end later than this; and a nursery is closed before who waits in it goes on.
+                self._probes = None
 
-    async def list_partition_reassignments(
-        self, request: ListPartitionReassignmentsRequest, context: ControllerRequestContext
-    ) -> ListPartitionReassignmentsResponse:
-        """The reassignments of the committed state. Raises ApiError(NOT_CONTROLLER)."""
-        self._pending.require_active()
-        return reassignments.list_partition_reassignments(self._loader.image, request)
+    def broker_connection_lost(self, broker_id: int) -> None:
+        """A broker's heartbeat connection ended. If its process proves to be gone, it is fenced without waiting for
+        its session."""
+        self._term.heartbeats.connection_ended(broker_id)
+        broker = self.image.cluster.brokers.get(broker_id)
+        if self.is_active and self._probes is not None and broker is not None and not broker.fenced:
+            self._probes.start_soon(self._probe_guarded, broker)
 
-    async def assign_replicas_to_dirs(
-        self, request: AssignReplicasToDirsRequest, context: ControllerRequestContext
-    ) -> AssignReplicasToDirsResponse:
-        return await self._writes.write(lambda view: assign_directories.assign_replicas_to_dirs(view, request))
+    async def _probe_guarded(self, broker: BrokerRegistration) -> None:
+        with self.set_aside.guard("probe of a broker", f"broker {broker.id}"):
+            await self._term.watch.fence_if_dead(broker)
+
+    def _new_term(self) -> ControllerTerm:
+        return ControllerTerm(
+            self._settings,
+            self._world,
+            self._writes.write,
+            self._writes.view,
+            probe=self._probe,
+            times=self.open_times,
+            tell=self._recovered,
+            tell_waiting=self._waits,
+            logger=self._logger,
+        )
+
+    def _claim(self, epoch: int) -> None:
+        image = self._loader.image
+        self._pending.claim(epoch, image)
+        self._writes.registrations.claimed()
+        self._term = self._new_term()
+        self._term.begin_with(image.cluster.brokers.values())
+        self._claimed.set()
+
+    def _renounce(self, leader: LeaderAndEpoch) -> None:
+        self._pending.renounce()
+        self._term.activated.set()  # Whoever waits for it finds out that we are not active.
+        if self._logger is not None:
+            self._logger.info("controller renounced", leader=leader.leader_id, epoch=leader.epoch)
+
+    async def _activate_when_claimed(self) -> None:
+        while True:
+            await self._claimed.wait()
+            self._claimed = trio.Event()
+            epoch, term = self._pending.epoch, self._term
+            if epoch is None:
+                continue
+            try:
+                await self._activate(epoch)
+            except ApiError as error:
+                if error.code != ErrorCode.NOT_CONTROLLER:
+                    raise
+                continue  # The leadership was lost meanwhile.
+            finally:
+                term.activated.set()
+            if self._logger is not None:
+                self._logger.info("controller active", epoch=epoch, offset=self._loader.offset)
+
+    async def _activate(self, epoch: int) -> None:
+        """Write the activation records, then ask after the brokers that should be there. Raises
+        ApiError(NOT_CONTROLLER)."""
+        while not self._pending.image.topics.has_brokers_indexed:  # It may be followed by another while this takes.
+            await in_turns(self._pending.image.topics.index_brokers())
+        while not await self._writes.write_first(epoch, self._activation_records):
+            await self._world.clock.sleep(FULL_DISK_RETRY_SECONDS)
+        assert self._probes is not None
+        for broker in self._pending.image.cluster.brokers.values():
+            if not broker.fenced and broker.id != self._settings.node_id:
+                self._probes.start_soon(self._probe_guarded, broker)
+
+    def _activation_records(self, view: ControllerView) -> list[Any]:
+        return activation_records(view, transaction_is_open=self._loader.transaction_is_open, bootstrap=self._bootstrap)
+
+    def _recovered(self, recovered: Recovered) -> None:
+        fields = fields_of(recovered)
+        if self._logger is not None:
+            tell = self._logger.info if recovered.is_clean else self._logger.warning
+            tell("leader recovered", **fields)
+        self._listener.handle_recovered(fields)
+
+    def _waits(self, waiting: Waiting) -> None:
+        fields = self._fields_of(waiting)
+        if self._logger is not None:
+            self._logger.warning("election waits for replicas", **fields)
+        self._listener.handle_waiting(fields)
+
+    def _fields_of(self, waiting: Waiting) -> dict[str, Any]:
+        clock = self._world.clock
+        return waiting_fields(waiting, clock.wall_ms() - int(1000 * clock.now()))

@@ -131,7 +131,7 @@ async def create_topics(
     request: CreateTopicsRequest, context: RequestContext, node: ControllerServices
 ) -> CreateTopicsResponse:
     charge = _charge(context, node, strict_since=6)
-    response = await node.controller.create_topics(request, _with_access(context, node, charge))
+    response = await node.controller.requests.create_topics(request, _with_access(context, node, charge))
     return _charged(response, context, node, charge)
 
 
@@ -143,7 +143,7 @@ async def delete_topics(
     request: DeleteTopicsRequest, context: RequestContext, node: ControllerServices
 ) -> DeleteTopicsResponse:
     charge = _charge(context, node, strict_since=5)
-    response = await node.controller.delete_topics(request, _with_access(context, node, charge))
+    response = await node.controller.requests.delete_topics(request, _with_access(context, node, charge))
     return _charged(response, context, node, charge)
 
 
@@ -160,7 +160,7 @@ async def create_partitions(
     request: CreatePartitionsRequest, context: RequestContext, node: ControllerServices
 ) -> CreatePartitionsResponse:
     charge = _charge(context, node, strict_since=3)
-    response = await node.controller.create_partitions(request, _with_access(context, node, charge))
+    response = await node.controller.requests.create_partitions(request, _with_access(context, node, charge))
     return _charged(response, context, node, charge)
 
 
@@ -173,7 +173,7 @@ ALTER_CLIENT_QUOTAS = _api(
 async def alter_client_quotas(
     request: AlterClientQuotasRequest, context: RequestContext, node: ControllerServices
 ) -> AlterClientQuotasResponse:
-    response = await node.controller.alter_client_quotas(request, _caller(context))
+    response = await node.controller.requests.alter_client_quotas(request, _caller(context))
     node.audit.handle_changes(context.principal, context.peer.host, quota_changes(request, response))
     return response
 
@@ -187,7 +187,7 @@ ALTER_CONFIGS = _api(
 async def alter_configs(
     request: AlterConfigsRequest, context: RequestContext, node: ControllerServices
 ) -> AlterConfigsResponse:
-    response = await node.controller.alter_configs(request, _caller(context))
+    response = await node.controller.requests.alter_configs(request, _caller(context))
     node.audit.handle_changes(context.principal, context.peer.host, config_changes(request, response))
     return response
 
@@ -204,7 +204,7 @@ ALTER_USER_SCRAM_CREDENTIALS = _api(
 async def alter_user_scram_credentials(
     request: AlterUserScramCredentialsRequest, context: RequestContext, node: ControllerServices
 ) -> AlterUserScramCredentialsResponse:
-    response = await node.controller.alter_user_scram_credentials(request, _caller(context))
+    response = await node.controller.requests.alter_user_scram_credentials(request, _caller(context))
     node.audit.handle_changes(context.principal, context.peer.host, credential_changes(request, response))
     return response
 
@@ -221,7 +221,7 @@ INCREMENTAL_ALTER_CONFIGS = _api(
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: RequestContext, node: ControllerServices
 ) -> IncrementalAlterConfigsResponse:
-    response = await node.controller.incremental_alter_configs(request, _caller(context))
+    response = await node.controller.requests.incremental_alter_configs(request, _caller(context))
     node.audit.handle_changes(context.principal, context.peer.host, config_changes(request, response))
     return response
 
@@ -233,7 +233,7 @@ UPDATE_FEATURES = _api(ApiKey.UPDATE_FEATURES, between(0, 2), OnCluster(Operatio
 async def update_features(
     request: UpdateFeaturesRequest, context: RequestContext, node: ControllerServices
 ) -> UpdateFeaturesResponse:
-    return await node.controller.update_features(request, _caller(context))
+    return await node.controller.requests.update_features(request, _caller(context))
 
 
 UNREGISTER_BROKER = _api(ApiKey.UNREGISTER_BROKER, between(0, 0), OnCluster(Operation.ALTER))
@@ -243,7 +243,7 @@ UNREGISTER_BROKER = _api(ApiKey.UNREGISTER_BROKER, between(0, 0), OnCluster(Oper
 async def unregister_broker(
     request: UnregisterBrokerRequest, context: RequestContext, node: ControllerServices
 ) -> UnregisterBrokerResponse:
-    return await node.controller.unregister_broker(request, _caller(context))
+    return await node.controller.requests.unregister_broker(request, _caller(context))
 
 
 BROKER_REGISTRATION = _api(ApiKey.BROKER_REGISTRATION, between(0, 4), CLUSTER_ACTION)
@@ -253,7 +253,7 @@ BROKER_REGISTRATION = _api(ApiKey.BROKER_REGISTRATION, between(0, 4), CLUSTER_AC
 async def register_broker(
     request: BrokerRegistrationRequest, context: RequestContext, node: ControllerServices
 ) -> BrokerRegistrationResponse:
-    return await node.controller.register_broker(request, _caller(context))
+    return await node.controller.requests.register_broker(request, _caller(context))
 
 
 CONTROLLER_REGISTRATION = _api(ApiKey.CONTROLLER_REGISTRATION, between(0, 0), CLUSTER_ACTION)
@@ -263,7 +263,7 @@ CONTROLLER_REGISTRATION = _api(ApiKey.CONTROLLER_REGISTRATION, between(0, 0), CL
 async def register_controller(
     request: ControllerRegistrationRequest, context: RequestContext, node: ControllerServices
 ) -> ControllerRegistrationResponse:
-    return await node.controller.register_controller(request, _caller(context))
+    return await node.controller.requests.register_controller(request, _caller(context))
 
 
 ALLOCATE_PRODUCER_IDS = _api(ApiKey.ALLOCATE_PRODUCER_IDS, between(0, 0), CLUSTER_ACTION)
@@ -273,7 +273,7 @@ ALLOCATE_PRODUCER_IDS = _api(ApiKey.ALLOCATE_PRODUCER_IDS, between(0, 0), CLUSTE
 async def allocate_producer_ids(
     request: AllocateProducerIdsRequest, context: RequestContext, node: ControllerServices
 ) -> AllocateProducerIdsResponse:
-    return await node.controller.allocate_producer_ids(request, _caller(context))
+    return await node.controller.requests.allocate_producer_ids(request, _caller(context))
 
 
 ALTER_PARTITION = _api(ApiKey.ALTER_PARTITION, between(2, 3), CLUSTER_ACTION)
@@ -283,7 +283,7 @@ ALTER_PARTITION = _api(ApiKey.ALTER_PARTITION, between(2, 3), CLUSTER_ACTION)
 async def alter_partition(
     request: AlterPartitionRequest, context: RequestContext, node: ControllerServices
 ) -> AlterPartitionResponse:
-    return await node.controller.alter_partition(request, _caller(context))
+    return await node.controller.requests.alter_partition(request, _caller(context))
 
 
 ELECT_LEADERS = _api(
@@ -295,7 +295,7 @@ ELECT_LEADERS = _api(
 async def elect_leaders(
     request: ElectLeadersRequest, context: RequestContext, node: ControllerServices
 ) -> ElectLeadersResponse:
-    return await node.controller.elect_leaders(request, _caller(context))
+    return await node.controller.requests.elect_leaders(request, _caller(context))
 
 
 ALTER_PARTITION_REASSIGNMENTS = _api(
@@ -307,7 +307,7 @@ ALTER_PARTITION_REASSIGNMENTS = _api(
 async def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: RequestContext, node: ControllerServices
 ) -> AlterPartitionReassignmentsResponse:
-    return await node.controller.alter_partition_reassignments(request, _caller(context))
+    return await node.controller.requests.alter_partition_reassignments(request, _caller(context))
 
 
 LIST_PARTITION_REASSIGNMENTS = _api(
@@ -322,7 +322,7 @@ LIST_PARTITION_REASSIGNMENTS = _api(
 async def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: RequestContext, node: ControllerServices
 ) -> ListPartitionReassignmentsResponse:
-    return await node.controller.list_partition_reassignments(request, _caller(context))
+    return await node.controller.requests.list_partition_reassignments(request, _caller(context))
 
 
 ASSIGN_REPLICAS_TO_DIRS = _api(ApiKey.ASSIGN_REPLICAS_TO_DIRS, between(0, 0), CLUSTER_ACTION)
@@ -332,7 +332,7 @@ ASSIGN_REPLICAS_TO_DIRS = _api(ApiKey.ASSIGN_REPLICAS_TO_DIRS, between(0, 0), CL
 async def assign_replicas_to_dirs(
     request: AssignReplicasToDirsRequest, context: RequestContext, node: ControllerServices
 ) -> AssignReplicasToDirsResponse:
-    return await node.controller.assign_replicas_to_dirs(request, _caller(context))
+    return await node.controller.requests.assign_replicas_to_dirs(request, _caller(context))
 
 
 BROKER_HEARTBEAT = _api(ApiKey.BROKER_HEARTBEAT, between(0, 2), CLUSTER_ACTION)
@@ -345,7 +345,7 @@ async def broker_heartbeat(
     """When the connection of a broker's heartbeats ends, the controller checks whether the broker still lives."""
     broker_id = request.broker_id
     context.peer.left = lambda: node.controller.broker_connection_lost(broker_id)
-    return await node.controller.broker_heartbeat(request, _caller(context))
+    return await node.controller.requests.broker_heartbeat(request, _caller(context))
 
 
 FETCH = _api(ApiKey.FETCH, between(4, 18), CLUSTER_ACTION, on_error=fetch.API.on_error)

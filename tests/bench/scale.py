@@ -149,7 +149,7 @@ class Model:
                 CreatableTopic(name=name, num_partitions=partitions, replication_factor=REPLICAS)
                 for name in topics[start : start + at_once]
             ]
-            answer = await self.rig.controller.create_topics(CreateTopicsRequest(topics=wanted), CONTEXT)
+            answer = await self.rig.controller.requests.create_topics(CreateTopicsRequest(topics=wanted), CONTEXT)
             assert all(topic.error_code == ErrorCode.NONE for topic in answer.topics), answer
             if start % (100 * at_once) == 0:
                 await self.beat_all()
@@ -157,7 +157,7 @@ class Model:
     async def delete(self, topics: Sequence[str]) -> None:
         for name in topics:
             request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)])
-            answer = await self.rig.controller.delete_topics(request, CONTEXT)
+            answer = await self.rig.controller.requests.delete_topics(request, CONTEXT)
             assert answer.responses[0].error_code == ErrorCode.NONE, answer
 
     async def lose(self, node: int) -> None:

@@ -142,7 +142,7 @@ async def create_acls_at_controller(
     if node.authorizer is None:
         raise ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     check_item_count(len(request.creations))
-    response = await node.controller.create_acls(
+    response = await node.controller.requests.create_acls(
         request, ControllerRequestContext(context.api_version, context.principal)
     )
     for creation, result in zip(request.creations, response.results, strict=True):
@@ -159,7 +159,7 @@ async def delete_acls_at_controller(
     if node.authorizer is None:
         raise ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     check_item_count(len(request.filters))
-    response = await node.controller.delete_acls(
+    response = await node.controller.requests.delete_acls(
         request, ControllerRequestContext(context.api_version, context.principal)
     )
     for entry in _deleted(response):

@@ -195,7 +195,7 @@ async def create_at_controller(
         _check_create(request, context, node)
     except ApiError as problem:
         return _not_created(request, context, problem.code)
-    response = await node.controller.create_delegation_token(request, _context_of(context))
+    response = await node.controller.requests.create_delegation_token(request, _context_of(context))
     _tell("created", response.token_id, response, context, node)
     return response
 
@@ -206,7 +206,7 @@ async def renew_at_controller(
 ) -> RenewDelegationTokenResponse:
     """Raises ApiError NOT_CONTROLLER."""
     _check_may_ask(context, node)
-    token_id, response = await node.controller.renew_delegation_token(request, _context_of(context))
+    token_id, response = await node.controller.requests.renew_delegation_token(request, _context_of(context))
     _tell("renewed", token_id, response, context, node)
     return response
 
@@ -217,7 +217,7 @@ async def expire_at_controller(
 ) -> ExpireDelegationTokenResponse:
     """Raises ApiError NOT_CONTROLLER."""
     _check_may_ask(context, node)
-    token_id, response = await node.controller.expire_delegation_token(request, _context_of(context))
+    token_id, response = await node.controller.requests.expire_delegation_token(request, _context_of(context))
     _tell("removed" if request.expiry_time_period_ms < 0 else "expiry set", token_id, response, context, node)
     return response
 

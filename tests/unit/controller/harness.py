@@ -170,14 +170,14 @@ class Rig:
     async def register(self, broker_id: int, *, incarnation: int = 1, previous_epoch: int = -1) -> int:
         """Register an incarnation of a broker that listens on port 9000 + id; returns its epoch."""
         request = registration(broker_id, incarnation=incarnation, previous_epoch=previous_epoch)
-        response = await self.controller.register_broker(request, ControllerRequestContext(4))
+        response = await self.controller.requests.register_broker(request, ControllerRequestContext(4))
         self.epochs[broker_id] = response.broker_epoch
         return response.broker_epoch
 
     async def beat(self, broker_id: int, **fields: Any) -> BrokerHeartbeatResponse:
         wanted = {"current_metadata_offset": self.loader.offset, **fields}
         request = BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=self.epochs[broker_id], **wanted)
-        return await self.controller.broker_heartbeat(request, ControllerRequestContext(1))
+        return await self.controller.requests.broker_heartbeat(request, ControllerRequestContext(1))
 
     async def broker(self, broker_id: int, **fields: Any) -> None:
         """A broker that is registered and unfenced."""
@@ -192,7 +192,9 @@ class Rig:
             replication_factor=replicas,
             configs=[CreatableTopicConfig(name=k, value=v) for k, v in configs.items()],
         )
-        return await self.controller.create_topics(CreateTopicsRequest(topics=[topic]), ControllerRequestContext(7))
+        return await self.controller.requests.create_topics(
+            CreateTopicsRequest(topics=[topic]), ControllerRequestContext(7)
+        )
 
     def partition(self, name: str, index: int = 0) -> Any:
         topic = self.image.topics.by_name(name)
@@ -289,6 +291,6 @@ async def _rejoin(rig: Rig, broker_id: int) -> None:
         broker_epoch=rig.epochs[partition.leader],
         topics=[TopicData(topic_id=topic.id, partitions=[data])],
     )
-    answer = await rig.controller.alter_partition(request, ControllerRequestContext(3))
+    answer = await rig.controller.requests.alter_partition(request, ControllerRequestContext(3))
     assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
     assert broker_id in rig.partition("t").isr

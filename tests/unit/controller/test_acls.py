@@ -81,7 +81,7 @@ def test_each_entry_is_written_once_or_refused_for_itself() -> None:
         async with running(universe) as rig:
             wanted = [entry(), *(refused for refused, _, _ in REFUSED.values()), entry("u"), entry()]
             request = CreateAclsRequest(creations=[creation(each) for each in wanted])
-            answers = (await rig.controller.create_acls(request, CONTEXT)).results
+            answers = (await rig.controller.requests.create_acls(request, CONTEXT)).results
             expected = [(0, ""), *((code, said) for _, code, said in REFUSED.values()), (0, ""), (0, "")]
             assert [(answer.error_code, answer.error_message) for answer in answers] == expected
             assert sorted(rig.image.acls.by_id.values()) == [entry(), entry("u")]
@@ -93,9 +93,11 @@ def test_entries_that_filters_take_are_deleted_and_told_by_each_filter() -> None
     async def main(universe: Universe) -> None:
         async with running(universe) as rig:
             those = [entry(), entry("u"), entry("v", permission_type=Permission.DENY)]
-            await rig.controller.create_acls(CreateAclsRequest(creations=[creation(each) for each in those]), CONTEXT)
+            await rig.controller.requests.create_acls(
+                CreateAclsRequest(creations=[creation(each) for each in those]), CONTEXT
+            )
             filters = [every(resource_name_filter="t"), every(operation=99), every(permission_type=Permission.ALLOW)]
-            answer = await rig.controller.delete_acls(DeleteAclsRequest(filters=filters), CONTEXT)
+            answer = await rig.controller.requests.delete_acls(DeleteAclsRequest(filters=filters), CONTEXT)
             told = [
                 (result.error_code, sorted(match.resource_name for match in result.matching_acls))
                 for result in answer.filter_results

@@ -90,7 +90,7 @@ def test_an_unregistration_that_was_lost_with_the_role_is_forgotten_when_the_rol
                 universe,
                 rig,
                 test_nursery,
-                lambda: rig.controller.unregister_broker(request, ControllerRequestContext(0)),
+                lambda: rig.controller.requests.unregister_broker(request, ControllerRequestContext(0)),
             )
             await rig.log.lead(3)
             assert not (await rig.beat(2)).is_fenced

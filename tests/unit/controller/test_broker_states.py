@@ -323,4 +323,4 @@ async def wish(rig: Rig, broker_id: int, state: str) -> None:
     request = IncrementalAlterConfigsRequest(
         resources=[AlterConfigsResource(resource_type=4, resource_name=str(broker_id), configs=[config])]
     )
-    await rig.controller.incremental_alter_configs(request, ControllerRequestContext(1))
+    await rig.controller.requests.incremental_alter_configs(request, ControllerRequestContext(1))

@@ -119,7 +119,7 @@ def test_others_are_served_while_thousands_of_partitions_are_decided_of(monkeypa
             await rig.beat(3, want_fence=True)
             await rig.beat(3)
             assert rig.partition("many").leader == 3
-            await rig.controller.unregister_broker(UnregisterBrokerRequest(broker_id=3), CONTEXT)
+            await rig.controller.requests.unregister_broker(UnregisterBrokerRequest(broker_id=3), CONTEXT)
             assert rig.partition("many").leader == -1
 
     simulate(body)
@@ -189,7 +189,7 @@ def test_an_empty_request_writes_nothing() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             before = rig.log.log_end_offset
-            answer = await rig.controller.alter_configs(AlterConfigsRequest(), CONTEXT)
+            answer = await rig.controller.requests.alter_configs(AlterConfigsRequest(), CONTEXT)
             assert answer.responses == []
             assert rig.log.log_end_offset == before
 

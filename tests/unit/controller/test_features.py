@@ -101,7 +101,7 @@ def test_kraft_version_is_no_record_of_ours_and_never_falls() -> None:
 
 async def ask(rig: Any, *wishes: FeatureUpdateKey, validate_only: bool = False) -> Any:
     request = UpdateFeaturesRequest(feature_updates=list(wishes), validate_only=validate_only)
-    return await rig.controller.update_features(request, ControllerRequestContext(2))
+    return await rig.controller.requests.update_features(request, ControllerRequestContext(2))
 
 
 def test_kraft_version_is_not_raised_when_another_feature_of_the_request_is_refused() -> None:

@@ -57,7 +57,7 @@ def test_an_incarnation_in_another_place_proves_nothing_of_its_predecessor(elsew
             rig.controller.broker_connection_lost(2)
             request = registration(2, incarnation=2, **elsewhere)
             with pytest.raises(ApiError, match="Another broker is registered"):
-                await rig.controller.register_broker(request, ControllerRequestContext(4))
+                await rig.controller.requests.register_broker(request, ControllerRequestContext(4))
 
     simulate(body)
 
@@ -126,7 +126,7 @@ def test_a_broker_whose_successor_is_refused_is_fenced_when_its_session_ends(ref
                 ]
             rig.log.is_full = refused_for == ErrorCode.KAFKA_STORAGE_ERROR
             with pytest.raises(ApiError) as refused:
-                await rig.controller.register_broker(
+                await rig.controller.requests.register_broker(
                     registration(victim, incarnation=2, **fields), ControllerRequestContext(4)
                 )
             assert refused.value.code == refused_for

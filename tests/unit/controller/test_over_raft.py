@@ -78,19 +78,19 @@ class Node:
         """Its own broker registers and is unfenced."""
         while not self.controller.is_active:
             await world.clock.sleep(0.01)
-        answer = await self.controller.register_broker(
+        answer = await self.controller.requests.register_broker(
             registration(1, incarnation=self.incarnation), ControllerRequestContext(4)
         )
         request = BrokerHeartbeatRequest(
             broker_id=1, broker_epoch=answer.broker_epoch, current_metadata_offset=self.loader.offset
         )
-        assert not (await self.controller.broker_heartbeat(request, ControllerRequestContext(1))).is_fenced
+        assert not (await self.controller.requests.broker_heartbeat(request, ControllerRequestContext(1))).is_fenced
 
     async def create(self, name: str, partitions: int = 2) -> None:
         request = CreateTopicsRequest(
             topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)]
         )
-        answer = await self.controller.create_topics(request, ControllerRequestContext(7))
+        answer = await self.controller.requests.create_topics(request, ControllerRequestContext(7))
         assert answer.topics[0].error_code == 0
 
 
@@ -136,7 +136,7 @@ def test_kraft_version_is_raised_in_the_log_before_the_records_of_the_same_reque
                 FeatureUpdateKey(feature=name, max_version_level=1, upgrade_type=1)
                 for name in ("kraft.version", "eligible.leader.replicas.version")
             ]
-            answer = await node.controller.update_features(
+            answer = await node.controller.requests.update_features(
                 UpdateFeaturesRequest(feature_updates=updates), ControllerRequestContext(2)
             )
             assert (answer.error_code, node.raft.kraft_version, node.loader.image.features.elr_enabled) == (0, 1, True)

@@ -82,11 +82,11 @@ def test_unregistering_forgets_a_broker() -> None:
             await rig.broker(1)
             await rig.broker(2)
             await rig.create("t", replicas=2)
-            await rig.controller.unregister_broker(UnregisterBrokerRequest(broker_id=2), CONTEXT)
+            await rig.controller.requests.unregister_broker(UnregisterBrokerRequest(broker_id=2), CONTEXT)
             assert 2 not in rig.image.cluster.brokers
             assert rig.partition("t").isr == (1,)
             with pytest.raises(ApiError, match="Broker ID 2 is not currently registered"):
-                await rig.controller.unregister_broker(UnregisterBrokerRequest(broker_id=2), CONTEXT)
+                await rig.controller.requests.unregister_broker(UnregisterBrokerRequest(broker_id=2), CONTEXT)
 
     simulate(body)
 
@@ -98,11 +98,11 @@ def test_preferred_leaders_are_restored_by_request() -> None:
             request = ElectLeadersRequest(
                 election_type=0, topic_partitions=[TopicPartitions(topic="t", partitions=[0, 7])]
             )
-            answer = await rig.controller.elect_leaders(request, CONTEXT)
+            answer = await rig.controller.requests.elect_leaders(request, CONTEXT)
             codes = [result.error_code for result in answer.replica_election_results[0].partition_result]
             assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
             assert rig.partition("t").leader == first
-            again = await rig.controller.elect_leaders(request, CONTEXT)
+            again = await rig.controller.requests.elect_leaders(request, CONTEXT)
             assert again.replica_election_results[0].partition_result[0].error_code == ErrorCode.ELECTION_NOT_NEEDED
 
     simulate(body)

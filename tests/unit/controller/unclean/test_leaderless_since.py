@@ -101,7 +101,7 @@ def test_a_strategy_that_is_set_later_begins_the_wait_then() -> None:
             request = IncrementalAlterConfigsRequest(
                 resources=[AlterConfigsResource(resource_type=2, resource_name="t", configs=[config])]
             )
-            await rig.controller.incremental_alter_configs(request, ControllerRequestContext(1))
+            await rig.controller.requests.incremental_alter_configs(request, ControllerRequestContext(1))
             now = rig.world.clock.now()
             await beats(rig, universe, other, 2)
             since = rig.controller.open_times.since(key, epoch, True)
