@@ -7,6 +7,9 @@ KRAFT_TARGET=kafka runs all of it against Apache Kafka.
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -551,6 +554,50 @@ def test_a_group_is_told_how_far_a_stream_has_come(
 def test_both_ways_to_fetch_see_the_same(spark: SparkSession, cluster: Cluster, numbers: str, fetcher: str) -> None:
     chosen = read(spark, cluster, "kraft", subscribe=numbers, fetcher=fetcher, includeHeaders="true")
     assert rows_of(chosen) == rows_of(read(spark, cluster, "kafka", subscribe=numbers, includeHeaders="true"))
+
+
+REGISTERING = """
+import kraft.spark
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+kraft.spark.register(spark)
+kraft.spark.register(spark)
+assert spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists("kraft")
+
+
+class Foreign(DataSource):
+    @classmethod
+    def name(cls):
+        return "foreign"
+
+
+spark.dataSource.register(Foreign)
+spark.dataSource.register(Foreign)
+"""
+
+
+@pytest.mark.parametrize("has_interpreter_of_its_own", [False, True])
+def test_registering_the_source_that_spark_found_by_itself_logs_no_warning(
+    tmp_path: Path, has_interpreter_of_its_own: bool
+) -> None:
+    program = tmp_path / "registering.py"
+    program.write_text(REGISTERING)
+    scripts = Path(sys.executable).parent
+    paths = [str(scripts), os.environ["PATH"]]
+    if has_interpreter_of_its_own:  # Spark runs another python3 than this program, with the same packages.
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin/python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        (tmp_path / "bin/python3").chmod(0o755)
+        paths.insert(0, str(tmp_path / "bin"))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    environment |= {"PATH": ":".join(paths), "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    warnings = [line.partition("The data source ")[2] for line in done.stderr.splitlines() if " replaced a " in line]
+    replaced = ["kraft replaced a statically registered data source."] if has_interpreter_of_its_own else []
+    assert warnings == [*replaced, "foreign replaced a previously registered data source."]
 
 
 def test_the_format_is_found_without_being_registered(cluster: Cluster) -> None:
