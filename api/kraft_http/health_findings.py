@@ -313,7 +313,7 @@ def _unreadable_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
             f"{_nodes(found[place])} since {at(each.since_ms)}): offsets {ranges} (ends exclusive). Consumers stop "
             "there.",
             remedy=f"Set stopped consumers behind them, or delete them with everything before them: {each.command} "
-            "(docs/operations/unreadable-records.md).",
+            "(`kraft docs unreadable-records`).",
         )
     left = len(logs) - WAITS_SAID_MAX
     if left > 0:
@@ -369,7 +369,7 @@ def late_member_warnings(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
             remedy=f"{look} Add members up to the number of partitions, or let each record take less time."
             if each.pace == "slow"
             else f"{look} Look at the log and the threads of that client: it sends heartbeats, so its process lives. A "
-            "client that stores its offsets elsewhere looks the same (docs/consumer-groups.md).",
+            "client that stores its offsets elsewhere looks the same (`kraft docs consumer-groups`).",
         )
     left = sum(node.late_members_count for node in nodes) - min(len(late), WAITS_SAID_MAX)
     if left > 0:

@@ -24,7 +24,7 @@ examples:
   KAFKA_NUM_PARTITIONS=6 kraft-node                             the environment as Kafka's image reads it
 
 An option or --set wins over the last --config, which wins over the first, then come the environment and the
-defaults. Every key is documented in docs/configuration.md. `kraft --help` is the command to administer a cluster.
+defaults. `kraft docs configuration` explains every key. `kraft --help` is the command to administer a cluster.
 Exit codes: 0 stopped as asked, 1 a fault (the last line says which), 2 unusable configuration.
 """
 

@@ -30,7 +30,7 @@ RETRY_SECONDS = 0.2
 TELL_SECONDS = 30.0
 FILL_SECONDS = 5.0
 FILL_AT_ONCE = 1 << 20
-REMEDY = "docs/operations/full-disk.md"
+REMEDY = "`kraft docs full-disk`"
 
 
 class DiskSpaceMonitor:

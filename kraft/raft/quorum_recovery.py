@@ -149,7 +149,7 @@ def recovery_problems(survivor: Survivor) -> list[str]:
     if known_epoch(survivor) > KNOWN_EPOCH_MAX:
         return [
             f"{directory}: epoch {known_epoch(survivor)} is too great to be raised, and elections alone do not lead "
-            "there. See 'An epoch that cannot be' in docs/operations/lost-quorum.md"
+            "there. See 'An epoch that cannot be' in `kraft docs lost-quorum`"
         ]
     return []
 

@@ -43,7 +43,7 @@ class QuorumStateStore:
             raise CorruptData(
                 f"{self._path}: no election can follow epoch {election.epoch}, and elections alone do not lead there. "
                 f"The metadata log ends in epoch {log_epoch}. The section 'An epoch that cannot be' of "
-                "docs/operations/lost-quorum.md tells how to repair the quorum"
+                "`kraft docs lost-quorum` tells how to repair the quorum"
             )
         return election
 

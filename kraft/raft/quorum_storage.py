@@ -79,7 +79,7 @@ class QuorumStorage:
                 f"this disk up to {committed_end}, as {self.committed_end.path} tells: topics and settings are "
                 "missing. Bring the files back "
                 "from a copy of this disk, or replace the controller as one whose disk is lost "
-                "(docs/operations/replace-a-node.md)"
+                "(`kraft docs replace-a-node`)"
             )
 
     def _sweep(self) -> list[OffsetAndEpoch]:

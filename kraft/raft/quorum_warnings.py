@@ -55,7 +55,7 @@ class QuorumWarnings:
             "the quorum has no leader that this node can reach",
             seconds=int(now - self._missing_since),
             voters=voters or "unknown",
-            remedy="docs/operations/lost-quorum.md",
+            remedy="`kraft docs lost-quorum` tells what to do",
         )
 
     def look_for_refused_epochs(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.capabilities import require_capability
 from tests.docs.sessions import Session, missing_lines, names_of_sessions, programs_of, run_session, steps_of
 
-COPY = 'cp -r "$TREE"/{kraft,api,pyproject.toml,README.md,LICENSE} .\n'
+COPY = 'cp -r "$TREE"/{kraft,api,docs,pyproject.toml,README.md,LICENSE} .\n'
 """The tree, as a reader has it."""
 OWN_PACKAGES = {
     "PYTHONPATH": site.getsitepackages()[0],

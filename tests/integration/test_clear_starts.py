@@ -61,10 +61,10 @@ def remove_voters(data: Path) -> None:
     ("harm", "exit_code", "told"),
     [
         (change_directory_id, 2, ("no controller can be elected", "Put the voter's back into the file")),
-        (remove_voters, 1, ("was committed and on this disk up to", "docs/operations/replace-a-node.md")),
+        (remove_voters, 1, ("was committed and on this disk up to", "kraft docs replace-a-node")),
         (halve_metadata_log, 1, ("Bring the file", "replace the controller as one whose disk is lost")),
-        (cut_metadata_log_between_batches, 1, ("was committed and on this disk up to", "replace-a-node.md")),
-        (remove_metadata_log, 1, ("was committed and on this disk up to", "replace-a-node.md")),
+        (cut_metadata_log_between_batches, 1, ("was committed and on this disk up to", "kraft docs replace-a-node")),
+        (remove_metadata_log, 1, ("was committed and on this disk up to", "kraft docs replace-a-node")),
     ],
 )
 def test_a_start_that_cannot_succeed_ends_with_cause_and_remedy(

@@ -3,6 +3,7 @@ project, whatever that project calls its packages."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -57,6 +58,23 @@ def test_the_wheel_has_our_packages_alone_with_their_types_and_pages(installed: 
         "kraft_http/ui/docs.html",
     ):
         assert (installed / expected).is_file(), expected
+
+
+def test_an_installed_command_prints_every_page_of_the_documentation(installed: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+
+    def run(*arguments: str) -> str:
+        code = "import sys; from kraft.cli.admin.app import main; sys.exit(main())"
+        command = [sys.executable, "-c", code, "docs", *arguments]
+        return subprocess.run(
+            command, cwd=installed, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    pages = json.loads(run("-o", "json"))["pages"]
+    assert {Path(each["path"]).relative_to(installed / "kraft/docs") for each in pages} == {
+        page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")
+    }
+    assert run("full-disk") == (ROOT / "docs/operations/full-disk.md").read_text()
 
 
 def test_a_wheel_has_machine_code_until_its_source_is_changed(installed: Path) -> None:

@@ -38,7 +38,7 @@ class CommandGroup(NamedTuple):
     help: str
 
 
-DATA, CLUSTER, NODES = "Records", "A running cluster", "The disks of a node"
+DATA, CLUSTER, NODES, HELP = "Records", "A running cluster", "The disks of a node", "Reading"
 
 NOUNS: Mapping[str, CommandGroup] = {
     "produce": CommandGroup(DATA, "Send lines from standard input as records."),
@@ -70,6 +70,9 @@ NOUNS: Mapping[str, CommandGroup] = {
     "dump": CommandGroup(NODES, "Show what segments, snapshots and indexes hold."),
     "metadata": CommandGroup(NODES, "Show what a node's metadata log says, as a tree."),
     "storage": CommandGroup(NODES, "Format and inspect log directories (no node needed)."),
+    "docs": CommandGroup(
+        HELP, "Pages of the documentation: what to do when a node, a disk or the quorum is lost, every key."
+    ),
 }
 
 EPILOG = (

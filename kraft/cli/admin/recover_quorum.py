@@ -72,7 +72,7 @@ def recover_quorum(
 
     The node's metadata log is kept as it is, and gets a voter set of this node alone in an epoch far above. It is
     refused while another voter answers, and on a log that is damaged. Nodes with wiped disks join again afterwards, as
-    docs/operations/lost-quorum.md tells.
+    `kraft docs lost-quorum` tells.
     """
     given = {"--node-id": node_id, "--data-dir": data_dir, "--voters": voters}
     node = read_config(config, sets, [(option, text) for option, text in given.items() if text is not None])
@@ -174,7 +174,7 @@ def _done(node: NodeConfig, survivor: Survivor, recovery: QuorumRecovery) -> lis
             f"configuration of every node, and set controller.quorum.bootstrap.servers={address} instead: two wiped "
             "nodes that still had it would elect an empty log."
         )
-    return [*lines, "What to do then: docs/operations/lost-quorum.md."]
+    return [*lines, "What to do then: `kraft docs lost-quorum`."]
 
 
 def _facts(identity: MetaProperties, survivor: Survivor, recovery: QuorumRecovery | None) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def explain_unknown(name: str) -> str:
     if name in GROUP_KEYS:
         return "it is a group's key, set it on the group"
     close = close_names(name, BROKER_KEYS.names())
-    return f"did you mean {' or '.join(close)}?" if close else "docs/configuration.md lists every key"
+    return f"did you mean {' or '.join(close)}?" if close else "`kraft docs configuration` lists every key"
 
 
 def close_names(name: str, names: list[str]) -> list[str]:

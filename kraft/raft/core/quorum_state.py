@@ -211,7 +211,7 @@ class QuorumState:
 
     def _persist(self, election: ElectionState) -> None:
         assert election.epoch <= EPOCH_MAX, (
-            f"epoch {election.epoch} does not exist, {EPOCH_MAX} was the last: see docs/operations/lost-quorum.md"
+            f"epoch {election.epoch} does not exist, {EPOCH_MAX} was the last: see `kraft docs lost-quorum`"
         )
         assert election.epoch >= self.epoch, f"epoch {self.epoch} would fall to {election.epoch}"
         if election.epoch == self.epoch:

@@ -78,7 +78,7 @@ async def one_config(cluster: ClusterContext, target: Resource, name: str) -> Se
     for setting in await describe_configs(cluster.kafka, target, [name]):
         if setting.name == name:
             return setting
-    raise ApiProblem(404, f"there is no configuration {name}", hint="docs/configuration.md lists every key.")
+    raise ApiProblem(404, f"there is no configuration {name}", hint="`kraft docs configuration` lists every key.")
 
 
 def topic_config_data(cluster: ClusterContext, topic_name: str, config: Setting) -> TopicConfigData:

@@ -137,7 +137,7 @@ def test_every_problem_stands_in_one_report_with_its_place() -> None:
     )
     assert found == [
         "1.properties:2: unknown key num.partition - did you mean num.partitions?",
-        "1.properties:7: unknown key nonsense - docs/configuration.md lists every key",
+        "1.properties:7: unknown key nonsense - `kraft docs configuration` lists every key",
         "--set: unknown key retention.ms - it is a topic's key; the broker's default for it is log.retention.ms",
         "--set: unknown key zookeeper.connect - Kafka 4 removed it together with ZooKeeper",
         "1.properties:3: Invalid value 0 for configuration num.partitions: Value must be at least 1 (valid: [1,...])",
