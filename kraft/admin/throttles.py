@@ -80,7 +80,7 @@ async def visible_throttle(port: AdminTransport) -> Throttle | None:
 
 
 async def describe_throttle(port: AdminTransport) -> Throttle:
-    """Asks every live broker for its own keys. Raises Refused."""
+    """Asks every live broker for its own keys; those that do not answer are left out. Raises Refused."""
 
     async def ask(broker_id: int) -> tuple[int, list[int], bool]:
         resource = Resource(BROKER, str(broker_id))

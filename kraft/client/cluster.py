@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import trio
@@ -45,6 +46,12 @@ UNKNOWN_SECONDS, UNKNOWN_PAUSE_SECONDS = 2.0, 0.05
 METADATA_SECONDS = 300.0
 """metadata.max.age.ms: topics are asked for again then, though nothing went wrong, so that partitions which were
 added are found."""
+_asked_once: ContextVar[int | None] = ContextVar("broker_asked_once", default=None)
+"""The broker that `ask_brokers` asks in this task: `retrying` does not ask it again where it does not answer."""
+
+
+class SilentBroker(KraftError):
+    """A broker did not answer the one attempt that `ask_brokers` gives it. The cause is what went wrong."""
 
 
 class Cluster:
@@ -86,6 +93,8 @@ class Cluster:
         self._topics: dict[str, Topic] = {}
         self._topics_end = world.clock.now() + METADATA_SECONDS
         self._coordinators: dict[tuple[int, str], int] = {}
+        self.silent: dict[int, str] = {}
+        """Brokers that the last `ask_brokers` which asked them did without, and why."""
 
     async def __aenter__(self) -> Cluster:
         return self
@@ -127,7 +136,15 @@ class Cluster:
         self, request: Any, *, node_id: int | None = None, version: int | None = None, seconds: float | None = None
     ) -> Any:
         """One attempt, at node `node_id` or at any. Raises Disconnected, TimeoutError, NoBroker, UnsupportedApi,
-        ProtocolError."""
+        ProtocolError; SilentBroker within `ask_brokers`."""
+        try:
+            return await self._call(request, node_id=node_id, version=version, seconds=seconds)
+        except (Disconnected, TimeoutError, NoBroker) as problem:
+            if node_id is None or _asked_once.get() != node_id or not may_pass(problem):
+                raise
+            raise SilentBroker(str(problem)) from problem
+
+    async def _call(self, request: Any, *, node_id: int | None, version: int | None, seconds: float | None) -> Any:
         connection = await (self._any_connection() if node_id is None else self._connection_to(node_id))
         try:
             return await connection.call(
@@ -175,14 +192,18 @@ class Cluster:
         return [answers[index] for index in sorted(answers)]
 
     async def ask_brokers(self, ask: Callable[[int], Awaitable[T]], broker_ids: Iterable[int]) -> list[T]:
-        """Ask like `of_each`, but leave out the brokers that do not answer. Raises NotAdmitted."""
+        """Ask like `of_each`, but leave out the brokers that do not answer: each has one attempt, also within
+        `retrying`. Those are in `silent` afterwards. Raises NotAdmitted."""
 
         async def one(broker_id: int) -> list[T]:
+            _asked_once.set(broker_id)  # `of_each` runs this in a task of its own.
+            self.silent.pop(broker_id, None)
             try:
                 return [await ask(broker_id)]
-            except (Disconnected, TimeoutError, NoBroker) as problem:
-                if not may_pass(problem):
+            except (Disconnected, TimeoutError, NoBroker, SilentBroker) as problem:
+                if not isinstance(problem, SilentBroker) and not may_pass(problem):
                     raise
+                self.silent[broker_id] = str(problem) or "it did not answer in time"
                 return []
 
         return [answer for answers in await self.of_each(one, broker_ids) for answer in answers]

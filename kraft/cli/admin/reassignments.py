@@ -61,11 +61,12 @@ def list_all(
 ) -> None:
     """Show the moves under way, and how far they are. Says if a throttle is left over."""
 
-    async def question(cluster: Cluster) -> tuple[list[dict[str, Any]], Throttle | None]:
+    async def question(cluster: Cluster) -> tuple[list[dict[str, Any]], Throttle | None, dict[int, str]]:
         throttle = await visible_throttle(cluster)
-        return await _progress(cluster, await moves.list_moves(cluster), throttle), throttle
+        found = await _progress(cluster, await moves.list_moves(cluster), throttle)
+        return found, throttle, dict(sorted(cluster.silent.items()))
 
-    found, throttle = ask(bootstrap, timeout, question)
+    found, throttle, silent = ask(bootstrap, timeout, question)
     rows = [
         (
             each["topic"],
@@ -79,10 +80,16 @@ def list_all(
         for each in found
     ]
     show(
-        {"reassignments": found, "throttle": _throttle_document(throttle)},
+        {
+            "reassignments": found,
+            "throttle": _throttle_document(throttle),
+            "unanswered_brokers": [{"node_id": node_id, "detail": detail} for node_id, detail in silent.items()],
+        },
         [Table(("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TO COPY", "BYTES"), rows)],
         output,
     )
+    for node_id, detail in silent.items():
+        warn(f"kraft: broker {node_id} did not answer, and this is without what it knows: {detail}")
     for each in found:
         for trouble in each["troubles"]:
             warn(f"kraft: {each['topic']}-{each['partition']}: {trouble}")

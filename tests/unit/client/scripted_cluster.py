@@ -63,9 +63,7 @@ class ScriptedCluster(Cluster):
     def apart(self) -> Cluster:
         return self
 
-    async def call(
-        self, request: Any, *, node_id: int | None = None, version: int | None = None, seconds: float | None = None
-    ) -> Any:
+    async def _call(self, request: Any, *, node_id: int | None, version: int | None, seconds: float | None) -> Any:
         await trio.lowlevel.checkpoint()
         if isinstance(request, InitProducerIdRequest):
             self.producer_ids += 1

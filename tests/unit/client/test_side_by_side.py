@@ -11,6 +11,8 @@ from kraft.admin.errors import Refused
 from kraft.admin.transport import AT_ONCE_MAX
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
+from kraft.client.errors import NoBroker
+from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.simulated import Universe
 from tests.unit.client.scripted_cluster import ScriptedCluster
@@ -75,5 +77,40 @@ def test_brokers_that_do_not_answer_are_left_out_where_that_is_wanted() -> None:
         assert await cluster_of(universe).ask_brokers(ask, [1, 2, 3]) == [10, 30]
         with pytest.raises(Disconnected):
             await cluster_of(universe).of_each(ask, [1, 2, 3])
+
+    Universe(1).run(main)
+
+
+def test_a_broker_that_may_be_left_out_is_asked_once_though_the_operation_is_one_that_tries_again() -> None:
+    async def main(universe: Universe) -> None:
+        attempts: list[int] = []
+
+        async def answer(request: Any, node_id: int | None) -> Any:
+            assert node_id is not None
+            attempts.append(node_id)
+            if node_id == 2:
+                raise NoBroker("broker 2 is not among the live brokers")
+            if node_id == 3 and attempts.count(3) == 1:
+                raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "loading")
+            return node_id
+
+        cluster = ScriptedCluster(universe, {}, answer)
+
+        async def ask(broker_id: int) -> int:
+            told: int = await cluster.retrying(lambda: cluster.call(None, node_id=broker_id))
+            return told
+
+        began = universe.world_for("client").clock.now()
+        assert await cluster.ask_brokers(ask, [1, 2, 3]) == [1, 3]
+        assert universe.world_for("client").clock.now() - began < 1
+        assert (attempts.count(2), attempts.count(3)) == (1, 2), "a broker that answers may be asked again"
+        assert cluster.silent == {2: "broker 2 is not among the live brokers"}
+
+        async def answer_all(request: Any, node_id: int | None) -> Any:
+            return node_id
+
+        cluster.answer = answer_all
+        assert await cluster.ask_brokers(ask, [2]) == [2]
+        assert cluster.silent == {}
 
     Universe(1).run(main)
