@@ -68,7 +68,7 @@ def check_trees() -> None:
             sys.exit(WRONG_TREE)
 
 
-def run_here(seed: int, trace_path: str | None, kind: str = "node") -> dict[str, Any]:
+def at_once(seed: int, trace_path: str | None, kind: str = "node") -> dict[str, Any]:
     """Run one seed in this process."""
     from jepsen.simulation.cluster import ClusterRun
     from jepsen.simulation.faults.power import PowerRun
@@ -316,7 +316,7 @@ def main() -> int:
     if arguments.one is not None or arguments.these:
         seeds = arguments.these or [arguments.one]
         for seed in seeds:
-            outcome = run_here(seed, arguments.trace, arguments.kind)
+            outcome = at_once(seed, arguments.trace, arguments.kind)
             print(json.dumps(outcome), flush=True)
             if arguments.stop and outcome["verdict"] == "violation":
                 break

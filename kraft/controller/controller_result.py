@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any, Final, Generic, TypeVar
 
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode, message_of
+from kraft.world.steps import Steps
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class ControllerResult(Generic[T]):
         return f"ControllerResult(records={self.records!r}, response={self.response!r}, atomic={self.atomic})"
 
 
-Decision = ControllerResult[T] | Generator[None, None, ControllerResult[T]]
+Decision = ControllerResult[T] | Steps[ControllerResult[T]]
 """What an operation decides. One of many partitions yields after each of them: others may be served there, and nobody
 else decides meanwhile."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from kraft.metadata.image.cluster_image import BrokerRegistration, FeatureRange
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.image.partition_registration import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, PartitionRegistration
+from kraft.world.steps import Steps
 
 MIN_IN_SYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
@@ -91,14 +92,14 @@ class ControllerView:
         """The same moment, with these brokers held."""
         return ControllerView(self.image, self.settings, self.schema, held_brokers)
 
-    def after(self, records: Sequence[Any]) -> Generator[None, None, ControllerView]:
+    def after(self, records: Sequence[Any]) -> Steps[ControllerView]:
         """The next moment: these records are replayed. Yields as often as there are records."""
         image = self.image
         for start in range(0, len(records), RECORDS_AT_ONCE):
             replayed = records[start : start + RECORDS_AT_ONCE]
             image, _ = image.replay_batch(replayed)
             for _ in replayed:
-                yield
+                yield None
         return ControllerView(image, self.settings, self.schema, self._early)
 
     @property

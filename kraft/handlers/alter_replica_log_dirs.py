@@ -17,8 +17,8 @@ from kraft.protocol.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation
+from kraft.world.steps import Steps
 from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ async def alter_replica_log_dirs(
 
 
 @API.error
-def _failed(request: AlterReplicaLogDirsRequest, code: int, message: str | None) -> Turns[AlterReplicaLogDirsResponse]:
+def _failed(request: AlterReplicaLogDirsRequest, code: int, message: str | None) -> Steps[AlterReplicaLogDirsResponse]:
     response = AlterReplicaLogDirsResponse()
     for directory in request.dirs:
         for topic in directory.topics:
@@ -59,7 +59,7 @@ def _failed(request: AlterReplicaLogDirsRequest, code: int, message: str | None)
             response.results.append(answer)
             for index in topic.partitions:
                 answer.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
-                yield
+                yield None
     return response
 
 

@@ -23,8 +23,8 @@ from kraft.protocol.messages.describe_client_quotas_response import (
     EntryData,
     ValueData,
 )
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -128,10 +128,10 @@ async def alter_client_quotas(
 @ALTER.error
 def _alter_failed(
     request: AlterClientQuotasRequest, code: int, message: str | None
-) -> Turns[AlterClientQuotasResponse]:
+) -> Steps[AlterClientQuotasResponse]:
     response = AlterClientQuotasResponse()
     for entry in request.entries:
         parts = [AlteredEntity(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity]
         response.entries.append(AlteredEntry(error_code=code, error_message=message, entity=parts))
-        yield
+        yield None
     return response

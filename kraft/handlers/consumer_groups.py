@@ -16,8 +16,8 @@ from kraft.protocol.messages.consumer_group_describe_request import ConsumerGrou
 from kraft.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation, ResourceKind
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -120,11 +120,11 @@ def _topics_of(group: DescribedGroup) -> list[str]:
 @DESCRIBE.error
 def _describe_failed(
     request: ConsumerGroupDescribeRequest, code: int, message: str | None
-) -> Turns[ConsumerGroupDescribeResponse]:
+) -> Steps[ConsumerGroupDescribeResponse]:
     response = ConsumerGroupDescribeResponse()
     for group_id in request.group_ids:
         response.groups.append(DescribedGroup(group_id=group_id, error_code=code, error_message=message))
-        yield
+        yield None
     return response
 
 

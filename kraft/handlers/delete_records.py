@@ -22,8 +22,8 @@ from kraft.protocol.messages.delete_records_response import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation
+from kraft.world.steps import Steps
 from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ async def delete_records(
 
 
 @API.error
-def _failed(request: DeleteRecordsRequest, code: int, message: str | None) -> Turns[DeleteRecordsResponse]:
+def _failed(request: DeleteRecordsRequest, code: int, message: str | None) -> Steps[DeleteRecordsResponse]:
     response = DeleteRecordsResponse()
     for topic in request.topics:
         answer = DeleteRecordsTopicResult(name=topic.name)
@@ -74,7 +74,7 @@ def _failed(request: DeleteRecordsRequest, code: int, message: str | None) -> Tu
             answer.partitions.append(
                 DeleteRecordsPartitionResult(partition_index=each.partition_index, low_watermark=-1, error_code=code)
             )
-            yield
+            yield None
     return response
 
 

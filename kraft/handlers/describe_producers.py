@@ -18,8 +18,8 @@ from kraft.protocol.messages.describe_producers_response import (
     ProducerState,
     TopicResponse,
 )
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation
+from kraft.world.steps import Steps
 from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ async def describe_producers(
 
 
 @API.error
-def _failed(request: DescribeProducersRequest, code: int, message: str | None) -> Turns[DescribeProducersResponse]:
+def _failed(request: DescribeProducersRequest, code: int, message: str | None) -> Steps[DescribeProducersResponse]:
     response = DescribeProducersResponse()
     for topic in request.topics:
         answer = TopicResponse(name=topic.name)
         response.topics.append(answer)
         for index in topic.partition_indexes:
             answer.partitions.append(PartitionResponse(partition_index=index, error_code=code, error_message=message))
-            yield
+            yield None
     return response
 
 

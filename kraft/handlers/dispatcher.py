@@ -124,7 +124,7 @@ class RequestDispatcher:
         context = RequestContext(peer, key, version if is_served else 0, correlation_id, header.client_id)
         request = None
         if is_served:
-            request, _ = await in_turns(api_keys.request_class(key).decode_in_turns(frame, position, version))
+            request, _ = await in_turns(handler.request_class.decode_in_turns(frame, position, version))
         response = await in_turns(
             handler.error_response_in_turns(request, context.api_version, code, message), TURN_ITEMS
         )
@@ -150,14 +150,13 @@ class RequestDispatcher:
     def _begin(
         self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
     ) -> Reply | Awaitable[Reply]:
-        key, version = context.api_key, context.api_version
         if handler.raw is not None:
             return self._serve_timed(handler, frame, position, context, counters)
         if len(frame) > WHOLE_BYTES_MAX:
             return self._dispatch_large(handler, frame, position, context, counters)
         # What follows the request is ignored, as Kafka does: librdkafka leaves three bytes behind when it asks Metadata
         # for all topics.
-        request, _ = api_keys.request_class(key).decode_from(memoryview(bytes(frame)), position, version)
+        request, _ = handler.request_class.decode_from(memoryview(bytes(frame)), position, context.api_version)
         return self._serve(handler, request, context, counters)
 
     def _dispatch_large(
@@ -197,9 +196,7 @@ class RequestDispatcher:
         self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
     ) -> Reply:
         """Others are served while it is decoded. Raises ProtocolError."""
-        request, _ = await in_turns(
-            api_keys.request_class(context.api_key).decode_in_turns(frame, position, context.api_version)
-        )
+        request, _ = await in_turns(handler.request_class.decode_in_turns(frame, position, context.api_version))
         return await self._serve(handler, request, context, counters)
 
     def _serve_timed(

@@ -13,7 +13,7 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
-from kraft.protocol.schema import Turns
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ _NO_MESSAGE = ""
 
 
 @API.error
-def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> Turns[FindCoordinatorResponse]:
+def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> Steps[FindCoordinatorResponse]:
     """For every key; a request without keys is one of a version that has no room above them, or names its one key in
     vain."""
     if request.coordinator_keys:
@@ -87,7 +87,7 @@ def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> 
             response.coordinators.append(
                 Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message or _NO_MESSAGE)
             )
-            yield
+            yield None
         return response
     message = message or message_of(code)
     if not request.key:

@@ -22,7 +22,7 @@ from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
-from kraft.protocol.schema import Turns
+from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -133,46 +133,46 @@ def _check_items(request: Any) -> None:
 
 
 @CREATE_TOPICS.error
-def _create_topics_failed(request: CreateTopicsRequest, code: int, message: str | None) -> Turns[CreateTopicsResponse]:
+def _create_topics_failed(request: CreateTopicsRequest, code: int, message: str | None) -> Steps[CreateTopicsResponse]:
     response = CreateTopicsResponse()
     for topic in request.topics:
         response.topics.append(CreatableTopicResult(name=topic.name, error_code=code, error_message=message))
-        yield
+        yield None
     return response
 
 
 @DELETE_TOPICS.error
-def _delete_topics_failed(request: DeleteTopicsRequest, code: int, message: str | None) -> Turns[DeleteTopicsResponse]:
+def _delete_topics_failed(request: DeleteTopicsRequest, code: int, message: str | None) -> Steps[DeleteTopicsResponse]:
     response = DeleteTopicsResponse()
     for name in request.topic_names:
         response.responses.append(DeletableTopicResult(name=name, error_code=code, error_message=message))
-        yield
+        yield None
     for topic in () if request.topic_names else request.topics:
         response.responses.append(
             DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=code, error_message=message)
         )
-        yield
+        yield None
     return response
 
 
 @CREATE_PARTITIONS.error
 def _create_partitions_failed(
     request: CreatePartitionsRequest, code: int, message: str | None
-) -> Turns[CreatePartitionsResponse]:
+) -> Steps[CreatePartitionsResponse]:
     response = CreatePartitionsResponse()
     for topic in request.topics:
         response.results.append(CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message))
-        yield
+        yield None
     return response
 
 
 @ELECT_LEADERS.error
-def _elect_leaders_failed(request: ElectLeadersRequest, code: int, message: str | None) -> Turns[ElectLeadersResponse]:
+def _elect_leaders_failed(request: ElectLeadersRequest, code: int, message: str | None) -> Steps[ElectLeadersResponse]:
     response = ElectLeadersResponse(error_code=code)
     for topic in request.topic_partitions or ():
         result = ReplicaElectionResult(topic=topic.topic)
         response.replica_election_results.append(result)
         for index in topic.partitions:
             result.partition_result.append(PartitionResult(partition_id=index, error_code=code, error_message=message))
-            yield
+            yield None
     return response

@@ -21,9 +21,9 @@ from kraft.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from kraft.protocol.schema import Turns
 from kraft.replication.partition import CONSUMER, READ_COMMITTED, READ_UNCOMMITTED
 from kraft.security.acls import Operation
+from kraft.world.steps import Steps
 from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ async def list_offsets(
 
 
 @API.error
-def _failed(request: ListOffsetsRequest, code: int, message: str | None) -> Turns[ListOffsetsResponse]:
+def _failed(request: ListOffsetsRequest, code: int, message: str | None) -> Steps[ListOffsetsResponse]:
     response = ListOffsetsResponse()
     for topic in request.topics:
         answer = ListOffsetsTopicResponse(name=topic.name)
@@ -78,7 +78,7 @@ def _failed(request: ListOffsetsRequest, code: int, message: str | None) -> Turn
             answer.partitions.append(
                 ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=code)
             )
-            yield
+            yield None
     return response
 
 

@@ -20,8 +20,8 @@ from kraft.protocol.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation
+from kraft.world.steps import Steps
 from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ async def offset_for_leader_epoch(
 @API.error
 def _failed(
     request: OffsetForLeaderEpochRequest, code: int, message: str | None
-) -> Turns[OffsetForLeaderEpochResponse]:
+) -> Steps[OffsetForLeaderEpochResponse]:
     response = OffsetForLeaderEpochResponse()
     for topic in request.topics:
         result = OffsetForLeaderTopicResult(topic=topic.topic)
         response.topics.append(result)
         for each in topic.partitions:
             result.partitions.append(EpochEndOffset(partition=each.partition, error_code=code))
-            yield
+            yield None
     return response
 
 

@@ -36,11 +36,11 @@ from kraft.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from kraft.protocol.schema import Turns
 from kraft.replication.logs.writer import QueuedAppend
 from kraft.security.acls import Operation, ResourceKind
 from kraft.storage.log_validator import AppendOrigin, NotOneBatch
 from kraft.storage.record_validator import RecordsRejected
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn, in_turns
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def produce(
 
 
 @API.error
-def _failed(request: ProduceRequest, code: int, message: str | None) -> Turns[ProduceResponse]:
+def _failed(request: ProduceRequest, code: int, message: str | None) -> Steps[ProduceResponse]:
     """Each partition says so. Raises ProtocolError where the client waits for no answer."""
     if request.acks == 0:
         raise ProtocolError(f"a Produce without an answer: {message or code}")
@@ -111,7 +111,7 @@ def _failed(request: ProduceRequest, code: int, message: str | None) -> Turns[Pr
             answer.partition_responses.append(
                 PartitionProduceResponse(index=data.index, error_code=code, base_offset=-1, error_message=message)
             )
-            yield
+            yield None
     return response
 
 

@@ -15,12 +15,12 @@ from kraft.protocol.messages.list_partition_reassignments_response import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from kraft.protocol.schema import Turns
+from kraft.world.steps import Steps
 
 
 def alter_failed(
     request: AlterPartitionReassignmentsRequest, code: int, message: str | None
-) -> Turns[AlterPartitionReassignmentsResponse]:
+) -> Steps[AlterPartitionReassignmentsResponse]:
     """The code stands above the partitions, too."""
     response = AlterPartitionReassignmentsResponse(error_code=code, error_message=message)
     for topic in request.topics:
@@ -32,13 +32,13 @@ def alter_failed(
                     partition_index=partition.partition_index, error_code=code, error_message=message
                 )
             )
-            yield
+            yield None
     return response
 
 
 def list_failed(
     request: ListPartitionReassignmentsRequest, code: int, message: str | None
-) -> Turns[ListPartitionReassignmentsResponse]:
+) -> Steps[ListPartitionReassignmentsResponse]:
     """Partitions without replicas."""
     response = ListPartitionReassignmentsResponse(error_code=code, error_message=message)
     for topic in request.topics or ():
@@ -46,5 +46,5 @@ def list_failed(
         response.topics.append(result)
         for index in topic.partition_indexes:
             result.partitions.append(OngoingPartitionReassignment(partition_index=index))
-            yield
+            yield None
     return response

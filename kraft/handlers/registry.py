@@ -19,7 +19,8 @@ from kraft.network.reply import Peer, Reply
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.api_versions_response import ApiVersion
-from kraft.protocol.schema import Turns, fields_of
+from kraft.protocol.schema import fields_of
+from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
     from kraft.handlers.throttling import LoopMeter
@@ -80,6 +81,7 @@ class Handler:
         "overtakes",
         "permission",
         "raw",
+        "request_class",
         "serve_function",
         "too_large_code",
         "unguarded",
@@ -102,6 +104,7 @@ class Handler:
         `frame_bytes_max(services)`: a larger frame is not decoded, its request is answered with `too_large_code`. The
         API has a top-level error code then, and no `error` function."""
         self.key = key
+        self.request_class = api_keys.request_class(key)
         self.min_version, self.max_version = versions
         self.advertised_min = self.min_version if advertised_min is None else advertised_min
         self.listeners = frozenset(listeners)
@@ -153,7 +156,7 @@ class Handler:
             except StopIteration as end:
                 return end.value
 
-    def error_response_in_turns(self, request: Any, version: int, code: int, message: str | None) -> Turns[Any]:
+    def error_response_in_turns(self, request: Any, version: int, code: int, message: str | None) -> Steps[Any]:
         """The same; yields after each item of the request, where its answer names each."""
         if self.on_error is None:
             return self._top_level_error(code, message)

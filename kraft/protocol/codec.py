@@ -11,13 +11,14 @@ bytes that are left before anything is made, and in a request all elements toget
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 from kraft.common.errors import ProtocolError
 from kraft.protocol.decoder_source import DecoderSource
 from kraft.protocol.encoder_source import EncoderSource
 from kraft.protocol.schema import Message
+from kraft.world.steps import Steps
 
 
 def decoder_source(cls: type[Message], version: int) -> str:
@@ -56,16 +57,14 @@ def compile_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearra
     return _compiled(source.text(), source.names, f"<encoder of {cls.__name__} v{version}>", "encode")
 
 
-def compile_turn_decoder(
-    cls: type[Message], version: int
-) -> Callable[[Any, int], Generator[None, None, tuple[Any, int]]]:
+def compile_turn_decoder(cls: type[Message], version: int) -> Callable[[Any, int], Steps[tuple[Any, int]]]:
     """Compile a decoder like `compile_decoder`, as a generator that pauses after every TURN_ELEMENTS elements."""
     _check_version(cls, version)
     source = DecoderSource(cls, version, in_turns=True)
     return _compiled(source.text(), source.names, f"<decoder in turns of {cls.__name__} v{version}>", "decode")
 
 
-def compile_turn_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearray], Generator[None, None, None]]:
+def compile_turn_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearray], Steps[None]]:
     """Compile an encoder like `compile_encoder`, as a generator that pauses after every TURN_ELEMENTS elements."""
     _check_version(cls, version)
     source = EncoderSource(cls, version, in_turns=True)

@@ -13,7 +13,8 @@ import struct
 from kraft.common.errors import ProtocolError
 from kraft.protocol import api_keys
 from kraft.protocol.primitives import skip_tagged_fields
-from kraft.protocol.schema import Bytes, Message, Turns
+from kraft.protocol.schema import Bytes, Message
+from kraft.world.steps import Steps
 
 SIZE_BYTES = 4
 _REQUEST_START = struct.Struct(">hhi")
@@ -100,7 +101,7 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, message
     return out
 
 
-def encode_response_in_turns(api_key: int, api_version: int, correlation_id: int, message: Message) -> Turns[bytearray]:
+def encode_response_in_turns(api_key: int, api_version: int, correlation_id: int, message: Message) -> Steps[bytearray]:
     """Encode like `encode_response`, but pause after every TURN_ELEMENTS elements."""
     out = bytearray(9 if api_keys.response_header_version(api_key, api_version) else 8)
     yield from message.encode_in_turns(out, api_version)
@@ -124,7 +125,7 @@ def decode_response(api_key: int, api_version: int, frame: Bytes) -> tuple[int, 
     return correlation_id, message
 
 
-def decode_response_in_turns(api_key: int, api_version: int, frame: Bytes) -> Turns[tuple[int, Message]]:
+def decode_response_in_turns(api_key: int, api_version: int, frame: Bytes) -> Steps[tuple[int, Message]]:
     """Decode like `decode_response`, but pause after every TURN_ELEMENTS elements."""
     correlation_id, position = _response_start(api_key, api_version, frame)
     message, end = yield from api_keys.response_class(api_key).decode_in_turns(frame, position, api_version)

@@ -26,15 +26,14 @@ importing a message module costs no more than a few plain classes.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from kraft.common.errors import ProtocolError
+from kraft.world.steps import Steps
 
 Bytes = bytes | bytearray | memoryview
 T = TypeVar("T")
-Turns: TypeAlias = Generator[None, None, T]
-"""Work that yields where it may pause (`kraft.world.turns.in_turns` drives it) and returns its result."""
 WHOLE_BYTES_MAX = 8 << 10
 """A message of no more bytes is decoded in one step. An element takes a byte at least, and two microseconds at most."""
 UnknownTags = dict[int, bytes]
@@ -118,8 +117,8 @@ class Message(Struct):
     FLEXIBLE_VERSIONS: ClassVar[VersionRange | None] = None
     _decoders: ClassVar[dict[int, Callable[[Any, int], tuple[Any, int]]]]
     _encoders: ClassVar[dict[int, Callable[[Any, bytearray], None]]]
-    _turn_decoders: ClassVar[dict[int, Callable[[Any, int], Turns[tuple[Any, int]]]]]
-    _turn_encoders: ClassVar[dict[int, Callable[[Any, bytearray], Turns[None]]]]
+    _turn_decoders: ClassVar[dict[int, Callable[[Any, int], Steps[tuple[Any, int]]]]]
+    _turn_encoders: ClassVar[dict[int, Callable[[Any, bytearray], Steps[None]]]]
 
     def __init_subclass__(cls) -> None:
         cls._decoders = {}
@@ -142,7 +141,7 @@ class Message(Struct):
         return (cls._decoders.get(version) or _compile_decoder(cls, version))(buffer, position)
 
     @classmethod
-    def decode_in_turns(cls, buffer: Bytes, position: int, version: int) -> Turns[tuple[Self, int]]:
+    def decode_in_turns(cls, buffer: Bytes, position: int, version: int) -> Steps[tuple[Self, int]]:
         """Decode a large message like `decode_from`, as a generator that pauses so that others can be served."""
         return (cls._turn_decoders.get(version) or _compile_turn_decoder(cls, version))(buffer, position)
 
@@ -160,7 +159,7 @@ class Message(Struct):
             return message
         return None
 
-    def encode_in_turns(self, out: bytearray, version: int) -> Turns[None]:
+    def encode_in_turns(self, out: bytearray, version: int) -> Steps[None]:
         """Encode a large message like `encode_into`, as a generator that pauses. `self` must not change until it
         ends."""
         return (self._turn_encoders.get(version) or _compile_turn_encoder(self.__class__, version))(self, out)
@@ -258,14 +257,14 @@ def _compile_decoder(cls: type[Message], version: int) -> Callable[[Any, int], t
     return cls._decoders[version]
 
 
-def _compile_turn_decoder(cls: type[Message], version: int) -> Callable[[Any, int], Turns[tuple[Any, int]]]:
+def _compile_turn_decoder(cls: type[Message], version: int) -> Callable[[Any, int], Steps[tuple[Any, int]]]:
     from kraft.protocol.codec import compile_turn_decoder
 
     cls._turn_decoders[version] = compile_turn_decoder(cls, version)
     return cls._turn_decoders[version]
 
 
-def _compile_turn_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearray], Turns[None]]:
+def _compile_turn_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearray], Steps[None]]:
     from kraft.protocol.codec import compile_turn_encoder
 
     cls._turn_encoders[version] = compile_turn_encoder(cls, version)

@@ -18,10 +18,10 @@ from kraft.storage.log_files import (
 )
 from kraft.storage.log_segment import LogSegment
 from kraft.storage.producers.producer_snapshot import encode_snapshot
-from kraft.storage.steps import run_here
 from kraft.storage.tiered_log import lacking_snapshots, make_snapshot
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FilePart
+from kraft.world.steps import at_once
 
 NOBODY_EXPIRES = 0
 """As the time now: no producer has been idle for long."""
@@ -129,7 +129,7 @@ def _producer_snapshot(log: UnifiedLog, end_offset: int) -> FilePart | bytes:
     """There is a file if there was a producer when the segment was closed, unless it was lost: then it is made again,
     for a replica that begins with this copy has to know of transactions that are open. Raises OSError, CorruptData."""
     if end_offset in lacking_snapshots(log):
-        run_here(make_snapshot(log, end_offset, NOBODY_EXPIRES))
+        at_once(make_snapshot(log, end_offset, NOBODY_EXPIRES))
     if end_offset not in log.producers.snapshots:
         return encode_snapshot(())
     path = log.producers.path_of(end_offset)

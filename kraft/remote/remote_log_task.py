@@ -12,11 +12,12 @@ from kraft.remote.local_files import contents_of, facts_to_copy
 from kraft.remote.log_facts import LocalSegment, LogFacts
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.remote_partition import Contents, RemotePartition
-from kraft.remote.remote_retention import Drive, RemoteRetention, expiry_of
+from kraft.remote.remote_retention import Expiry, RemoteRetention, expiry_of
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
 from kraft.storage.log_files import TRANSACTION_INDEX_SUFFIX
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
+from kraft.world.steps import Steps
 
 COPIES_MAX: Final = 64
 """So many segments a round: other partitions wait for their turn."""
@@ -48,7 +49,7 @@ class RemoteLogTask:
         broker_id: int,
         leader_epoch: int,
         advance_log_start: Callable[[int], Awaitable[None]],
-        drive: Drive,
+        drive: Callable[[Steps[Expiry]], Awaitable[Expiry]],
     ) -> None:
         """`advance_log_start` returns when the log begins at that offset, whatever happens to this broker then.
         `drive` serves others while it is decided what expires."""
@@ -65,14 +66,15 @@ class RemoteLogTask:
     async def expire(self, retention: RemoteRetention) -> Sequence[tuple[RemoteLogSegmentMetadata, str]]:
         """Delete what is to go from the remote tier. Tells what was deleted, and why. Raises ObjectError,
         MetadataNotWritten: the next round goes on with it."""
-        expiry = await expiry_of(
-            facts_to_copy(self._log, self._cache),
-            self._cache,
-            retention,
-            leader_epoch=self._leader_epoch,
-            being_copied=self._remote.being_copied,
-            now_ms=self._world.clock.wall_ms(),
-            drive=self._drive,
+        expiry = await self._drive(
+            expiry_of(
+                facts_to_copy(self._log, self._cache),
+                self._cache,
+                retention,
+                leader_epoch=self._leader_epoch,
+                being_copied=self._remote.being_copied,
+                now_ms=self._world.clock.wall_ms(),
+            )
         )
         if expiry.log_start_offset > self._log.log_start_offset:
             await self._advance_log_start(expiry.log_start_offset)

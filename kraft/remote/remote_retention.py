@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container, Generator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from kraft.common.errors import KraftError
 from kraft.common.ids import Uuid
 from kraft.remote.log_facts import LogFacts, copied_end_offset, remote_ranges
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, RemoteLogSegmentState
-
-Drive: TypeAlias = Callable[[Generator[None, None, "Expiry | None"]], Awaitable["Expiry | None"]]
+from kraft.world.steps import Steps
 
 SEGMENTS_A_TURN: Final = 250
 TRIES_MAX: Final = 5
@@ -34,7 +33,7 @@ class Expiry:
     segments: Sequence[tuple[RemoteLogSegmentMetadata, str]]
 
 
-async def expiry_of(
+def expiry_of(
     facts: LogFacts,
     cache: RemoteLogMetadataCache,
     retention: RemoteRetention,
@@ -42,25 +41,20 @@ async def expiry_of(
     leader_epoch: int,
     being_copied: Container[Uuid],
     now_ms: int,
-    drive: Drive,
-) -> Expiry:
-    """Find what `expired_segments` finds, while others are served: `drive` runs the steps and returns their result.
-
-    It begins again where the metadata changed meanwhile: only this leader changes it, or a former one that still
-    writes. Raises KraftError when the changes do not stop."""
+) -> Steps[Expiry]:
+    """What `expired_segments` finds. It begins again where the metadata changed meanwhile: only this leader changes it,
+    or a former one that still writes. Raises KraftError when the changes do not stop."""
     for _ in range(TRIES_MAX):
         work = expired_segments(
             facts, cache, retention, leader_epoch=leader_epoch, being_copied=being_copied, now_ms=now_ms
         )
-        found = await drive(_while_unchanged(cache, work))
+        found = yield from _while_unchanged(cache, work)
         if found is not None:
             return found
     raise KraftError("the metadata changed while it was decided what is to be deleted")
 
 
-def _while_unchanged(
-    cache: RemoteLogMetadataCache, work: Generator[None, None, Expiry]
-) -> Generator[None, None, Expiry | None]:
+def _while_unchanged(cache: RemoteLogMetadataCache, work: Steps[Expiry]) -> Steps[Expiry | None]:
     """What `work` returns; None where something was replayed into the cache during a pause."""
     version = cache.version
     while True:
@@ -69,7 +63,7 @@ def _while_unchanged(
         except StopIteration as end:
             expiry: Expiry = end.value
             return expiry
-        yield
+        yield None
         if cache.version != version:
             return None
 
@@ -82,7 +76,7 @@ def expired_segments(
     leader_epoch: int,
     being_copied: Container[Uuid],
     now_ms: int,
-) -> Generator[None, None, Expiry]:
+) -> Steps[Expiry]:
     """What the leader of `leader_epoch` has to delete. `being_copied` are the ids of its own copies under way. Yields
     where it may pause, after SEGMENTS_A_TURN each; nothing may be replayed into the cache meanwhile.
 
@@ -97,12 +91,12 @@ def expired_segments(
             size += segment.size
         needed[segment.segment_id] = found.last_offset
         if done % SEGMENTS_A_TURN == 0:
-            yield
+            yield None
     log_start_offset = yield from _retained_start_offset(facts, cache, retention, size, leader_epoch, now_ms)
     doomed = []
     for done, segment in enumerate(cache.segments(), 1):
         if done % SEGMENTS_A_TURN == 0:
-            yield
+            yield None
         if segment.last_epoch <= leader_epoch and segment.segment_id not in being_copied:
             last_needed = needed.get(segment.segment_id, -1)
             reason = _reason(segment, facts, last_needed, log_start_offset)
@@ -142,7 +136,7 @@ def _retained_start_offset(
     remote_size: int,
     leader_epoch: int,
     now_ms: int,
-) -> Generator[None, None, int]:
+) -> Steps[int]:
     """Where the log begins once the oldest segments that are too old or too much are gone. Stops at the first that is
     neither, that a later leader copied, or in front of which there is something on this disk alone."""
     log_start_offset = facts.log_start_offset
@@ -152,7 +146,7 @@ def _retained_start_offset(
     breached: dict[Uuid, bool] = {}
     for done, (found, segment) in enumerate(remote_ranges(facts, cache), 1):
         if done % SEGMENTS_A_TURN == 0:
-            yield
+            yield None
         is_hole_on_disk = found.start_offset > max(log_start_offset, facts.local_log_start_offset)
         if is_hole_on_disk or segment.last_epoch > leader_epoch:
             break

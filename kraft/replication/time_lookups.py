@@ -9,11 +9,11 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.compression import NONE, DecompressedTooLarge
 from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
 from kraft.protocol.records.skipping import places_of
-from kraft.replication.logs.step_driver import run_steps, serve_others
 from kraft.storage.record_validator import DECODED_BYTES_MAX, TIMESTAMP_MAX
-from kraft.storage.steps import Steps, in_thread
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import Threads
+from kraft.world.steps import Steps, in_thread
+from kraft.world.turns import in_turns
 
 LOOK_UPS_AT_ONCE_MAX = 2
 """Each may hold DECODED_BYTES_MAX."""
@@ -38,12 +38,12 @@ class TimeLookups:
         CompressionError, CorruptData.
         """
         async with self._free:
-            return await run_steps(find_by_timestamp(log, timestamp), self._threads.run, serve_others)
+            return await in_turns(find_by_timestamp(log, timestamp), run_job=self._threads.run)
 
     async def find_in_batch(self, batch: RecordBatch, timestamp: int, start_offset: int) -> Found | None:
         """Find the first record of one batch, from `start_offset` on, that is at or after `timestamp`."""
         async with self._free:
-            return await run_steps(_find_in_batch(batch, timestamp, start_offset), self._threads.run, serve_others)
+            return await in_turns(_find_in_batch(batch, timestamp, start_offset), run_job=self._threads.run)
 
     async def find_latest(self, log: UnifiedLog) -> Found | None:
         """The first record that has the largest timestamp of all; None when no record has one. Raises what `find`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
@@ -18,7 +18,8 @@ from kraft.storage.log_append import LogAppendInfo
 from kraft.storage.log_config import LONG_MAX
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.producers.verification import Verification
-from kraft.world.turns import Turn, at_once, in_turns
+from kraft.world.steps import Steps, at_once
+from kraft.world.turns import Turn, in_turns
 
 ALL_REPLICAS = -1
 READ_BYTES = 1 << 20
@@ -167,9 +168,7 @@ def _offset_of(info: LogAppendInfo | QueuedAppend | None) -> int:
     return info.last_offset
 
 
-def _batch_of(
-    records: Sequence[LogRecord], timestamp_ms: int, producer: Producer | None
-) -> Generator[None, None, bytes]:
+def _batch_of(records: Sequence[LogRecord], timestamp_ms: int, producer: Producer | None) -> Steps[bytes]:
     if producer is None:
         return build_keyed_batch(records, timestamp_ms)
     return build_keyed_batch(

@@ -33,12 +33,12 @@ from kraft.storage.log_files import (
 )
 from kraft.storage.producers.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kraft.storage.retention import DeletedSegments
-from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.tiered_log import RemoteStart, begin_behind_remote, close_to_expire, delete_local_segments
 from kraft.storage.truncation import truncate_fully_and_start_at, truncate_to
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FileSystem
+from kraft.world.steps import Steps, at_once
 
 
 class LogManager:
@@ -164,7 +164,7 @@ class LogManager:
         """All at once, where nobody is kept waiting. Raises as `loads` and `require_one_online`."""
         self.futures.finish_moves(now_ms)
         for steps in self.loads(now_ms):
-            run_here(steps)
+            at_once(steps)
         self.require_one_online()
         return self.logs_and_futures()
 

@@ -42,7 +42,7 @@ from kraft.storage.record_validator import (
     validate_at_once,
     validate_records,
 )
-from kraft.storage.steps import Steps, run_here
+from kraft.world.steps import Steps, at_once
 
 RECODED_INLINE_BYTES_MAX = 2048
 INLINE_BYTES_MAX = {NONE: 128 << 10, GZIP: 2048, SNAPPY: 16 << 10, LZ4: 16 << 10, ZSTD: 16 << 10}
@@ -134,7 +134,7 @@ def batch_for_leader(
     if validated is not None and validated.config is config:
         return validated.outcome()
     outcome = _validation(single_batch(records), config, origin, now_ms)
-    return outcome if isinstance(outcome, RecordBatch) else run_here(outcome)
+    return outcome if isinstance(outcome, RecordBatch) else at_once(outcome)
 
 
 def takes_long_to_validate(records: Buffer, config: LogConfig, now_ms: int) -> bool:

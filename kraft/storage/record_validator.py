@@ -14,7 +14,7 @@ upon which Kafka's producer splits the batch and sends the parts.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.protocol.error_codes import ErrorCode
@@ -31,7 +31,7 @@ from kraft.protocol.records.record_batch import (
 )
 from kraft.protocol.records.validation import JUDGED_A_SLICE, JudgedRecords, judge_records, judge_usual
 from kraft.storage.log_config import LogConfig
-from kraft.storage.steps import Steps, in_thread
+from kraft.world.steps import Steps, in_thread
 
 SHOWN_RECORD_ERRORS_MAX = 3
 TIMESTAMP_MAX = (1 << 63) - 1
@@ -185,9 +185,7 @@ def _all_acceptable(batch: RecordBatch, judged: JudgedRecords, config: LogConfig
     return timestamp_in_bounds(earliest, config, now_ms) and timestamp_in_bounds(latest, config, now_ms)
 
 
-def _check_each_record(
-    batch: RecordBatch, payload: bytes, config: LogConfig, now_ms: int
-) -> Generator[None, None, None]:
+def _check_each_record(batch: RecordBatch, payload: bytes, config: LogConfig, now_ms: int) -> Steps[None]:
     """Raises RecordsRejected, which names the records at fault."""
     errors: list[tuple[int, int, str]] = []
     records = iterate_records(payload, batch.count, batch.base_offset, batch.base_timestamp)
@@ -196,7 +194,7 @@ def _check_each_record(
         if error is not None:
             errors.append((index, *error))
         if index % BUILT_A_SLICE == BUILT_A_SLICE - 1:
-            yield
+            yield None
     if errors:
         _reject(errors)
 
@@ -235,12 +233,12 @@ def _reject(errors: list[tuple[int, int, str]]) -> None:
     )
 
 
-def _renumbered(batch: RecordBatch, payload: bytes) -> Generator[None, None, bytes]:
+def _renumbered(batch: RecordBatch, payload: bytes) -> Steps[bytes]:
     """The same records with consecutive offsets."""
     out = bytearray()
     # Relative to offset and time zero, each record has its deltas.
     for index, record in enumerate(iterate_records(payload, batch.count, 0, 0)):
         append_record(out, index, record.timestamp, record.key, record.value, record.headers)
         if index % BUILT_A_SLICE == BUILT_A_SLICE - 1:
-            yield
+            yield None
     return bytes(out)

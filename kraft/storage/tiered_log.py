@@ -19,10 +19,10 @@ from kraft.storage.leader_epoch_cache import LeaderEpochCache
 from kraft.storage.producers.producer_rebuild import rebuild_producers
 from kraft.storage.producers.producer_state_manager import ProducerStateManager
 from kraft.storage.retention import NOTHING_DELETED, DeletedSegments, must_close_to_expire
-from kraft.storage.steps import Steps
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.truncation import checkpoint_before_truncation
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.steps import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

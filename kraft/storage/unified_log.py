@@ -42,9 +42,9 @@ from kraft.storage.retention import (
     must_roll,
     open_bounds,
 )
-from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import storage_failure, upkeep_failure
 from kraft.world.ports import FileSystem
+from kraft.world.steps import Steps, at_once
 
 
 class UnifiedLog:
@@ -572,7 +572,7 @@ class UnifiedLog:
         self.flush_state.truncated_to(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         if self._producers is not None:
-            run_here(rebuild_producers(self._producers, self.segments, self.log_start_offset, offset, now_ms, _ignore))
+            at_once(rebuild_producers(self._producers, self.segments, self.log_start_offset, offset, now_ms, _ignore))
             self._producers.high_watermark_updated(self.high_watermark)
         self.flush_state.write_epochs(self.leader_epoch_cache)
         assert self.log_start_offset <= self.high_watermark <= self.log_end_offset == offset

@@ -1,8 +1,9 @@
 """The one rule by which long work on the loop lets others be served.
 
 A turn is about TURN_ITEMS items of a few microseconds each, so a step of the loop stays well below 20 ms. Count items
-with a `Turn` in a coroutine; pure code is a generator that yields where it may pause, and `in_turns` drives it. Items
-are counted and no clock is read, so a simulated run pauses at the same places every time.
+with a `Turn` in a coroutine. Whatever waits for nothing but its own jobs comes in steps (`kraft.world.steps`):
+`in_turns` drives them, serves others in between, and has threads do the jobs. Items are counted and no clock is read,
+so a simulated run pauses at the same places every time.
 
 Others run during a pause: whatever was read before it (an image, an epoch, a leader) is read again after it, or the
 whole work goes on with the one image that it began with.
@@ -11,11 +12,13 @@ whole work goes on with the one image that it began with.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Generator, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
 from typing import Final, TypeVar
 
 import trio
+
+from kraft.world.steps import Job, Steps
 
 T = TypeVar("T")
 S = TypeVar("S", str, int, tuple[str, int])
@@ -70,27 +73,43 @@ async def sorted_in_turns(items: Iterable[S], run: int = 10 * TURN_ITEMS) -> lis
     return merged
 
 
-def at_once(work: Generator[None, None, T]) -> T:
-    """What `work` returns, without a pause. Raises what it raises."""
-    try:
-        while True:
-            next(work)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+async def _no_thread(job: Job) -> None:
+    raise AssertionError(f"{job!r} is for a thread, and this work has none")
 
 
-async def in_turns(work: Generator[None, None, T], items_max: int = 1) -> T:
-    """What `work` returns. Others are served after every `items_max` of its yields: work that yields after each item
-    passes TURN_ITEMS, work that counts for itself leaves it at one. Raises what it raises."""
+async def serve_others(after_job: bool) -> None:
+    """The shortest pause. A job was one itself."""
+    if not after_job:
+        await trio.lowlevel.checkpoint()
+
+
+async def in_turns(
+    work: Steps[T],
+    items_max: int = 1,
+    run_job: Callable[[Job], Awaitable[object]] = _no_thread,
+    pause: Callable[[bool], Awaitable[None]] = serve_others,
+) -> T:
+    """What `work` returns. Others are served after every `items_max` of its pauses: work that yields after each item
+    passes TURN_ITEMS, work that counts for itself leaves it at one. `run_job` waits for a job (`Threads.run`). Then,
+    and at the end of each turn, `pause` decides how long the next step waits: its argument says whether there was a
+    job. Raises what `work` raises."""
     left = items_max
     try:
+        job = next(work)
         while True:
-            next(work)
-            left -= 1
-            if not left:
-                left = items_max
-                await trio.lowlevel.checkpoint()
+            problem: Exception | None = None
+            if job is not None:
+                try:
+                    await run_job(job)
+                except Exception as raised:  # noqa: BLE001  # Whatever it is, it is for those who asked.
+                    problem = raised
+                await pause(True)
+            else:
+                left -= 1
+                if not left:
+                    left = items_max
+                    await pause(False)
+            job = next(work) if problem is None else work.throw(problem)
     except StopIteration as end:
         result: T = end.value
         return result

@@ -15,9 +15,9 @@ from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
 from kraft.storage.cleaner.cleaning_order import CleanerLimits
 from kraft.storage.cleaner.log_cleaner import CleaningAborted
 from kraft.storage.log_config import LogConfig
-from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.node import NodeDied
+from kraft.world.steps import at_once
 from tests.properties.seeds import run_seeds
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, content
 
@@ -109,7 +109,7 @@ class CleanedLog:
         if candidate is None:
             return
         try:
-            run_here(self.cleaner.clean(candidate, self.now_ms))
+            at_once(self.cleaner.clean(candidate, self.now_ms))
         except CleaningAborted:
             return
 

@@ -40,7 +40,7 @@ from kraft.coordinator.shard_loader import load
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kraft.protocol.records.control_record import ControlRecordType, control_key
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.properties.seeds import run_seeds
 from tests.unit.coordinator.fakes import MemoryBatch, MemoryLog, PlainConsumerConfigs, Topics
 

@@ -29,7 +29,7 @@ from kraft.protocol.records.skipping import first_from, places_of
 from kraft.protocol.records.validation import JudgedRecords, judge_records
 from kraft.protocol.records.varint import append_varint
 from kraft.protocol.records.walked_records import walk_records
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.properties.seeds import run_seeds
 
 PAYLOADS_A_SEED = 300

@@ -21,8 +21,8 @@ from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.producers.verification import NOT_REQUIRED
-from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.steps import at_once
 from tests.properties.seeds import run_seeds
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, found_by_time
 
@@ -168,7 +168,7 @@ class RestartedLog:
         self.log.flush()
         candidate = self.cleaner.next_log(self.now_ms)
         if candidate is not None:
-            run_here(self.cleaner.clean(candidate, self.now_ms))
+            at_once(self.cleaner.clean(candidate, self.now_ms))
 
     # Restarts
 

@@ -38,7 +38,7 @@ from kraft.protocol.messages.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.capabilities import require_capability
 from tests.properties.groups_against_kafka import ArbitraryChoice, Kafka, Life, Ours, Side
 from tests.properties.migrations_against_kafka import PARTITIONS as TOPIC_PARTITIONS

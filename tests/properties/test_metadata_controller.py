@@ -29,7 +29,7 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
 )
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.controller.pure_cluster import PureCluster
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"

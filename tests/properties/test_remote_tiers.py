@@ -13,7 +13,7 @@ from kraft.remote.log_facts import LocalSegment, LogFacts, copied_end_offset, re
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.remote_retention import RemoteRetention, expired_segments
 from kraft.remote.segment_metadata import ABANDONED, RemoteLogSegmentMetadata
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.remote.support import DELETED, DELETING, FINISHED, STARTED, segment
 
 BYTES = 10

@@ -14,8 +14,8 @@ import pytest
 
 from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
 from kraft.storage.log_config import LogConfig
-from kraft.storage.steps import run_here
 from kraft.world.simulated.node import NodeDied
+from kraft.world.steps import at_once
 from tests.properties.cleaned_log import STEPS, CleanedLog, living
 from tests.unit.storage.support import content
 
@@ -37,7 +37,7 @@ def test_a_finished_cleaning_leaves_one_record_a_key() -> None:
         cleaned.commit_all()
         candidate = cleaned.cleaner.next_log(cleaned.now_ms)
         assert candidate is not None
-        run_here(cleaned.cleaner.clean(candidate, cleaned.now_ms))
+        at_once(cleaned.cleaner.clean(candidate, cleaned.now_ms))
         keys = [key for offset, key, _ in content(cleaned.log) if offset < candidate.first_uncleanable_offset]
         assert len(keys) == len(set(keys))
 

@@ -15,7 +15,6 @@ still send to it, or fetch from it.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Final, NamedTuple
 
 from kraft.common.broker_state import FENCED
@@ -26,6 +25,7 @@ from kraft.controller.controller_view import ControllerView
 from kraft.controller.replication_control import leader_and_isr
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraft.world.steps import Steps
 
 
 class BrokerControlState:
@@ -43,7 +43,7 @@ class HeartbeatReply(NamedTuple):
 
 def process_heartbeat(
     view: ControllerView, request: BrokerHeartbeatRequest, heartbeats: BrokerHeartbeatManager, registration_offset: int
-) -> Generator[None, None, ControllerResult[HeartbeatReply]]:
+) -> Steps[ControllerResult[HeartbeatReply]]:
     """Records and answer for BrokerHeartbeat. `registration_offset` is where the broker's registration lies in the
     log. Yields after each partition that is decided of. Raises ApiError(STALE_BROKER_EPOCH)."""
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
@@ -94,7 +94,7 @@ def next_state(
     request: BrokerHeartbeatRequest,
     current: str,
     registration_offset: int,
-) -> Generator[None, None, str]:
+) -> Steps[str]:
     """What the broker is to be. Yields after each partition that is looked at."""
     broker_id = request.broker_id
     want_fence = request.want_fence or view.image.configs.desired_state(broker_id) == FENCED

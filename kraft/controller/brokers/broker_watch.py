@@ -8,7 +8,7 @@ elected who might lack its records.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kraft.common.errors import ApiError
@@ -19,6 +19,7 @@ from kraft.controller.replication_control.leader_and_isr import broker_fenced, l
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.ports import Clock, Network
+from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -115,14 +116,14 @@ class BrokerWatch:
         over = self._heartbeats.holds_over()
         if over:
 
-            def release(view: ControllerView) -> Generator[None, None, ControllerResult[None]]:
+            def release(view: ControllerView) -> Steps[ControllerResult[None]]:
                 changes = yield from leaderless_after_hold(view.holding(self._heartbeats.held - over))
                 return ControllerResult([*changes], None)
 
             await self._write(release, lambda answer, offset: self._heartbeats.release_holds(over))
 
     async def _fence(self, broker_id: int, broker_epoch: int, *, early: bool) -> bool:
-        def fence(view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
+        def fence(view: ControllerView) -> Steps[ControllerResult[bool]]:
             broker = view.broker(broker_id)
             if broker is None or broker.epoch != broker_epoch or broker.fenced:
                 return ControllerResult([], False)

@@ -7,7 +7,7 @@ ISR, so that a controller that dies in between leaves nothing worse than a broke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 from kraft.common.errors import ApiError
@@ -30,6 +30,7 @@ from kraft.protocol.messages.broker_registration_response import BrokerRegistrat
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest
 from kraft.protocol.messages.controller_registration_response import ControllerRegistrationResponse
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraft.world.steps import Steps
 
 SECURITY_PROTOCOLS = range(4)
 """PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, by their ids in requests."""
@@ -73,7 +74,7 @@ def register_broker(
     next_offset: int,
     kraft_version: int,
     session_is_valid: Callable[[int, int], bool],
-) -> Generator[None, None, ControllerResult[BrokerRegistrationResponse]]:
+) -> Steps[ControllerResult[BrokerRegistrationResponse]]:
     """Records and answer for BrokerRegistration. `session_is_valid(broker, epoch)` tells whether that incarnation
     may still be alive. Yields after each partition that is decided of."""
     settings = view.settings
@@ -210,9 +211,7 @@ def register_controller(
     return ControllerResult([record], ControllerRegistrationResponse(), atomic=True)
 
 
-def unregister_broker(
-    view: ControllerView, broker_id: int
-) -> Generator[None, None, ControllerResult[UnregisterBrokerResponse]]:
+def unregister_broker(view: ControllerView, broker_id: int) -> Steps[ControllerResult[UnregisterBrokerResponse]]:
     """Records and answer for UnregisterBroker. Yields after each partition that is decided of. Raises
     ApiError(BROKER_ID_NOT_REGISTERED)."""
     broker = view.broker(broker_id)

@@ -23,7 +23,6 @@ from kraft.protocol.messages.delete_acls_response import (
     DeleteAclsResponse,
 )
 from kraft.protocol.messages.describe_acls_request import DescribeAclsRequest
-from kraft.protocol.schema import Turns
 from kraft.security.acls import (
     ANY,
     CLUSTER_NAME,
@@ -37,6 +36,7 @@ from kraft.security.acls import (
     PatternType,
     ResourceKind,
 )
+from kraft.world.steps import Steps
 
 COMPARED_MAX: Final = 200_000
 """Entries that one DeleteAcls compares with its filters, all together. A filter of one entry compares none."""
@@ -109,7 +109,7 @@ class Found:
     filters: tuple[list[tuple[bytes, AccessControlEntry]] | ApiError, ...]
 
 
-def find_acls(acls: OrderedMap[bytes, AccessControlEntry], request: DeleteAclsRequest) -> Turns[Found]:
+def find_acls(acls: OrderedMap[bytes, AccessControlEntry], request: DeleteAclsRequest) -> Steps[Found]:
     """Compares every entry with every filter; yields after each. Raises ApiError POLICY_VIOLATION for more work than
     one operation may make."""
     found: list[list[tuple[bytes, AccessControlEntry]] | ApiError] = []
@@ -130,7 +130,7 @@ def find_acls(acls: OrderedMap[bytes, AccessControlEntry], request: DeleteAclsRe
         for acl_id, entry in acls.items():
             if taken.takes(entry):
                 taken_entries.append((acl_id, entry))
-            yield
+            yield None
         matches += len(taken_entries)
         if matches > MAX_RECORDS_PER_USER_OPERATION:
             raise ApiError(

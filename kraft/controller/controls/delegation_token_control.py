@@ -26,8 +26,8 @@ from kraft.protocol.messages.expire_delegation_token_response import ExpireDeleg
 from kraft.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
 from kraft.protocol.primitives import STRING_BYTES_MAX
-from kraft.protocol.schema import Turns
 from kraft.security.delegation_tokens import hmac_of, is_expired
+from kraft.world.steps import Steps
 
 TOKENS_MAX: Final = 100_000
 """In a cluster. Kafka has no bound; a client that makes tokens in a loop would fill the metadata."""
@@ -97,7 +97,7 @@ def owner_of(request: CreateDelegationTokenRequest, principal: str) -> str:
     return f"{request.owner_principal_type}:{request.owner_principal_name}"
 
 
-def find_token(tokens: OrderedMap[str, DelegationToken], secret: str | None, wanted: bytes) -> Turns[str | None]:
+def find_token(tokens: OrderedMap[str, DelegationToken], secret: str | None, wanted: bytes) -> Steps[str | None]:
     """The id of the token that clients know by the HMAC `wanted`. Yields after each that it compares."""
     if secret is None:
         return None
@@ -106,7 +106,7 @@ def find_token(tokens: OrderedMap[str, DelegationToken], secret: str | None, wan
         if hmac.compare_digest(hmac_of(secret, token_id), wanted):
             found = token_id
             break
-        yield
+        yield None
     return found
 
 

@@ -7,7 +7,6 @@ INELIGIBLE_REPLICA propose again without that replica.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 from kraft.common.ids import ZERO_UUID
@@ -21,11 +20,12 @@ from kraft.metadata.image.topics_image import TopicImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import alter_partition_response as answer
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData
+from kraft.world.steps import Steps
 
 
 def alter_partition(
     view: ControllerView, request: AlterPartitionRequest, context: ControllerRequestContext
-) -> Generator[None, None, ControllerResult[answer.AlterPartitionResponse]]:
+) -> Steps[ControllerResult[answer.AlterPartitionResponse]]:
     """Records and answer for AlterPartition. Yields after each partition. Raises ApiError(STALE_BROKER_EPOCH)."""
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
     records: list[Any] = []
@@ -40,7 +40,7 @@ def alter_partition(
                 )
             else:
                 results.append(_alter(view, request.broker_id, topic, data, context, records))
-            yield
+            yield None
         response.topics.append(answer.TopicData(topic_id=topic_data.topic_id, partitions=results))
     return ControllerResult(records, response)
 

@@ -13,7 +13,6 @@ directory, and keeps its claim: which disk comes back tells whether its records 
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 from kraft.controller.brokers.cluster_control import check_broker_epoch
@@ -26,11 +25,12 @@ from kraft.metadata.image.topics_image import TopicIdPartition, TopicImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import assign_replicas_to_dirs_response as answer
 from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from kraft.world.steps import Steps
 
 
 def assign_replicas_to_dirs(
     view: ControllerView, request: AssignReplicasToDirsRequest
-) -> Generator[None, None, ControllerResult[answer.AssignReplicasToDirsResponse]]:
+) -> Steps[ControllerResult[answer.AssignReplicasToDirsResponse]]:
     """Records and answer. A replica put into a directory that is not online leaves ISR and leadership. Yields after
     each partition. Raises ApiError(STALE_BROKER_EPOCH)."""
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
@@ -49,7 +49,7 @@ def assign_replicas_to_dirs(
                 if code == ErrorCode.NONE and not online:
                     offline[(wanted.topic_id, data.partition_index)] = None
                 partitions.append(answer.PartitionData(partition_index=data.partition_index, error_code=code))
-                yield
+                yield None
             topics.append(answer.TopicData(topic_id=wanted.topic_id, partitions=partitions))
         response.directories.append(answer.DirectoryData(id=directory.id, topics=topics))
     records += yield from leader_and_isr_updates(view, offline, remove=request.broker_id)

@@ -8,7 +8,7 @@ elections prefer every other replica (`PartitionChangeBuilder.avoided`).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from kraft.admin.reassignment_plan import PlanBroker, replica_counts, substitute
@@ -23,6 +23,7 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.image.topics_image import TopicIdPartition
 from kraft.metadata.records.config_record import ConfigRecord
+from kraft.world.steps import Steps
 
 STEP_SECONDS: Final = 0.5
 """How often the active controller takes the next step."""
@@ -72,7 +73,7 @@ def planned(image: MetadataImage, broker_id: int) -> tuple[list[PlannedMove], li
     return moves, blocked
 
 
-def step(view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
+def step(view: ControllerView) -> Steps[ControllerResult[bool]]:
     """The next records for all brokers that are out of duty. The answer tells whether another step is due at once.
     Yields after each partition of one that is fenced or goes."""
     records: list[Any] = []
@@ -111,7 +112,7 @@ class BrokerStates:
         """Whether a broker is out of duty, and something has changed since nothing was left to do."""
         return bool(view.avoided) and (self._idle is None or not view.is_same_as(self._idle))
 
-    def step(self, view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
+    def step(self, view: ControllerView) -> Steps[ControllerResult[bool]]:
         """See `step`."""
         result = yield from step(view)
         self._idle = None if result.records else view

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 from kraft.common.errors import ApiError
@@ -17,11 +16,12 @@ from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
+from kraft.world.steps import Steps
 
 
 def create_partitions(
     view: ControllerView, request: CreatePartitionsRequest, context: ControllerRequestContext, placer: ReplicaPlacer
-) -> Generator[None, None, ControllerResult[CreatePartitionsResponse]]:
+) -> Steps[ControllerResult[CreatePartitionsResponse]]:
     """Records and answer for CreatePartitions: duplicates first, then each topic. Yields after each partition."""
     counts: dict[str, int] = {}
     for topic in request.topics:
@@ -53,7 +53,7 @@ def create_partitions(
 
 def _grow(
     view: ControllerView, topic: CreatePartitionsTopic, context: ControllerRequestContext, placer: ReplicaPlacer
-) -> Generator[None, None, list[Any]]:
+) -> Steps[list[Any]]:
     known = view.image.topics.by_name(topic.name)
     if known is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -87,14 +87,14 @@ def _grow(
         partitions = []
         for index, assignment in enumerate(topic.assignments, present):
             partitions.append(_manual(view, assignment.broker_ids, factor, index))
-            yield
+            yield None
     else:
         placements = placer.place(additional, factor, usable_brokers(view))
         partitions = yield from placed_partitions(view, placements, factor)
     records = []
     for index, partition in enumerate(partitions, present):
         records.append(partition.to_record(known.id, index))
-        yield
+        yield None
     return records
 
 

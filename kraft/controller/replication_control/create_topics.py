@@ -6,7 +6,7 @@ topics of the request in their order, then duplicates and forbidden names, as Ka
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from kraft.common.config.dynamic.alterations import Alteration, Operation
@@ -31,6 +31,7 @@ from kraft.protocol.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
+from kraft.world.steps import Steps
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 
@@ -44,7 +45,7 @@ def create_topics(
     context: ControllerRequestContext,
     placer: ReplicaPlacer,
     new_topic_id: Callable[[], bytes],
-) -> Generator[None, None, ControllerResult[CreateTopicsResponse]]:
+) -> Steps[ControllerResult[CreateTopicsResponse]]:
     """Records and answer for CreateTopics. Yields after each partition. Raises ApiError(POLICY_VIOLATION) when the
     request as a whole is too large."""
     topics, refused = _split_duplicates(request.topics)
@@ -120,7 +121,7 @@ def _create_topic(
     placer: ReplicaPlacer,
     new_topic_id: Callable[[], bytes],
     described: Described,
-) -> Generator[None, None, tuple[list[Any], CreatableTopicResult]]:
+) -> Steps[tuple[list[Any], CreatableTopicResult]]:
     config_records = _config_records(view, topic, context)
     partitions = yield from (
         _manual_partitions(view, topic) if topic.assignments else _placed_partitions(view, topic, placer)
@@ -137,7 +138,7 @@ def _create_topic(
     records: list[Any] = [TopicRecord(name=topic.name, topic_id=topic_id), *config_records]
     for index, partition in enumerate(partitions):
         records.append(partition.to_record(topic_id, index))
-        yield
+        yield None
     return records, result
 
 
@@ -179,9 +180,7 @@ def _config_records(view: ControllerView, topic: CreatableTopic, context: Contro
     )
 
 
-def _manual_partitions(
-    view: ControllerView, topic: CreatableTopic
-) -> Generator[None, None, list[PartitionRegistration]]:
+def _manual_partitions(view: ControllerView, topic: CreatableTopic) -> Steps[list[PartitionRegistration]]:
     if topic.replication_factor != -1:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -211,7 +210,7 @@ def _manual_partitions(
             )
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
         by_index[index] = partition
-        yield
+        yield None
     if any(index not in by_index for index in range(len(by_index))):
         raise ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
@@ -221,7 +220,7 @@ def _manual_partitions(
 
 def _placed_partitions(
     view: ControllerView, topic: CreatableTopic, placer: ReplicaPlacer
-) -> Generator[None, None, list[PartitionRegistration]]:
+) -> Steps[list[PartitionRegistration]]:
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -242,7 +241,7 @@ def _placed_partitions(
 
 def placed_partitions(
     view: ControllerView, placements: Iterable[tuple[int, ...]], factor: int
-) -> Generator[None, None, list[PartitionRegistration]]:
+) -> Steps[list[PartitionRegistration]]:
     """The registrations of partitions placed by us. Yields after each. Raises ApiError when every chosen broker of
     one is fenced or stopping."""
     partitions = []
@@ -255,5 +254,5 @@ def placed_partitions(
             )
             raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
         partitions.append(partition)
-        yield
+        yield None
     return partitions

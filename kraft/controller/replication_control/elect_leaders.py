@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from kraft.common.errors import ApiError
@@ -14,6 +14,7 @@ from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from kraft.world.steps import Steps
 
 PREFERRED: Final = 0
 UNCLEAN: Final = 1
@@ -26,7 +27,7 @@ Candidate = Callable[[ControllerView, TopicIdPartition], int | None]
 
 def elect_leaders(
     view: ControllerView, request: ElectLeadersRequest, candidate: Candidate = lambda view, key: None
-) -> Generator[None, None, ControllerResult[ElectLeadersResponse]]:
+) -> Steps[ControllerResult[ElectLeadersResponse]]:
     """Records and answer for ElectLeaders; null topics mean every partition, of which those that need no election
     are left out of the answer. An unclean election takes the `candidate`, if there is one. Yields after
     each partition."""
@@ -60,11 +61,11 @@ def _elect_each(
     kind: int,
     records: list[Any],
     candidate: Candidate,
-) -> Generator[None, None, list[PartitionResult]]:
+) -> Steps[list[PartitionResult]]:
     results = []
     for index in indexes:
         results.append(_elect(view, name, topic, index, kind, records, candidate))
-        yield
+        yield None
     return results
 
 
@@ -108,7 +109,7 @@ def _election(
     return record
 
 
-def balance_leaders(view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
+def balance_leaders(view: ControllerView) -> Steps[ControllerResult[bool]]:
     """Preferred elections for at most 1,000 partitions. The answer tells whether another pass is due at once. Yields
     after each partition."""
     records: list[Any] = []
@@ -122,11 +123,11 @@ def balance_leaders(view: ControllerView) -> Generator[None, None, ControllerRes
         record = builder.build()
         if record is not None:
             records.append(record)
-        yield
+        yield None
     return ControllerResult(records, len(records) >= MAX_ELECTIONS_PER_PASS)
 
 
-def elect_unclean_leaders(view: ControllerView) -> Generator[None, None, ControllerResult[bool]]:
+def elect_unclean_leaders(view: ControllerView) -> Steps[ControllerResult[bool]]:
     """Elections for leaderless partitions of topics that allow unclean ones, at most 1,000; as above."""
     records: list[Any] = []
     yield from view.image.topics.leaderless.sort()
@@ -140,5 +141,5 @@ def elect_unclean_leaders(view: ControllerView) -> Generator[None, None, Control
             record = builder.build()
             if record is not None:
                 records.append(record)
-        yield
+        yield None
     return ControllerResult(records, len(records) >= MAX_ELECTIONS_PER_PASS)

@@ -7,7 +7,7 @@ then looks for leaderless partitions that the broker can lead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from kraft.controller.controller_view import ControllerView
@@ -17,13 +17,14 @@ from kraft.metadata.image.topics_image import TopicIdPartition
 from kraft.metadata.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.metadata.records.unregister_broker_record import UnregisterBrokerRecord
+from kraft.world.steps import Steps
 
 FENCE: Final = 1
 UNFENCE: Final = -1
 ENTER_CONTROLLED_SHUTDOWN: Final = 1
 NO_BROKER: Final = -1
 
-Records = Generator[None, None, list[Any]]
+Records = Steps[list[Any]]
 """Records, decided a partition at a time: yields after each."""
 
 
@@ -35,7 +36,7 @@ def leader_and_isr_updates(
     remove: int = NO_BROKER,
     add: int = NO_BROKER,
     unclean_shutdown: int = NO_BROKER,
-) -> Generator[None, None, list[PartitionChangeRecord]]:
+) -> Steps[list[PartitionChangeRecord]]:
     """Changes of ISR and leader for the partitions named, of which `where` is true, as if `remove` could not lead,
     `add` could, and `unclean_shutdown` had lost its unflushed records. Yields after each partition."""
 
@@ -44,7 +45,7 @@ def leader_and_isr_updates(
 
     records = []
     for topic_id, partition_id in keys:
-        yield
+        yield None
         partition = view.image.topics.by_id[topic_id].partitions[partition_id]
         if not where(partition):
             continue
@@ -60,7 +61,7 @@ def leader_and_isr_updates(
 
 def in_isr_of(
     view: ControllerView, broker_id: int, *, remove: int = NO_BROKER, unclean_shutdown: int = NO_BROKER
-) -> Generator[None, None, list[PartitionChangeRecord]]:
+) -> Steps[list[PartitionChangeRecord]]:
     """The changes of the partitions in whose ISR the broker is."""
     return leader_and_isr_updates(
         view,
@@ -71,9 +72,7 @@ def in_isr_of(
     )
 
 
-def in_elr_of(
-    view: ControllerView, broker_id: int, *, unclean_shutdown: int
-) -> Generator[None, None, list[PartitionChangeRecord]]:
+def in_elr_of(view: ControllerView, broker_id: int, *, unclean_shutdown: int) -> Steps[list[PartitionChangeRecord]]:
     """Compute the same changes as `in_isr_of`, for the partitions whose ELR contains the broker."""
     return leader_and_isr_updates(
         view,
@@ -83,13 +82,13 @@ def in_elr_of(
     )
 
 
-def has_leaderships(view: ControllerView, broker_id: int) -> Generator[None, None, bool]:
+def has_leaderships(view: ControllerView, broker_id: int) -> Steps[bool]:
     """Whether the broker leads anything. Yields after each partition."""
     topics = view.image.topics
     for topic_id, index in topics.partitions_on(broker_id):
         if topics.by_id[topic_id].partitions[index].leader == broker_id:
             return True
-        yield
+        yield None
     return False
 
 
@@ -191,7 +190,7 @@ def directories_cordoned(
     ]
 
 
-def leaderless_after_hold(view: ControllerView) -> Generator[None, None, list[PartitionChangeRecord]]:
+def leaderless_after_hold(view: ControllerView) -> Steps[list[PartitionChangeRecord]]:
     """Elections that waited for the session of a broker fenced early; `view` no longer holds it."""
     yield from view.image.topics.leaderless.sort()
     return (yield from leader_and_isr_updates(view, view.image.topics.leaderless))

@@ -3,7 +3,7 @@ factor when asked to)."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kraft.common.errors import ApiError
@@ -32,11 +32,12 @@ from kraft.protocol.messages.list_partition_reassignments_response import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from kraft.world.steps import Steps
 
 
 def alter_partition_reassignments(
     view: ControllerView, request: AlterPartitionReassignmentsRequest
-) -> Generator[None, None, ControllerResult[AlterPartitionReassignmentsResponse]]:
+) -> Steps[ControllerResult[AlterPartitionReassignmentsResponse]]:
     """Start, change or (null replicas) cancel moves. All records go into one batch, so a partition that is named
     again is refused: it would be moved from the same state twice. Yields after each partition."""
     may_change_factor = request.allow_replication_factor_change
@@ -61,7 +62,7 @@ def alter_partition_reassignments(
                     partition_index=target.partition_index, error_code=code, error_message=message
                 )
             )
-            yield
+            yield None
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=results))
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=may_change_factor, responses=responses

@@ -8,7 +8,7 @@ changed, or a recovery is under way.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -25,6 +25,7 @@ from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.topics_image import TopicIdPartition
 from kraft.world.ports import Clock
+from kraft.world.steps import Steps
 from kraft.world.turns import TURN_ITEMS, in_turns
 
 LOOK_SECONDS: Final = 0.25
@@ -93,7 +94,7 @@ class LeaderlessWatch:
     async def _elect_what_may_be(self) -> None:
         """Hold the elections that a configuration change allows, without waiting for the next periodic scan."""
 
-        def elect(view: ControllerView) -> Generator[None, None, ControllerResult[None]]:
+        def elect(view: ControllerView) -> Steps[ControllerResult[None]]:
             yield from view.image.topics.leaderless.sort()
             keys = [key for key, _ in zip(view.image.topics.leaderless, range(ELECTIONS_PER_WRITE), strict=False)]
             return ControllerResult([*(yield from leader_and_isr_updates(view, keys))], None)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from kraft.common.config.dynamic.loss_reports import (
@@ -21,13 +21,12 @@ from kraft.controller.controller_view import ControllerView
 from kraft.metadata.image.partition_registration import RECOVERING, PartitionRegistration, is_unclean_election
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
+from kraft.world.steps import Steps
 
 T = TypeVar("T")
 
 
-def with_reports(
-    view: ControllerView, result: ControllerResult[T], wall_ms: int
-) -> Generator[None, None, ControllerResult[T]]:
+def with_reports(view: ControllerView, result: ControllerResult[T], wall_ms: int) -> Steps[ControllerResult[T]]:
     """The result, with a report for each unclean election among its records that has none yet, and a note for each
     replica that is back in sync. Yields after each change of a partition.
 
@@ -51,7 +50,7 @@ def with_reports(
         notes += _returned(view, topic.name, key[1], before, after, wall_ms, another_comes=is_unclean)
         if is_unclean and (topic.name, election_key(key[1], after.leader_epoch)) not in told:
             notes += election_records(view, topic.name, key[1], before, after, {"time_ms": wall_ms})
-        yield
+        yield None
     room = max(0, MAX_RECORDS_PER_BATCH - len(result.records))
     return (
         ControllerResult([*result.records, *notes[:room]], result.response, atomic=result.atomic) if notes else result

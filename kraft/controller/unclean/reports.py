@@ -3,12 +3,13 @@ keeps what is told."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.partition_registration import is_unclean_election
+from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -37,16 +38,14 @@ class NobodyListens:
         """See `RecoveryListener`."""
 
 
-def log_unclean_elections(
-    logger: Logger, changes: MetadataChanges, image: MetadataImage
-) -> Generator[None, None, None]:
+def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: MetadataImage) -> Steps[None]:
     """A warning for each partition that went to a replica which may lack acknowledged records; of many at once the
     first few are told, and how many more. Yields after each partition that changed."""
     told = 0
     for topic_id, partitions in changes.topics.partitions.items():
         topic = image.topics.by_id.get(topic_id)
         for index, before in partitions.items():
-            yield
+            yield None
             after = None if topic is None else topic.partitions.get(index)
             if topic is None or before is None or after is None or not is_unclean_election(before, after):
                 continue

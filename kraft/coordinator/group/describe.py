@@ -13,7 +13,7 @@ from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
 from kraft.protocol.messages.list_groups_response import ListedGroup
-from kraft.protocol.schema import Turns
+from kraft.world.steps import Steps
 
 GROUP_ID_NOT_FOUND_VERSION = 6
 CLASSIC_TYPE = "classic"
@@ -68,24 +68,24 @@ class GroupFilter(NamedTuple):
         )
 
 
-def group_filter(states: Iterable[str], types: Iterable[str]) -> Turns[GroupFilter]:
+def group_filter(states: Iterable[str], types: Iterable[str]) -> Steps[GroupFilter]:
     """Yields after each name. An empty list of states or types asks for all of them."""
     wanted: set[str] = set()
     for name in states:
         wanted.add(name.lower().strip())
-        yield
+        yield None
     wanted_types: set[str] = set()
     for name in types:
         wanted_types.add(name.lower())
-        yield
+        yield None
     return GroupFilter(frozenset(wanted) or None, frozenset(wanted_types) or None)
 
 
-def list_groups(state: GroupShardState, wanted: GroupFilter) -> Turns[list[ListedGroup]]:
+def list_groups(state: GroupShardState, wanted: GroupFilter) -> Steps[list[ListedGroup]]:
     """The groups that the filter admits, in order. Yields after each group."""
     listed = []
     for group_id in in_order(chain(state.groups, state.consumer_groups)):
-        yield
+        yield None
         if group_id is None:
             continue
         classic = state.group(group_id)

@@ -27,9 +27,9 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
 )
 from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation as AclOperation
 from kraft.security.sasl.plain_users import changed_users, listener_of
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -165,19 +165,19 @@ async def _decide(
     return results
 
 
-def _refuse_all(request: Any, response: R, respond: Callable[..., Any], code: int, message: str | None) -> Turns[R]:
+def _refuse_all(request: Any, response: R, respond: Callable[..., Any], code: int, message: str | None) -> Steps[R]:
     """The response with `code` for each resource of the request."""
     for each in request.resources:
         kind, name = each.resource_type, each.resource_name
         response.responses.append(
             respond(resource_type=kind, resource_name=name, error_code=code, error_message=message)
         )
-        yield
+        yield None
     return response
 
 
 @ALTER.error
-def _alter_failed(request: AlterConfigsRequest, code: int, message: str | None) -> Turns[AlterConfigsResponse]:
+def _alter_failed(request: AlterConfigsRequest, code: int, message: str | None) -> Steps[AlterConfigsResponse]:
     respond = alter_configs_response.AlterConfigsResourceResponse
     return _refuse_all(request, AlterConfigsResponse(), respond, code, message)
 
@@ -185,6 +185,6 @@ def _alter_failed(request: AlterConfigsRequest, code: int, message: str | None) 
 @INCREMENTAL.error
 def _incremental_failed(
     request: IncrementalAlterConfigsRequest, code: int, message: str | None
-) -> Turns[IncrementalAlterConfigsResponse]:
+) -> Steps[IncrementalAlterConfigsResponse]:
     respond = incremental_alter_configs_response.AlterConfigsResourceResponse
     return _refuse_all(request, IncrementalAlterConfigsResponse(), respond, code, message)

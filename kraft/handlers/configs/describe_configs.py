@@ -38,8 +38,8 @@ from kraft.protocol.messages.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ async def _key_names(named: list[str], turn: Turn) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _failed(request: DescribeConfigsRequest, code: int, message: str | None) -> Turns[DescribeConfigsResponse]:
+def _failed(request: DescribeConfigsRequest, code: int, message: str | None) -> Steps[DescribeConfigsResponse]:
     response = DescribeConfigsResponse()
     for each in request.resources:
         response.results.append(
@@ -138,7 +138,7 @@ def _failed(request: DescribeConfigsRequest, code: int, message: str | None) -> 
                 error_message=message,
             )
         )
-        yield
+        yield None
     return response
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from kraft.handlers.fetch.encoder import FetchedPartition, encode_fetch_reply, encode_fetch_reply_steps
@@ -10,6 +9,7 @@ from kraft.handlers.registry import RequestContext
 from kraft.network.reply import Reply
 from kraft.protocol.messages.fetch_response import NodeEndpoint
 from kraft.replication.sessions.fetch_session import INVALID_SESSION_ID, FetchSession
+from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
     from kraft.metadata.metadata_cache import MetadataCache
@@ -56,7 +56,7 @@ class FetchAnswer:
         session_id = session.id if session is not None else INVALID_SESSION_ID
         return encode_fetch_reply(context.correlation_id, context.api_version, 0, session_id, (), (), throttle_ms)
 
-    def encode_steps(self, results: list[FetchedPartition], throttle_ms: int = 0) -> Generator[None, None, Reply]:
+    def encode_steps(self, results: list[FetchedPartition], throttle_ms: int = 0) -> Steps[Reply]:
         """Encode like `encode`, but pause after each partition."""
         context, session = self._context, self._session
         if session is not None:
@@ -64,7 +64,7 @@ class FetchAnswer:
             for result in results:
                 if self._is_news(session, result):
                     news.append(result)
-                yield
+                yield None
             results = news
         session_id = session.id if session is not None else INVALID_SESSION_ID
         return (

@@ -8,7 +8,7 @@ Layout per version: KIP-74 (v3 and later: response max bytes), KIP-98 (v4), KIP-
 from __future__ import annotations
 
 import struct
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.network.reply import FileRange, Reply
@@ -16,6 +16,7 @@ from kraft.protocol.messages.fetch_response import NodeEndpoint
 from kraft.protocol.primitives import write_uvarint
 from kraft.replication.sessions.fetch_session import PartitionKey
 from kraft.world.ports import Buffer
+from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
     from kraft.replication.partition import Partition
@@ -117,7 +118,7 @@ def encode_fetch_reply_steps(
     partitions: Sequence[FetchedPartition],
     node_endpoints: Sequence[NodeEndpoint] = (),
     throttle_ms: int = 0,
-) -> Generator[None, None, Reply]:
+) -> Steps[Reply]:
     """Encode like `encode_fetch_reply`, but pause after each partition."""
     topics = _by_topic(partitions)
     writer = _begin(correlation_id, version, error_code, session_id, len(topics), throttle_ms)
@@ -125,7 +126,7 @@ def encode_fetch_reply_steps(
         _begin_topic(writer, topic, version)
         for partition in topic:
             _partition(writer, partition, version)
-            yield
+            yield None
         _end_topic(writer, version)
     return _end(writer, version, node_endpoints, throttle_ms)
 

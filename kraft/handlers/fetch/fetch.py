@@ -1,4 +1,5 @@
 """Fetch (KIP-74, KIP-227, KIP-320, KIP-392, KIP-516, KIP-951): whole batches from the offset asked for, straight
+from kraft.world.steps import Steps, at_once
 from file to socket.
 
 A Fetch is answered at once when there is enough, or when something went wrong. Otherwise it is parked until its
@@ -8,7 +9,7 @@ everybody else to `PendingFetch`; both read through one `PartitionReader`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Iterable
+from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
@@ -25,7 +26,6 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
-from kraft.protocol.schema import Turns
 from kraft.replication.partition import CONSUMER, READ_COMMITTED, READ_UNCOMMITTED
 from kraft.replication.purgatory import FetchWaiter
 from kraft.replication.sessions.consumer_due import ConsumerDue
@@ -39,7 +39,8 @@ from kraft.replication.sessions.fetch_session import (
     partitions_of,
     resolve_session,
 )
-from kraft.world.turns import PARTITIONS_A_TURN, TURN_ITEMS, Turn, at_once, in_turns
+from kraft.world.steps import Steps, at_once
+from kraft.world.turns import PARTITIONS_A_TURN, TURN_ITEMS, Turn, in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -116,7 +117,7 @@ def _due_of(
 
 
 @API.error
-def _failed(request: FetchRequest, code: int, message: str | None) -> Turns[FetchResponse]:
+def _failed(request: FetchRequest, code: int, message: str | None) -> Steps[FetchResponse]:
     """For a request that is not served at all. Partitions of topics that are named say so, too."""
     response = FetchResponse(error_code=code, session_id=request.session_id, responses=[])
     for topic in request.topics:
@@ -126,7 +127,7 @@ def _failed(request: FetchRequest, code: int, message: str | None) -> Turns[Fetc
                 partitions.append(
                     PartitionData(partition_index=each.partition, error_code=code, high_watermark=-1, records=b"")
                 )
-                yield
+                yield None
             response.responses.append(FetchableTopicResponse(topic=topic.topic, partitions=partitions))
     return response
 
@@ -299,7 +300,7 @@ class PendingFetch:
 
     def _read_steps(
         self, partitions: Iterable[CachedPartition], due: ConsumerDue | None = None
-    ) -> Generator[None, None, list[FetchedPartition]]:
+    ) -> Steps[list[FetchedPartition]]:
         """The partitions, in order, within the bytes allowed; at least one batch if there is any. Of those without,
         `due` is told. Pauses after each partition."""
         left = self._bytes_max
@@ -313,7 +314,7 @@ class PendingFetch:
             elif due is not None and not result.is_urgent and (partition := self._reader.find(wanted.key)) is not None:
                 due.looked_at(wanted, partition)
             results.append(result)
-            yield
+            yield None
         return results
 
     def _is_enough(self, results: list[FetchedPartition]) -> bool:

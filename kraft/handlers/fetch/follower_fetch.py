@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from kraft.handlers.fetch.answer import FetchAnswer, is_enough
@@ -13,7 +13,8 @@ from kraft.network.reply import Reply
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.replication.sessions.due_partitions import DuePartitions, FollowerWatch
 from kraft.replication.sessions.fetch_session import CachedPartition, PartitionKey, RequestedSession
-from kraft.world.turns import PARTITIONS_A_TURN, at_once, in_turns
+from kraft.world.steps import Steps, at_once
+from kraft.world.turns import PARTITIONS_A_TURN, in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -118,7 +119,7 @@ class FollowerFetch:
             for partition in partitions:
                 partition.waiters.remove_fetch(waiter)
 
-    def _look(self) -> Generator[None, None, list[FetchedPartition]]:
+    def _look(self) -> Steps[list[FetchedPartition]]:
         """Read the partitions that are due, within the bytes allowed, and return those with records or an error. A
         partition that turns out to be quiet is watched from now on. Pauses after each partition.
 
@@ -133,7 +134,7 @@ class FollowerFetch:
         served: dict[PartitionKey, None] = {}
         for key in due:
             try:
-                yield
+                yield None
             except GeneratorExit:  # The connection is gone: its follower asks again on another.
                 self._due.due = due | self._due.due
                 raise
@@ -167,7 +168,7 @@ class FollowerFetch:
         partition.waiters.watch(replica_id, FollowerWatch(self._due, cached))
         return replica_id in partition.isr
 
-    def _reply(self, results: list[FetchedPartition]) -> Generator[None, None, Reply]:
+    def _reply(self, results: list[FetchedPartition]) -> Steps[Reply]:
         """Records and errors, and what else is new. The first answer of a session has every partition. Pauses after
         each partition."""
         news, self._due.news = self._due.news, {}
@@ -175,7 +176,7 @@ class FollowerFetch:
         for key in news:
             if key not in told and key in self._session.partitions:
                 self._tell(key, results)
-            yield
+            yield None
         return (yield from self._answer.encode_steps(results))
 
     def _tell(self, key: PartitionKey, results: list[FetchedPartition]) -> None:

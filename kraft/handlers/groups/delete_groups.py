@@ -9,8 +9,8 @@ from kraft.handlers.security.permissions import on_groups
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation
+from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -27,9 +27,9 @@ async def delete_groups(
 
 
 @API.error
-def _delete_groups_failed(request: DeleteGroupsRequest, code: int, message: str | None) -> Turns[DeleteGroupsResponse]:
+def _delete_groups_failed(request: DeleteGroupsRequest, code: int, message: str | None) -> Steps[DeleteGroupsResponse]:
     response = DeleteGroupsResponse()
     for group_id in dict.fromkeys(request.groups_names):
         response.results.append(DeletableGroupResult(group_id=group_id, error_code=code))
-        yield
+        yield None
     return response

@@ -11,8 +11,8 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation, ResourceKind
+from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -41,10 +41,10 @@ async def describe_groups(
 @API.error
 def _describe_groups_failed(
     request: DescribeGroupsRequest, code: int, message: str | None
-) -> Turns[DescribeGroupsResponse]:
+) -> Steps[DescribeGroupsResponse]:
     """Without the message, for which versions before 6 have no field."""
     response = DescribeGroupsResponse()
     for group_id in request.groups:
         response.groups.append(DescribedGroup(group_id=group_id, error_code=code))
-        yield
+        yield None
     return response

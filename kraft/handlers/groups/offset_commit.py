@@ -10,8 +10,8 @@ from kraft.handlers.security.permissions import OnEach, OnGroup
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
 from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation, ResourceKind
+from kraft.world.steps import Steps
 from kraft.world.turns import TURN_ITEMS
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ async def offset_commit(
 
 
 @API.error
-def _offset_commit_failed(request: OffsetCommitRequest, code: int, message: str | None) -> Turns[OffsetCommitResponse]:
+def _offset_commit_failed(request: OffsetCommitRequest, code: int, message: str | None) -> Steps[OffsetCommitResponse]:
     whole = OffsetCommitResponse()
     merging = Merging(whole.topics)
     for portion in commit_portions(request, TURN_ITEMS):

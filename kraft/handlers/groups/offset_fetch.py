@@ -13,8 +13,8 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation, ResourceKind
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -77,5 +77,5 @@ async def offset_fetch(
 
 
 @API.error
-def _offset_fetch_failed(request: OffsetFetchRequest, code: int, message: str | None) -> Turns[OffsetFetchResponse]:
+def _offset_fetch_failed(request: OffsetFetchRequest, code: int, message: str | None) -> Steps[OffsetFetchResponse]:
     return fetch_error(request, code)

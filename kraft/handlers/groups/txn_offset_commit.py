@@ -11,8 +11,8 @@ from kraft.handlers.security.permissions import OnGroup, OnTransaction
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from kraft.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation
+from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -32,5 +32,5 @@ async def txn_offset_commit(
 @API.error
 def _txn_offset_commit_failed(
     request: TxnOffsetCommitRequest, code: int, message: str | None
-) -> Turns[TxnOffsetCommitResponse]:
+) -> Steps[TxnOffsetCommitResponse]:
     return TxnOffsetCommitAnswers(request).response(VERSIONS[1], code)

@@ -20,8 +20,8 @@ from kraft.protocol.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation, ResourceKind
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn, sorted_in_turns
 
 if TYPE_CHECKING:
@@ -125,11 +125,11 @@ async def _in_order(request: DescribeTopicPartitionsRequest) -> list[str]:
 @API.error
 def _failed(
     request: DescribeTopicPartitionsRequest, code: int, message: str | None
-) -> Turns[DescribeTopicPartitionsResponse]:
+) -> Steps[DescribeTopicPartitionsResponse]:
     response = DescribeTopicPartitionsResponse()
     for topic in request.topics:
         response.topics.append(DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name))
-        yield
+        yield None
     return response
 
 

@@ -33,8 +33,8 @@ from kraft.protocol.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation, ResourceKind
+from kraft.world.steps import Steps
 from kraft.world.turns import TURN_ITEMS, Turn, in_turns
 
 if TYPE_CHECKING:
@@ -165,11 +165,11 @@ async def _fault(request: MetadataRequest, version: int) -> int:
 
 
 @API.error
-def _refused(request: MetadataRequest, code: int, message: str | None) -> Turns[MetadataResponse]:
+def _refused(request: MetadataRequest, code: int, message: str | None) -> Steps[MetadataResponse]:
     response = MetadataResponse(error_code=code)
     for wanted in request.topics or ():
         response.topics.append(MetadataResponseTopic(error_code=code, name=wanted.name or "", topic_id=wanted.topic_id))
-        yield
+        yield None
     return response
 
 

@@ -22,8 +22,8 @@ from kraft.protocol.messages.delete_acls_request import DeleteAclsRequest
 from kraft.protocol.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
 from kraft.protocol.messages.describe_acls_request import DescribeAclsRequest
 from kraft.protocol.messages.describe_acls_response import AclDescription, DescribeAclsResource, DescribeAclsResponse
-from kraft.protocol.schema import Turns
 from kraft.security.acls import AccessControlEntry, Operation
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -167,19 +167,19 @@ async def delete_acls_at_controller(
     return response
 
 
-def _create_failed(request: CreateAclsRequest, code: int, message: str | None) -> Turns[CreateAclsResponse]:
+def _create_failed(request: CreateAclsRequest, code: int, message: str | None) -> Steps[CreateAclsResponse]:
     response = CreateAclsResponse()
     for _ in request.creations:
         response.results.append(AclCreationResult(error_code=code, error_message=message))
-        yield
+        yield None
     return response
 
 
-def _delete_failed(request: DeleteAclsRequest, code: int, message: str | None) -> Turns[DeleteAclsResponse]:
+def _delete_failed(request: DeleteAclsRequest, code: int, message: str | None) -> Steps[DeleteAclsResponse]:
     response = DeleteAclsResponse()
     for _ in request.filters:
         response.filter_results.append(DeleteAclsFilterResult(error_code=code, error_message=message))
-        yield
+        yield None
     return response
 
 

@@ -31,9 +31,9 @@ from kraft.protocol.messages.expire_delegation_token_request import ExpireDelega
 from kraft.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from kraft.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation, ResourceKind
 from kraft.security.delegation_tokens import hmac_of
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -234,13 +234,13 @@ def _tell(change: str, token_id: str | None, response: Any, context: RequestCont
 
 
 @RENEW.error
-def _renew_failed(request: RenewDelegationTokenRequest, code: int, message: str | None) -> Turns[Any]:
+def _renew_failed(request: RenewDelegationTokenRequest, code: int, message: str | None) -> Steps[Any]:
     yield from ()
     return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=_error_time(code))
 
 
 @EXPIRE.error
-def _expire_failed(request: ExpireDelegationTokenRequest, code: int, message: str | None) -> Turns[Any]:
+def _expire_failed(request: ExpireDelegationTokenRequest, code: int, message: str | None) -> Steps[Any]:
     yield from ()
     return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=_error_time(code))
 

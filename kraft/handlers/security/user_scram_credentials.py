@@ -21,8 +21,8 @@ from kraft.protocol.messages.describe_user_scram_credentials_response import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ async def describe_user_scram_credentials(
 @API.error
 def _failed(
     request: DescribeUserScramCredentialsRequest, code: int, message: str | None
-) -> Turns[DescribeUserScramCredentialsResponse]:
+) -> Steps[DescribeUserScramCredentialsResponse]:
     """An item for each user that was named, without the name, as Apache Kafka does it."""
     response = DescribeUserScramCredentialsResponse(error_code=code, error_message=message)
     for _ in request.users or ():
         response.results.append(DescribeUserScramCredentialsResult(error_code=code, error_message=message))
-        yield
+        yield None
     return response
 
 
@@ -96,10 +96,10 @@ async def alter_user_scram_credentials(
 @ALTER.error
 def _alter_failed(
     request: AlterUserScramCredentialsRequest, code: int, message: str | None
-) -> Turns[AlterUserScramCredentialsResponse]:
+) -> Steps[AlterUserScramCredentialsResponse]:
     response = AlterUserScramCredentialsResponse()
     names = [each.name for each in request.deletions] + [each.name for each in request.upsertions]
     for name in dict.fromkeys(names):
         response.results.append(AlterUserScramCredentialsResult(user=name, error_code=code, error_message=message))
-        yield
+        yield None
     return response

@@ -40,8 +40,8 @@ from kraft.protocol.messages.end_txn_request import EndTxnRequest
 from kraft.protocol.messages.end_txn_response import EndTxnResponse
 from kraft.protocol.messages.list_transactions_request import ListTransactionsRequest
 from kraft.protocol.messages.list_transactions_response import ListTransactionsResponse
-from kraft.protocol.schema import Turns
 from kraft.security.acls import Operation, ResourceKind
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -213,11 +213,11 @@ def _topic_results(
 @ADD_PARTITIONS.error
 def _add_partitions_failed(
     request: AddPartitionsToTxnRequest, code: int, message: str | None
-) -> Turns[AddPartitionsToTxnResponse]:
+) -> Steps[AddPartitionsToTxnResponse]:
     response = AddPartitionsToTxnResponse(error_code=code)
     topics = request.v3_and_below_topics
     response.results_by_topic_v3_and_below = _topic_results(topics, dict.fromkeys(_partitions(topics), code))
-    yield
+    yield None
     return response
 
 
@@ -278,11 +278,11 @@ async def describe_transactions(
 @DESCRIBE.error
 def _describe_failed(
     request: DescribeTransactionsRequest, code: int, message: str | None
-) -> Turns[DescribeTransactionsResponse]:
+) -> Steps[DescribeTransactionsResponse]:
     response = DescribeTransactionsResponse()
     for transactional_id in dict.fromkeys(request.transactional_ids):
         response.transaction_states.append(TransactionState(transactional_id=transactional_id, error_code=code))
-        yield
+        yield None
     return response
 
 

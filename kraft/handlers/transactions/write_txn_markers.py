@@ -26,11 +26,11 @@ from kraft.protocol.messages.write_txn_markers_response import (
     WriteTxnMarkersResponse,
 )
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
-from kraft.protocol.schema import Turns
 from kraft.replication.logs.writer import QueuedAppend
 from kraft.replication.partition import TransactionalAppend
 from kraft.security.acls import Operation
 from kraft.storage.log_validator import AppendOrigin
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ async def write_txn_markers(
 
 
 @API.error
-def _failed(request: WriteTxnMarkersRequest, code: int, message: str | None) -> Turns[WriteTxnMarkersResponse]:
+def _failed(request: WriteTxnMarkersRequest, code: int, message: str | None) -> Steps[WriteTxnMarkersResponse]:
     results = _Results()
     for marker in request.markers:
         for topic in marker.topics:
             for index in topic.partition_indexes:
                 results.of(marker.producer_id, topic.name, index).error_code = code
-                yield
+                yield None
     return results.response()
 
 

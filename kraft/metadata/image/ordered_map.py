@@ -8,11 +8,13 @@ first iterates and remembers them (a map never changes, only its successors diff
 from __future__ import annotations
 
 import heapq
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from immutables import Map
+
+from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
     from immutables import MapMutation
@@ -60,7 +62,7 @@ class OrderedMap(Generic[K, V]):
             self._keys = tuple(sorted(self._map.keys()))  # type: ignore[type-var]  # Keys are comparable by contract.
         return self._keys
 
-    def sort(self) -> Generator[None, None, None]:
+    def sort(self) -> Steps[None]:
         """Sort before the first use, where there are more than SORTED_AT_ONCE keys. Yields twice for each: work that
         is counted in keys has no long step."""
         if self._keys is not None or len(self._map) <= SORTED_AT_ONCE:
@@ -71,11 +73,11 @@ class OrderedMap(Generic[K, V]):
             run.sort()
             runs.append(run)
             for _ in run:
-                yield
+                yield None
         merged: list[K] = []
         for key in heapq.merge(*runs):
             merged.append(key)
-            yield
+            yield None
         self._keys = tuple(merged)
 
     def __iter__(self) -> Iterator[K]:

@@ -7,10 +7,11 @@ million partitions on a hundred brokers the index takes 0.4 s to make, and a bro
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.image.partition_registration import PartitionRegistration
+from kraft.world.steps import Steps
 
 PartitionIds = OrderedMap[int, OrderedMap[bytes, tuple[int, ...]]]
 PARTITIONS_A_TURN = 5_000
@@ -81,7 +82,7 @@ def _merged(indexes: tuple[int, ...], changed: dict[int, bool]) -> tuple[int, ..
 
 def index_of(
     topics: Iterable[tuple[bytes, OrderedMap[int, PartitionRegistration]]],
-) -> Generator[None, None, PartitionsByBroker]:
+) -> Steps[PartitionsByBroker]:
     """The index of all partitions, made anew. Yields after every few thousand."""
     held: dict[int, dict[bytes, list[int]]] = {}
     left = PARTITIONS_A_TURN
@@ -92,9 +93,9 @@ def index_of(
             left -= 1
             if not left:
                 left = PARTITIONS_A_TURN
-                yield
+                yield None
     by_broker: dict[int, OrderedMap[bytes, tuple[int, ...]]] = {}
     for broker_id, by_topic in held.items():
         by_broker[broker_id] = OrderedMap({topic_id: tuple(indexes) for topic_id, indexes in by_topic.items()})
-        yield
+        yield None
     return PartitionsByBroker(OrderedMap(by_broker))

@@ -8,7 +8,7 @@ on from there (`partitions_by_broker`): only fencing, shutdown and decommissioni
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.metadata.records.partition_record import PartitionRecord
 from kraft.metadata.records.remove_topic_record import RemoveTopicRecord
 from kraft.metadata.records.topic_record import TopicRecord
+from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
     from immutables import MapMutation
@@ -76,7 +77,7 @@ class TopicsImage:
         """Whether `partitions_on` answers without looking through all partitions."""
         return self._by_broker is not None
 
-    def index_brokers(self) -> Generator[None, None, None]:
+    def index_brokers(self) -> Steps[None]:
         """What `partitions_on` needs, in turns. Images that follow from this one have it, too."""
         index = yield from index_of((topic_id, topic.partitions) for topic_id, topic in self.by_id.items())
         object.__setattr__(self, "_by_broker", index)

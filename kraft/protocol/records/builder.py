@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 from crc32c import crc32c
 
@@ -29,6 +29,7 @@ from kraft.protocol.records.record_batch import (
     RecordBatch,
 )
 from kraft.protocol.records.varint import SMALL, SMALL_COUNT, varint
+from kraft.world.steps import Steps
 
 TURN_ENTRIES = 1000
 """Records of a few tenths of a microsecond each that are encoded in one go."""
@@ -134,13 +135,13 @@ def build_keyed_batch(
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
     is_transactional: bool = False,
-) -> Generator[None, None, bytes]:
+) -> Steps[bytes]:
     """One whole batch of keys and values (at least one), from offset 0 on and all of one time. Yields after each
     TURN_ENTRIES, so that others may have their turn between them."""
     payload = bytearray()
     for start in range(0, len(entries), TURN_ENTRIES):
         payload += _keyed_records(entries[start : start + TURN_ENTRIES], start)
-        yield
+        yield None
     return _seal(
         payload,
         0,

@@ -6,13 +6,14 @@ a loop of their own, which may be machine code (`usual_records`); here are slice
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 from kraft.common.compiled import compiled
 from kraft.protocol.records import fast_path as usual_records
 from kraft.protocol.records.record import InvalidRecord, RecordCountMismatch
 from kraft.protocol.records.varint import read_varint
+from kraft.world.steps import Steps
 
 JUDGED_A_SLICE = 4000
 """Usual records between two pauses of a judge: about two milliseconds where they are interpreted."""
@@ -37,7 +38,7 @@ class JudgedRecords(NamedTuple):
     timestamp_delta_max: int
 
 
-def judge_records(payload: bytes | memoryview, count: int) -> Generator[None, None, JudgedRecords]:
+def judge_records(payload: bytes | memoryview, count: int) -> Steps[JudgedRecords]:
     """Look at every byte that is not content of the `count` records of a decompressed payload, and pause after
     JUDGED_A_SLICE of them. There must be at least one.
 
@@ -49,7 +50,7 @@ def judge_records(payload: bytes | memoryview, count: int) -> Generator[None, No
     delta_min, delta_max = NUMBER_END, -NUMBER_END
     while index < count:
         if left <= 0:
-            yield
+            yield None
             left = JUDGED_A_SLICE
         first, stop = index, min(count, index + left)
         index, position, keys, consecutive, least, most = judge_usual(data, position, first, stop)
@@ -81,7 +82,7 @@ class _Other(NamedTuple):
     has_key: bool
 
 
-def _judge_other(data: bytes, position: int, left: int) -> Generator[None, None, tuple[_Other, int]]:
+def _judge_other(data: bytes, position: int, left: int) -> Steps[tuple[_Other, int]]:
     """The record at `position`, and what is left of the slice. Raises InvalidRecord, IndexError, ValueError."""
     length, position = read_varint(data, position)
     end = position + length
@@ -106,7 +107,7 @@ def _refusal(index: int, count: int, problem: Exception | None) -> InvalidRecord
     return InvalidRecord(f"record {index} of the batch: {problem}")
 
 
-def _skip_headers(data: bytes, position: int, end: int, left: int) -> Generator[None, None, tuple[int, int]]:
+def _skip_headers(data: bytes, position: int, end: int, left: int) -> Steps[tuple[int, int]]:
     """The position behind the headers whose count is at `position`, and what is left of the slice. Raises
     InvalidRecord, IndexError, ValueError."""
     count, position = read_varint(data, position)
@@ -120,6 +121,6 @@ def _skip_headers(data: bytes, position: int, end: int, left: int) -> Generator[
         position += length if length > 0 else 0
         left -= 1
         if left <= 0:
-            yield
+            yield None
             left = JUDGED_A_SLICE
     return position, left

@@ -14,7 +14,6 @@ import trio
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
-from kraft.replication.logs.step_driver import run_steps
 from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
 from kraft.storage.cleaner.cleaning_order import CleanerLimits
 from kraft.storage.cleaner.log_cleaner import CleanerStats, CleaningAborted, CleaningWork, Uncleanable
@@ -22,9 +21,10 @@ from kraft.storage.cleaner.log_to_clean import LogToClean
 from kraft.storage.cleaner.segment_cleaner import clean_segments
 from kraft.storage.directories.log_directory import LogDirectory
 from kraft.storage.log_manager import LogManager
-from kraft.storage.steps import Job
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.world.ports import Threads, Worker, World
+from kraft.world.steps import Job
+from kraft.world.turns import in_turns
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -139,7 +139,7 @@ class LogCleaner:
 
         steps = self.manager.clean(candidate, clock.wall_ms())
         try:
-            stats = await run_steps(steps, JobRunner(self._world.threads, worker).run, pause)
+            stats = await in_turns(steps, run_job=JobRunner(self._world.threads, worker).run, pause=pause)
         except CleaningAborted:
             self._log.info("cleaning aborted", partition=partition)
         except Uncleanable as problem:

@@ -13,7 +13,6 @@ import trio
 
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
-from kraft.replication.logs.step_driver import run_steps
 from kraft.storage.checkpoints import read_partition_metadata
 from kraft.storage.directories.log_directory import LogDirectory, remember_absent
 from kraft.storage.log_files import (
@@ -26,6 +25,7 @@ from kraft.storage.log_files import (
 )
 from kraft.storage.log_manager import LogManager
 from kraft.world.ports import World
+from kraft.world.turns import in_turns
 
 DIRECTORIES_SYNCED_AT_ONCE = 64
 FIRST_SEGMENT = offset_file_name(0, LOG_SUFFIX)
@@ -50,7 +50,7 @@ async def load_logs(
     loads = logs.loads(now_ms, unsynced.append)
     async with trio.open_nursery() as directory_nursery:
         for steps in loads:
-            directory_nursery.start_soon(run_steps, steps, world.threads.run, _pause)
+            directory_nursery.start_soon(in_turns, steps, 1, world.threads.run, _pause)
     logs.require_one_online()
     for start in range(0, len(unsynced), DIRECTORIES_SYNCED_AT_ONCE):
         async with trio.open_nursery() as sync_nursery:
@@ -167,7 +167,8 @@ def _remember_absent(logs: LogManager) -> None:
     logs.require_one_online()
 
 
-async def _pause(was_job: bool) -> None:
+async def _pause(after_job: bool) -> None:
+    """Also after a job: whoever loads another directory may go on."""
     await trio.lowlevel.checkpoint()
 
 

@@ -17,14 +17,15 @@ from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import OutOfResources, StorageError
 from kraft.common.ids import TopicPartition
 from kraft.common.quarantine import Quarantine
+from kraft.replication.logs.checkpoints import write_checkpoint
 from kraft.replication.logs.cleaner_threads import LogCleaner
 from kraft.replication.logs.flusher import LogFlusher
-from kraft.replication.logs.step_driver import run_steps, serve_others, write_checkpoint
 from kraft.storage.directories.log_directory import CheckpointJob, LogDirectory
 from kraft.storage.log_manager import LogManager
-from kraft.storage.steps import Steps
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
+from kraft.world.steps import Steps
+from kraft.world.turns import in_turns
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -142,7 +143,7 @@ class LogTasks:
 
     async def _checkpoint(self, gather: Callable[[LogDirectory], Steps[CheckpointJob]]) -> None:
         for directory in self._logs.online():
-            job = await run_steps(gather(directory), self._world.threads.run, serve_others)
+            job = await in_turns(gather(directory), run_job=self._world.threads.run)
             if not job.contents or not directory.is_online:
                 continue
             try:

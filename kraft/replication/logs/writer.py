@@ -21,13 +21,13 @@ from typing import Any
 import trio
 
 from kraft.common.errors import NotLeader, StorageError
-from kraft.replication.logs.step_driver import run_steps, serve_others
 from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.storage.log_append import LogAppendInfo, PendingAppend
 from kraft.storage.log_validator import AppendOrigin, ValidatedBatch, takes_long_to_validate, validated_for_leader
 from kraft.storage.storage_failure import storage_failure
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
+from kraft.world.turns import in_turns
 
 DECODED_AT_ONCE_MAX = 2
 """Batches that are looked into at once. More wait, in the buffers that they came in."""
@@ -305,7 +305,7 @@ class LogWriter:
             try:
                 while not validated or validated[0].config is not partition.log.config:
                     steps = validated_for_leader(batch, partition.log.config, now_ms)
-                    validated[:] = (await run_steps(steps, self._world.threads.run, serve_others),)
+                    validated[:] = (await in_turns(steps, run_job=self._world.threads.run),)
             except Exception as problem:  # noqa: BLE001  # As in `_begin_one`: whoever waits for the append raises it.
                 append.failure = problem
         append.is_ready = True

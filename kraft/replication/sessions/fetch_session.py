@@ -6,12 +6,13 @@ nothing on the wire, in either direction. `fetch_session_handler` is the fetcher
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
     from kraft.replication.sessions.consumer_due import ConsumerDue
@@ -274,14 +275,14 @@ def partitions_of(request: FetchRequest) -> list[CachedPartition]:
     return mentions if len(mentions) < 2 else list({cached.key: cached for cached in mentions}.values())
 
 
-def partitions_in_turns(request: FetchRequest) -> Generator[None, None, list[CachedPartition]]:
+def partitions_in_turns(request: FetchRequest) -> Steps[list[CachedPartition]]:
     """Collect the partitions like `partitions_of`, but pause after each mention."""
     found: dict[PartitionKey, CachedPartition] = {}
     for topic in request.topics:
         for wanted in topic.partitions:
             cached = _cached(topic, wanted)
             found[cached.key] = cached
-            yield
+            yield None
     return list(found.values())
 
 

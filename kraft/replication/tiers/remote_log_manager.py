@@ -28,7 +28,7 @@ from kraft.remote.remote_partition import RemotePartition
 from kraft.remote.remote_retention import RemoteRetention, expiry_of
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
 from kraft.replication.fetchers.leader_offsets import LocalStart
-from kraft.replication.logs.step_driver import run_steps, serve_others, write_checkpoint
+from kraft.replication.logs.checkpoints import write_checkpoint
 from kraft.replication.replica_manager import ReplicaListener
 from kraft.replication.tiers.partition_tier import tier_of
 from kraft.replication.tiers.remote_reads import RemoteReads
@@ -320,14 +320,15 @@ class RemoteLogManager(ReplicaListener):
         if not partition.is_leader:
             return
         log = partition.log
-        expiry = await expiry_of(
-            facts_to_copy(log, cache),
-            cache,
-            retention_of(partition),
-            leader_epoch=partition.leader_epoch,
-            being_copied=(),
-            now_ms=self._world.clock.wall_ms(),
-            drive=in_turns,
+        expiry = await in_turns(
+            expiry_of(
+                facts_to_copy(log, cache),
+                cache,
+                retention_of(partition),
+                leader_epoch=partition.leader_epoch,
+                being_copied=(),
+                now_ms=self._world.clock.wall_ms(),
+            )
         )
         waiting: Sequence[LogSegment] = ()
         if not log.config.remote_log_copy_disable:
@@ -355,7 +356,7 @@ class RemoteLogManager(ReplicaListener):
         partition.delete_records_before(offset)
         directory = self._replicas.logs.directory_of(partition.log)
         try:
-            job = await run_steps(directory.gather_recovery_points(), self._world.threads.run, serve_others)
+            job = await in_turns(directory.gather_recovery_points(), run_job=self._world.threads.run)
             if job.contents:
                 await write_checkpoint(job, self._world.threads)
         except BaseException:
@@ -368,7 +369,7 @@ class RemoteLogManager(ReplicaListener):
         try:
             for offset in lacking_snapshots(log):
                 steps = make_snapshot(log, offset, self._world.clock.wall_ms())
-                await run_steps(steps, self._world.threads.run, serve_others)
+                await in_turns(steps, run_job=self._world.threads.run)
         except (StorageError, OSError) as problem:
             self._replicas.handle_storage_error(problem, partition.topic, partition.index, "producer snapshot", log)
             raise

@@ -14,7 +14,7 @@ from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss
 from kraft.common.errors import CorruptData, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition, uuid_from_text, uuid_to_text
-from kraft.replication.logs.step_driver import write_checkpoint
+from kraft.replication.logs.checkpoints import write_checkpoint
 from kraft.replication.partition import Partition
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.storage.checkpoints import checkpoint_lines, checkpoint_text, read_text

@@ -6,11 +6,12 @@ Each look at the ends is a sample. Between two samples records are taken to have
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Final
 
 from kraft.common.ids import TopicPartition
+from kraft.world.steps import Steps
 from kraft.world.turns import TURN_ITEMS
 
 SAMPLES_MAX: Final = 16
@@ -31,7 +32,7 @@ class EndHistory:
 
     def take(
         self, ends: Mapping[TopicPartition, int], now: float, untold: Iterable[TopicPartition] = ()
-    ) -> Generator[None, None, None]:
+    ) -> Steps[None]:
         """Add what was just seen. Partitions whose ends nobody told now, `untold`, keep what they have: a group would
         seem to be behind since a moment only, once their leader answers again. All others are forgotten. Yields after
         every thousand. One at a time: `now` never falls."""
@@ -39,12 +40,12 @@ class EndHistory:
         for count, (place, end) in enumerate(islice(ends.items(), PARTITIONS_MAX), 1):
             kept[place] = self._with(place, end, now)
             if count % TURN_ITEMS == 0:
-                yield
+                yield None
         for count, place in enumerate(untold, 1):
             if place not in kept and place in self._samples and len(kept) < PARTITIONS_MAX:
                 kept[place] = self._samples[place]
             if count % TURN_ITEMS == 0:
-                yield
+                yield None
         self._samples = kept
 
     def _with(self, place: TopicPartition, end: int, now: float) -> tuple[list[float], list[int]]:

@@ -14,9 +14,9 @@ from kraft.storage.cleaner.log_cleaner import CleanerStats, Cleaning, Uncleanabl
 from kraft.storage.cleaner.log_to_clean import LogToClean, log_to_clean
 from kraft.storage.directories.log_directory import LogDirectory, remember_absent
 from kraft.storage.log_manager import LogManager
-from kraft.storage.steps import Steps
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.steps import Steps
 
 
 class LeftAlone(NamedTuple):

@@ -47,9 +47,9 @@ from kraft.storage.cleaner.log_to_clean import LogToClean
 from kraft.storage.cleaner.segment_cleaner import clean_segments
 from kraft.storage.log_files import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 from kraft.storage.log_segment import LogSegment
-from kraft.storage.steps import Steps
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FileSystem, StepEnd, WorkFailed
+from kraft.world.steps import Steps
 
 PRODUCERS_PER_STEP = 1000
 UNCLEANABLE_RETRY_MS = 3_600_000

@@ -35,10 +35,10 @@ from kraft.storage.log_files import (
     is_marked_directory,
     parse_directory_name,
 )
-from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FileSystem, LockHeld, LockHolder
+from kraft.world.steps import Steps, at_once
 
 NO_BROKER_EPOCH = -1
 GONE_MAX = 10_000
@@ -278,7 +278,7 @@ class LogDirectory:
 
     def recovery_checkpoints(self) -> CheckpointJob:
         """Recovery points and log starts, those of copies too; only files whose content has changed."""
-        return run_here(self.gather_recovery_points())
+        return at_once(self.gather_recovery_points())
 
     def gather_recovery_points(self) -> Steps[CheckpointJob]:
         """Gather the same recovery points in steps. A log may change after it was looked at, as after a job was made:
@@ -325,7 +325,7 @@ class LogDirectory:
         self._lower_clean_offsets({topic_partition: offset})
 
     def high_watermark_checkpoint(self) -> CheckpointJob:
-        return run_here(self.gather_high_watermarks())
+        return at_once(self.gather_high_watermarks())
 
     def gather_high_watermarks(self) -> Steps[CheckpointJob]:
         """Gather the same high watermarks in steps. The job has every high watermark as it is when the job is made:

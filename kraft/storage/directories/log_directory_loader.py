@@ -21,8 +21,8 @@ from kraft.storage.log_files import (
     TRANSACTION_INDEXES_WHOLE,
     directory_name,
 )
-from kraft.storage.steps import Steps
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.steps import Steps
 
 # No partition's directory has such a name: those end in a dash and a number.
 LEFT_OVER = re.compile(rf".+-checkpoint{re.escape(PREPARED)}(\.\d+)?")

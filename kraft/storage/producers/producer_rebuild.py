@@ -11,7 +11,7 @@ from kraft.storage.batch_walk import read_batch, walk_whole
 from kraft.storage.indexes.transaction_index import AbortedTransaction
 from kraft.storage.log_segment import LogSegment
 from kraft.storage.producers.producer_state_manager import ProducerStateManager
-from kraft.storage.steps import Steps
+from kraft.world.steps import Steps
 
 HEADERS_PER_STEP = 128
 

@@ -21,8 +21,8 @@ from kraft.storage.checkpoints import read_text, replace_file
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_files import LOG_SUFFIX, parse_directory_name
 from kraft.storage.log_segment import LogSegment
-from kraft.storage.steps import Steps
 from kraft.world.ports import File, FileSystem
+from kraft.world.steps import Steps
 
 DAMAGED_FOLDER = "damaged"
 REPORT = "report.json"

@@ -47,8 +47,8 @@ from kraft.storage.recovery.damaged_log import DAMAGED_FOLDER, DamageReport, rea
 from kraft.storage.recovery.decided_swaps import decided_swaps
 from kraft.storage.recovery.segment_recovery import BadBatch, recover_segment
 from kraft.storage.recovery.transaction_rebuild import complete_transaction_indexes
-from kraft.storage.steps import Steps
 from kraft.storage.storage_failure import suppress_passing
+from kraft.world.steps import Steps
 
 TEMPORARY_SUFFIX = ".tmp"
 

@@ -18,8 +18,8 @@ from kraft.storage.batch_walk import walk_headers
 from kraft.storage.file_cache import OpenFile
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
 from kraft.storage.recovery.stored_batches import damage_before, is_written
-from kraft.storage.steps import Steps
 from kraft.world.ports import File
+from kraft.world.steps import Steps
 
 BATCHES_PER_STEP: Final = 32
 BYTES_PER_STEP: Final = 1 << 19

@@ -15,8 +15,8 @@ from kraft.storage.batch_walk import read_batch, walk_whole
 from kraft.storage.checkpoints import replace_file
 from kraft.storage.indexes.transaction_index import AbortedTransaction, encode_transactions
 from kraft.storage.log_segment import LogSegment
-from kraft.storage.steps import Steps
 from kraft.storage.storage_failure import PASSING_ERRORS
+from kraft.world.steps import Steps
 
 HEADERS_PER_STEP = 128
 

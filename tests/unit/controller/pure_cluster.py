@@ -24,7 +24,7 @@ from kraft.protocol.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.controller.harness import CLUSTER, registration
 
 T = TypeVar("T")

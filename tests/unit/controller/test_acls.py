@@ -16,7 +16,7 @@ from kraft.protocol.messages.create_acls_request import AclCreation, CreateAclsR
 from kraft.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kraft.security.acls import ANY, AccessControlEntry, Operation, PatternType, Permission, ResourceKind
 from kraft.world.simulated import Universe
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.controller.harness import running, simulate
 
 CONTEXT = ControllerRequestContext(3)

@@ -22,7 +22,7 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraft.world.simulated import Universe
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.controller.harness import Rig, running, simulate
 from tests.unit.controller.pure_cluster import PureCluster
 

@@ -23,7 +23,7 @@ from kraft.protocol.messages.create_delegation_token_request import CreatableRen
 from kraft.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from kraft.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraft.security.delegation_tokens import hmac_of
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.controller.pure_cluster import PureCluster
 
 NOW = 1_000_000

@@ -11,7 +11,7 @@ from kraft.controller.replication_control import leader_and_isr
 from kraft.metadata.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.metadata.records.unregister_broker_record import UnregisterBrokerRecord
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.controller.partition_requests import propose
 from tests.unit.controller.pure_cluster import PureCluster
 

@@ -13,7 +13,7 @@ from kraft.metadata.image.partition_registration import RECOVERED
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.controller.partition_requests import RECOVERING, elect, propose
 from tests.unit.controller.pure_cluster import PureCluster
 

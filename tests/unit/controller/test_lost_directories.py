@@ -13,7 +13,7 @@ from kraft.controller.replication_control import leader_and_isr
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.controller.partition_requests import RECOVERING, elect, propose, put_replica
 from tests.unit.controller.pure_cluster import PureCluster
 from tests.unit.controller.unclean.replies import recover

@@ -27,7 +27,7 @@ from kraft.protocol.messages.create_topics_request import (
     CreatableTopicConfig,
 )
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.controller.pure_cluster import PureCluster
 
 CONTEXT = ControllerRequestContext(7)

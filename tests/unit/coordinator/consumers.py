@@ -14,7 +14,7 @@ from kraft.coordinator.group.consumer.target import counted_topics, metadata_has
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.coordinator.fakes import Topics
 from tests.unit.coordinator.group_host import GroupHost, TestCaller
 

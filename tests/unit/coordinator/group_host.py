@@ -28,14 +28,13 @@ from kraft.protocol.messages.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
-from kraft.protocol.schema import Turns
-from kraft.world.turns import at_once
+from kraft.world.steps import Steps, at_once
 from tests.unit.coordinator.fakes import PlainConsumerConfigs, Topics
 
 T = TypeVar("T")
 
 
-def result_of(work: Turns[T]) -> T:
+def result_of(work: Steps[T]) -> T:
     """What work that may pause returns, at once."""
     while True:
         try:

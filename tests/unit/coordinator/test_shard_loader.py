@@ -16,7 +16,7 @@ from kraft.coordinator.group.shard_state import OffsetAndMetadata
 from kraft.coordinator.shard_loader import WALKED_PER_SLICE, load
 from kraft.protocol.records.builder import build_keyed_batch
 from kraft.protocol.records.record_batch import HEADER_SIZE, RecordBatch, batches, with_offset_and_epoch
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 
 PARTITION = TopicPartition("__consumer_offsets", 0)
 LAST_OFFSET_DELTA = slice(23, 27)

@@ -11,7 +11,7 @@ from kraft.metadata.image import partitions_by_broker
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.image.partitions_by_broker import PartitionsByBroker, PartitionsByBrokerDraft, index_of
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 
 Key = tuple[bytes, int]
 BROKERS = range(1, 4)

@@ -25,7 +25,8 @@ from kraft.protocol.messages.metadata_response import MetadataResponse, Metadata
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestTopic
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.primitives import ELEMENTS_MAX, TURN_ELEMENTS, write_uvarint
-from kraft.protocol.schema import Message, Turns
+from kraft.protocol.schema import Message
+from kraft.world.steps import Steps
 
 MANY = ELEMENTS_MAX + 1
 ARRAYS_AND_TAGS = (".append(", "= list(", "for q in range(", "for _ in range(t", ".unknown_tags, p = ")
@@ -104,7 +105,7 @@ def test_unknown_tags_count_as_elements_do() -> None:
         RequestHeader.decode(struct.pack(">hhih", 3, 12, 1, -1) + tags)
 
 
-def driven(work: Turns[Any]) -> tuple[int, Any]:
+def driven(work: Steps[Any]) -> tuple[int, Any]:
     """How often it paused, and its result."""
     pauses = 0
     while True:

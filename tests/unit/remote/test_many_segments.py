@@ -22,7 +22,8 @@ from kraft.remote.remote_retention import SEGMENTS_A_TURN, RemoteRetention, expi
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
 from kraft.storage.log_segment import LogSegment
 from kraft.storage.tiered_log import lacking_snapshots
-from kraft.world.turns import at_once, in_turns
+from kraft.world.steps import at_once
+from kraft.world.turns import in_turns
 from tests.unit.remote.logs import log
 from tests.unit.remote.support import FINISHED, cache_of, put_into, segment
 from tests.unit.storage.support import NOW_MS, Machine, batch_of
@@ -110,7 +111,7 @@ def test_a_decision_begins_again_when_the_metadata_changed(monkeypatch: pytest.M
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(change)
-            found = await expiry_of(facts, cache, ALL, leader_epoch=0, being_copied=(), now_ms=0, drive=in_turns)
+            found = await in_turns(expiry_of(facts, cache, ALL, leader_epoch=0, being_copied=(), now_ms=0))
             nursery.cancel_scope.cancel()
         expected = at_once(expired_segments(facts, cache, ALL, leader_epoch=0, being_copied=(), now_ms=0))
         assert found == expected

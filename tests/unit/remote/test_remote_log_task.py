@@ -13,9 +13,9 @@ from kraft.remote.remote_partition import CopyFailed
 from kraft.remote.remote_retention import RemoteRetention
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata
 from kraft.storage.log_config import LogConfig
-from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import SimulatedWorld, Universe
+from kraft.world.steps import at_once
 from kraft.world.turns import in_turns
 from tests.unit.remote.support import PARTITION
 from tests.unit.remote.test_local_files import roll
@@ -29,7 +29,7 @@ ENDS = [6, 8, 9]
 
 
 def opened(world: SimulatedWorld) -> UnifiedLog:
-    log = run_here(UnifiedLog.open(world.files, "/data/t-0", T0, LogConfig(), now_ms=NOW_MS, topic_id=TOPIC_ID))
+    log = at_once(UnifiedLog.open(world.files, "/data/t-0", T0, LogConfig(), now_ms=NOW_MS, topic_id=TOPIC_ID))
     log.update_high_watermark(log.log_end_offset)
     return log
 

@@ -8,7 +8,7 @@ from kraft.common.ids import Uuid
 from kraft.remote.log_facts import LogFacts
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.remote_retention import RemoteRetention, expired_segments
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.remote.logs import log
 from tests.unit.remote.support import DELETING, STARTED, cache_of, put_into, segment, uuid
 

@@ -13,13 +13,13 @@ from kraft.replication.time_lookups import find_by_timestamp
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
-from kraft.storage.steps import Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.disk import Disk
 from kraft.world.simulated.files import SimulatedFileSystem
 from kraft.world.simulated.node import Node
 from kraft.world.simulated.time import VirtualTime
 from kraft.world.simulated.trace import Trace
+from kraft.world.steps import Steps, at_once
 
 NOW_MS = 1_700_000_000_000
 T0 = TopicPartition("t", 0)
@@ -71,7 +71,7 @@ class Machine:
         log_start_offset: int = 0,
         now_ms: int = NOW_MS,
     ) -> UnifiedLog:
-        return run_here(
+        return at_once(
             self.opening(
                 config,
                 clean=clean,
@@ -140,7 +140,7 @@ def content(
 
 
 def found_by_time(log: UnifiedLog, timestamp: int) -> tuple[int, int, int] | None:
-    return run_here(find_by_timestamp(log, timestamp))
+    return at_once(find_by_timestamp(log, timestamp))
 
 
 def batches_in(log: UnifiedLog) -> list[RecordBatch]:

@@ -15,7 +15,7 @@ from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
 from kraft.protocol.records.validation import JUDGED_A_SLICE
 from kraft.storage.log_config import LogConfig
 from kraft.storage.record_validator import BUILT_A_SLICE, RecordsRejected, validate_records
-from kraft.storage.steps import run_here
+from kraft.world.steps import at_once
 from tests.unit.storage.support import NOW_MS
 
 COMPACTED = LogConfig(cleanup_policy=("compact",))
@@ -35,7 +35,7 @@ def sound(count: int, codec: int = NONE) -> RecordBatch:
 
 
 def validated(batch: RecordBatch, config: LogConfig, codec: int | None = None) -> RecordBatch:
-    return run_here(validate_records(batch, config, batch.codec if codec is None else codec, NOW_MS))
+    return at_once(validate_records(batch, config, batch.codec if codec is None else codec, NOW_MS))
 
 
 @pytest.mark.parametrize("source", [NONE, GZIP, SNAPPY, LZ4, ZSTD])

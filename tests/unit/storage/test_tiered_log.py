@@ -10,9 +10,9 @@ from kraft.protocol.records.control_record import ControlRecordType
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
 from kraft.storage.producers.producer_snapshot import encode_snapshot
-from kraft.storage.steps import run_here
 from kraft.storage.tiered_log import RemoteStart, lacking_snapshots, make_snapshot, sync_snapshot
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.steps import at_once
 from tests.unit.storage.recovery.test_aborted_stay_aborted import aborted, end, produce
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of
 
@@ -199,7 +199,7 @@ def test_what_is_aborted_after_the_first_segment_left_the_disk_stays_aborted(is_
         log.producers.remove_snapshot(1)
         assert lacking_snapshots(log) == [1]
         assert logs.delete_local_segments(log, 1, now_ms=NOW_MS).count == 0
-        run_here(make_snapshot(log, 1, NOW_MS))
+        at_once(make_snapshot(log, 1, NOW_MS))
     assert lacking_snapshots(log) == []
     sync_snapshot(log, 1)
     assert logs.delete_local_segments(log, 1, now_ms=NOW_MS).count == 1

@@ -22,7 +22,7 @@ from kraft.coordinator.group.consumer.member import Partitions
 from kraft.coordinator.group.consumer.target import ASSIGNORS, TopicCounts, compute_target, counted_topics
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.shard import LogRecord
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 
 INLINE_COST_MAX: Final = 5_000
 """Members times partitions of a group whose target is computed in the heartbeat. It takes a few milliseconds."""

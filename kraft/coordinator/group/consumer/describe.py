@@ -14,7 +14,7 @@ from kraft.protocol.messages.consumer_group_describe_response import (
     Member,
     TopicPartitions,
 )
-from kraft.protocol.schema import Turns
+from kraft.world.steps import Steps
 
 CONSUMER_TYPE: Final = "consumer"
 CLASSIC_MEMBER_TYPE: Final = 0
@@ -23,7 +23,7 @@ CONSUMER_MEMBER_TYPE: Final = 1
 
 def describe_consumer_group(
     group: ConsumerGroup, topics: TopicDirectory, default_assignor: str
-) -> Turns[DescribedGroup]:
+) -> Steps[DescribedGroup]:
     """The group. Topics that do not exist any more are left out. Yields after each member."""
     described = DescribedGroup(
         group_id=group.group_id,
@@ -34,7 +34,7 @@ def describe_consumer_group(
     )
     for member in group.members_in_order():
         described.members.append(_member(group, member, topics))
-        yield
+        yield None
     return described
 
 

@@ -21,7 +21,7 @@ from kraft.coordinator.group.consumer.membership import bump_epoch
 from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.regular_expression import RegularExpression
-from kraft.protocol.schema import Turns
+from kraft.world.steps import Steps
 
 REFRESH_MS_MIN: Final = 10_000
 """The shortest time between two matchings of a group's patterns. Not configurable in Kafka either."""
@@ -77,14 +77,14 @@ def matching(expression: RegularExpression, names: Sequence[str]) -> list[str]:
     return [name for name in names if expression.matches(name)]
 
 
-def describable(matched: Mapping[str, Sequence[str]], may_describe: MayDescribe) -> Turns[dict[str, frozenset[str]]]:
+def describable(matched: Mapping[str, Sequence[str]], may_describe: MayDescribe) -> Steps[dict[str, frozenset[str]]]:
     """What each pattern matched, less the topics that may not be described. Yields after each name. Raises what
     `may_describe` raises."""
     seen: set[str] = set()
     for name in sorted(set().union(*matched.values())):
         if may_describe(name):
             seen.add(name)
-        yield
+        yield None
     return {regex: frozenset(name for name in names if name in seen) for regex, names in matched.items()}
 
 

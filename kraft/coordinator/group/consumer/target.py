@@ -12,7 +12,7 @@ from kraft.coordinator.group.consumer.assignors.subscriber import Assign, Subscr
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.member import Partitions
 from kraft.coordinator.group.topic_directory import TopicDirectory
-from kraft.protocol.schema import Turns
+from kraft.world.steps import Steps
 
 ASSIGNORS: Final[Mapping[str, Assign]] = {
     uniform.NAME: uniform.assign,
@@ -23,7 +23,7 @@ TopicCounts = dict[str, tuple[bytes, int]]
 """Topics by name: the id, and how many partitions there are."""
 
 
-def counted_topics(group: ConsumerGroup, topics: TopicDirectory) -> Turns[TopicCounts]:
+def counted_topics(group: ConsumerGroup, topics: TopicDirectory) -> Steps[TopicCounts]:
     """The topics that the group subscribes to, by name in order. Those that do not exist are left out. Yields after
     each name."""
     found: TopicCounts = {}
@@ -31,7 +31,7 @@ def counted_topics(group: ConsumerGroup, topics: TopicDirectory) -> Turns[TopicC
         topic_id = topics.topic_id(name)
         if topic_id is not None:
             found[name] = (topic_id, topics.partition_count(name))
-        yield
+        yield None
     return found
 
 

@@ -27,14 +27,14 @@ from kraft.protocol.messages.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from kraft.protocol.schema import Turns
+from kraft.world.steps import Steps
 
 TOP_LEVEL_ERROR_VERSION = 2
 BATCH_VERSION = 8
 TOPIC_ID_VERSION = 10
 
 
-def requested_groups(request: OffsetFetchRequest, api_version: int) -> Turns[list[OffsetFetchRequestGroup]]:
+def requested_groups(request: OffsetFetchRequest, api_version: int) -> Steps[list[OffsetFetchRequestGroup]]:
     """The request as one entry a group; before version 8 it is about one group, named at the top."""
     if api_version >= BATCH_VERSION:
         return request.groups
@@ -43,7 +43,7 @@ def requested_groups(request: OffsetFetchRequest, api_version: int) -> Turns[lis
         topics = []
         for topic in request.topics:
             topics.append(OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes))
-            yield
+            yield None
     return [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
 
 
@@ -53,7 +53,7 @@ def fetch_offsets(
     topic_id: Callable[[str], bytes | None],
     *,
     require_stable: bool = False,
-) -> Turns[OffsetFetchResponseGroup]:
+) -> Steps[OffsetFetchResponseGroup]:
     """Offsets of the partitions asked for (-1 where there is none), or of all that the group has when topics is
     null. A group that does not exist has none. With `require_stable` a partition that a transaction is committing is
     answered UNSTABLE_OFFSET_COMMIT. Yields after each partition.
@@ -77,13 +77,13 @@ def fetch_offsets(
                     partitions.append(partition_error(index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
                 else:
                     partitions.append(_partition(index, _of_topic(offsets.get(wanted_key), wanted)))
-                yield
+                yield None
             response.topics.append(
                 OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
             )
         return response
     for key in in_order(offsets):
-        yield
+        yield None
         if key is None:
             continue
         committed = _of_topic(offsets[key], topic_id(key.topic))
@@ -124,15 +124,15 @@ def partition_error(index: int, error_code: int) -> OffsetFetchResponsePartition
     )
 
 
-def topic_error(topic: OffsetFetchRequestTopics, error_code: int) -> Turns[OffsetFetchResponseTopics]:
+def topic_error(topic: OffsetFetchRequestTopics, error_code: int) -> Steps[OffsetFetchResponseTopics]:
     partitions = []
     for index in topic.partition_indexes:
         partitions.append(partition_error(index, error_code))
-        yield
+        yield None
     return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-def group_error(group: OffsetFetchRequestGroup, error_code: int, api_version: int) -> Turns[OffsetFetchResponseGroup]:
+def group_error(group: OffsetFetchRequestGroup, error_code: int, api_version: int) -> Steps[OffsetFetchResponseGroup]:
     """A group refused whole. Version 1 has no room for that above the partitions."""
     response = OffsetFetchResponseGroup(group_id=group.group_id)
     if api_version >= TOP_LEVEL_ERROR_VERSION:
@@ -140,11 +140,11 @@ def group_error(group: OffsetFetchRequestGroup, error_code: int, api_version: in
         return response
     for topic in group.topics or ():
         response.topics.append((yield from topic_error(topic, error_code)))
-        yield
+        yield None
     return response
 
 
-def fetch_error(request: OffsetFetchRequest, error_code: int) -> Turns[OffsetFetchResponse]:
+def fetch_error(request: OffsetFetchRequest, error_code: int) -> Steps[OffsetFetchResponse]:
     """A request refused whole, in the shape of its version: for each group; above the partitions before version 8,
     and in them for version 1."""
     version = BATCH_VERSION if request.groups else BATCH_VERSION - 1
@@ -153,17 +153,17 @@ def fetch_error(request: OffsetFetchRequest, error_code: int) -> Turns[OffsetFet
         refused = []
         for each in groups:
             refused.append((yield from group_error(each, error_code, version)))
-            yield
+            yield None
         return (yield from response_of(refused, version))
     (group,) = groups
     topics = []
     for topic in group.topics or ():
         topics.append((yield from topic_error(topic, error_code)))
-        yield
+        yield None
     return (yield from response_of([OffsetFetchResponseGroup(error_code=error_code, topics=topics)], version))
 
 
-def response_of(groups: list[OffsetFetchResponseGroup], api_version: int) -> Turns[OffsetFetchResponse]:
+def response_of(groups: list[OffsetFetchResponseGroup], api_version: int) -> Steps[OffsetFetchResponse]:
     """The answer in the shape of its version."""
     if api_version >= BATCH_VERSION:
         return OffsetFetchResponse(groups=groups)
@@ -174,7 +174,7 @@ def response_of(groups: list[OffsetFetchResponseGroup], api_version: int) -> Tur
         response.topics.append(answer)
         for partition in topic.partitions:
             answer.partitions.append(_single(partition))
-            yield
+            yield None
     return response
 
 

@@ -23,7 +23,7 @@ from kraft.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kraft.protocol.schema import Turns
+from kraft.world.steps import Steps
 
 NO_ERROR_WHILE_LOADING_VERSION = 2
 """Older producers may crash on COORDINATOR_LOAD_IN_PROGRESS."""
@@ -102,7 +102,7 @@ class TxnOffsetCommitAnswers:
     def update(self, codes: Mapping[TopicPartition, int]) -> None:
         self._codes.update(codes)
 
-    def response(self, api_version: int, otherwise: int = ErrorCode.NONE) -> Turns[TxnOffsetCommitResponse]:
+    def response(self, api_version: int, otherwise: int = ErrorCode.NONE) -> Steps[TxnOffsetCommitResponse]:
         """`otherwise` is the code of partitions that were told no other. Yields after each partition."""
         response = TxnOffsetCommitResponse()
         for topic in self._request.topics:
@@ -115,7 +115,7 @@ class TxnOffsetCommitAnswers:
                         partition_index=partition.partition_index, error_code=_code_for_version(code, api_version)
                     )
                 )
-                yield
+                yield None
         return response
 
 

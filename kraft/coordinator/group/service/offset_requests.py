@@ -34,7 +34,7 @@ from kraft.protocol.messages.offset_delete_response import (
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponseGroup, OffsetFetchResponseTopics
 from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
-from kraft.protocol.schema import Turns
+from kraft.world.steps import Steps
 
 COMMIT_TOPIC_ID_VERSION = 10
 
@@ -96,12 +96,12 @@ def txn_commit_portions(request: TxnOffsetCommitRequest, partitions_max: int) ->
 
 def split_txn_commit(
     request: TxnOffsetCommitRequest, topics: TopicDirectory
-) -> Turns[tuple[TxnOffsetCommitRequest, dict[TopicPartition, int]]]:
+) -> Steps[tuple[TxnOffsetCommitRequest, dict[TopicPartition, int]]]:
     """The request with only partitions that exist; and the error codes of the others. Yields after each topic."""
     codes: dict[TopicPartition, int] = {}
     valid: list[TxnOffsetCommitRequestTopic] = []
     for topic in request.topics:
-        yield
+        yield None
         count = topics.partition_count(topic.name)
         known = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
         if len(known) < len(topic.partitions):
@@ -225,14 +225,14 @@ def merge_commit(response: OffsetCommitResponse, answer: OffsetCommitResponse) -
 
 def resolve_fetch(
     group: OffsetFetchRequestGroup, topics: TopicDirectory, api_version: int
-) -> Turns[tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]]:
+) -> Steps[tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]]:
     """The group's request by name, and answers for ids that no topic has."""
     if api_version < FETCH_TOPIC_ID_VERSION or group.topics is None:
         return group, []
     known: list[OffsetFetchRequestTopics] = []
     errors: list[OffsetFetchResponseTopics] = []
     for topic in group.topics:
-        yield
+        yield None
         name = topics.topic_name(topic.topic_id)
         if name is None:
             errors.append((yield from topic_error(topic, ErrorCode.UNKNOWN_TOPIC_ID)))
@@ -248,11 +248,11 @@ def resolve_fetch(
 
 def complete_fetch(
     answer: OffsetFetchResponseGroup, errors: list[OffsetFetchResponseTopics], topics: TopicDirectory, api_version: int
-) -> Turns[None]:
+) -> Steps[None]:
     """Add the refusals, and ids where the version wants them; a topic without one cannot be told."""
     if api_version >= FETCH_TOPIC_ID_VERSION:
         for topic in answer.topics:
-            yield
+            yield None
             if topic.topic_id == ZERO_UUID:
                 topic.topic_id = topics.topic_id(topic.name) or ZERO_UUID
         answer.topics = [topic for topic in answer.topics if topic.topic_id != ZERO_UUID]

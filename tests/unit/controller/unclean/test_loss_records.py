@@ -28,7 +28,7 @@ from kraft.metadata.image.configs_image import ConfigResource
 from kraft.metadata.image.partition_registration import RECOVERING, is_unclean_election
 from kraft.metadata.records.no_op_record import NoOpRecord
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.controller.pure_cluster import PureCluster
 
 TOPIC = 2

@@ -12,7 +12,7 @@ from kraft.controller.unclean.election_facts import Lost, Recovered, fields_of
 from kraft.controller.unclean.log_comparison import LogEnd
 from kraft.controller.unclean.recovery import UncleanRecoveries
 from kraft.metadata.image.partition_registration import RECOVERED, RECOVERING
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.controller.pure_cluster import PureCluster
 
 WAIT = 300.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraft.common.ids import TopicPartition
 from kraft.protocol.records.control_record import ControlRecordType
-from kraft.storage.steps import run_here
+from kraft.world.steps import at_once
 from tests.unit.server.brokers import Broker
 from tests.unit.storage.producers.test_producer_state import end
 from tests.unit.storage.recovery.test_aborted_stay_aborted import produce
@@ -29,6 +29,6 @@ def clean(made: Broker) -> int:
         log.update_high_watermark(log.log_end_offset)
         candidate = cleaner.next_log(now_ms)
         if candidate is not None:
-            run_here(cleaner.clean(candidate, now_ms))
+            at_once(cleaner.clean(candidate, now_ms))
             done += 1
     return done

@@ -1,5 +1,4 @@
-"""Loading logs on the loop of a node that serves others meanwhile (kraft/replication/logs/loading.py,
-step_driver.py)."""
+"""Loading logs on the loop of a node that serves others meanwhile (kraft/replication/logs/loading.py)."""
 
 from __future__ import annotations
 
@@ -11,13 +10,11 @@ import trio
 from kraft.common.errors import ConfigurationError, StorageError
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.replication.logs.loading import load_logs
-from kraft.replication.logs.step_driver import run_steps
 from kraft.storage.checkpoints import write_file
 from kraft.storage.directories.absent_directories import AbsentDirectories
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
 from kraft.storage.recovery import segment_recovery
-from kraft.storage.steps import Steps
 from kraft.world.simulated import SimulatedWorld, Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
@@ -322,28 +319,3 @@ def test_a_memory_that_is_damaged_knows_nothing() -> None:
             assert not AbsentDirectories(files, "/a").paths()
 
     simulate(play)
-
-
-def test_a_job_is_done_by_a_thread_and_what_it_raises_reaches_the_work() -> None:
-    heard: list[object] = []
-
-    def broken() -> None:
-        raise OSError("no disk")
-
-    def work() -> Steps[str]:
-        yield None
-        try:
-            yield broken
-        except OSError as problem:
-            heard.append(str(problem))
-        return "result"
-
-    async def play(universe: Universe) -> None:
-        async def pause(was_job: bool) -> None:
-            heard.append(was_job)
-            await trio.lowlevel.checkpoint()
-
-        heard.append(await run_steps(work(), universe.world_for("n").threads.run, pause))
-
-    simulate(play)
-    assert heard == [False, True, "no disk", "result"]

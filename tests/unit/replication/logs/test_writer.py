@@ -24,11 +24,11 @@ from kraft.replication.isr_policy import IsrRules
 from kraft.replication.logs.writer import DECODED_AT_ONCE_MAX, LogWriter, QueuedAppend
 from kraft.replication.partition import Partition
 from kraft.storage.log_config import LogConfig
-from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.real.files import RealFileSystem
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
+from kraft.world.steps import at_once
 from tests.unit.server.brokers import NODE, Broker, batch, broker, decoded, simulate
 
 LARGE = ("kraft.append.thread.min.bytes=1",)
@@ -255,7 +255,7 @@ class WatchedWorld:
 def test_a_handle_opened_meanwhile_does_not_misplace_the_next_append(tmp_path: Path) -> None:
     """It took the size of a file in the making. On real files: there a handle remembers where its file ends."""
     files = RealFileSystem()
-    log = run_here(UnifiedLog.open(files, str(tmp_path / "t-0"), TopicPartition("t", 0), LogConfig(), now_ms=0))
+    log = at_once(UnifiedLog.open(files, str(tmp_path / "t-0"), TopicPartition("t", 0), LogConfig(), now_ms=0))
     partition = Partition(NODE, "t", 0, bytes(16), log, IsrRules(lambda: 0.0, lambda: 30.0, lambda broker, epoch: True))
     partition.is_leader, partition.leader_id, partition.leader_epoch = True, NODE, 0
     world = WatchedWorld(log)

@@ -21,7 +21,7 @@ from kraft.replication.sessions.fetch_session import (
     partitions_of,
     resolve_session,
 )
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 
 
 def wanted(topic: str, partition: int = 0, offset: int = 0) -> CachedPartition:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from kraft.common.ids import TopicPartition
 from kraft.server.history import end_history
 from kraft.server.history.end_history import SAMPLES_MAX, SECONDS_BETWEEN, EndHistory
-from kraft.world.turns import TURN_ITEMS, at_once
+from kraft.world.steps import at_once
+from kraft.world.turns import TURN_ITEMS
 
 PLACE = TopicPartition("t", 0)
 

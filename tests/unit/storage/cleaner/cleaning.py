@@ -10,8 +10,8 @@ from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.producers.verification import NOT_REQUIRED
-from kraft.storage.steps import Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.steps import Steps, at_once
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of
 
 CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=300, delete_retention_ms=1000, index_interval_bytes=50)
@@ -37,7 +37,7 @@ def clean(log: UnifiedLog, *, now_ms: int = NOW_MS, checkpoint: int | None = Non
     candidate = log_to_clean(log, checkpoint, now_ms)
     assert candidate.cleanable_bytes > 0
     cleaning = Cleaning(candidate, now_ms=now_ms, limits=CleanerLimits(map_bytes=map_bytes_max))
-    run_here(cleaning.run())
+    at_once(cleaning.run())
     return cleaning.stats.end_offset
 
 

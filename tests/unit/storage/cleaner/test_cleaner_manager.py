@@ -16,8 +16,8 @@ from kraft.storage.cleaner.log_cleaner import CleaningAborted, Uncleanable
 from kraft.storage.cleaner.offset_slots import SLOT_BYTES
 from kraft.storage.log_files import CLEANER_CHECKPOINT, OFFSET_INDEX_SUFFIX
 from kraft.storage.log_manager import LogManager
-from kraft.storage.steps import run_here
 from kraft.world.simulated.disk import Fault
+from kraft.world.steps import at_once
 from tests.unit.storage.cleaner.cleaning import (
     CONFIG,
     about_to_clean,
@@ -40,7 +40,7 @@ def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine
     manager, _ = dirty_manager(machine)
     cleaner = LogCleanerManager(manager)
     candidate, steps = cleaning_of(cleaner)
-    run_here(steps)
+    at_once(steps)
     assert cleaner.next_log(NOW_MS) is None
     assert (
         machine.files.open("/data/cleaner-offset-checkpoint").pread(100, 0)
@@ -55,7 +55,7 @@ def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine
 
 def test_what_cleaning_emptied_is_no_lost_segment_after_a_crash(machine: Machine) -> None:
     manager, log = dirty_manager(machine)
-    run_here(cleaning_of(LogCleanerManager(manager))[1])
+    at_once(cleaning_of(LogCleanerManager(manager))[1])
     before = content(log)
     machine.kill()
     again = manager_of(machine)
@@ -70,7 +70,7 @@ def clean_offset(machine: Machine) -> int | None:
 @pytest.mark.parametrize("restart", ["none", "before it is made anew", "after it is made anew"])
 def test_a_log_made_anew_is_not_clean_where_the_one_before_it_was(machine: Machine, restart: str) -> None:
     manager, log = dirty_manager(machine)
-    run_here(cleaning_of(LogCleanerManager(manager))[1])
+    at_once(cleaning_of(LogCleanerManager(manager))[1])
     done = clean_offset(machine)
     assert done is not None
     manager.delete(log.topic_partition, now_ms=NOW_MS)
@@ -97,7 +97,7 @@ def test_a_log_made_anew_is_not_clean_where_the_one_before_it_was(machine: Machi
 def test_what_was_truncated_does_not_count_as_clean_when_it_has_grown_again(machine: Machine) -> None:
     manager, log = dirty_manager(machine)
     cleaner = LogCleanerManager(manager)
-    run_here(cleaning_of(cleaner)[1])
+    at_once(cleaning_of(cleaner)[1])
     assert manager.truncate_to(log, 20, now_ms=NOW_MS)
     assert clean_offset(machine) == 20
     for index in range(40):
@@ -131,7 +131,7 @@ def test_a_damaged_checkpoint_only_costs_a_cleaning_from_the_start(machine: Mach
     log.update_high_watermark(log.log_end_offset)
     candidate, steps = cleaning_of(LogCleanerManager(manager))
     assert candidate.first_dirty_offset == 0
-    run_here(steps)
+    at_once(steps)
     assert clean_offset(machine) == candidate.first_uncleanable_offset
 
 
@@ -152,7 +152,7 @@ def test_a_truncation_during_the_last_job_of_a_cleaning_is_not_overwritten_by_wh
         with contextlib.suppress(CleaningAborted, FileNotFoundError):
             if job is not None:
                 job()
-            run_here(steps)
+            at_once(steps)
         assert (manager.directories[0].clean_offsets.get(T0) or 0) <= (0 if remake else 20), pause
         assert (clean_offset(machine) or 0) <= (0 if remake else 20), pause
         manager.release()
@@ -166,14 +166,14 @@ def test_a_log_that_cannot_be_cleaned_is_left_alone_until_it_is_another(machine:
     machine.files.open(log.segments[0].path(OFFSET_INDEX_SUFFIX)).append((b"?",))
     log.segments[0]._offset_index = None
     with pytest.raises(Uncleanable):
-        run_here(steps)
+        at_once(steps)
     assert cleaner.next_log(NOW_MS) is None
     manager.delete(T0, now_ms=NOW_MS)
     log = manager.get_or_create(T0, Uuid(bytes(15) + b"\x09"), now_ms=NOW_MS)
     for index in range(40):
         put(log, b"k%d" % (index % 3), b"%d" % index)
     log.flush()
-    run_here(cleaning_of(cleaner)[1])
+    at_once(cleaning_of(cleaner)[1])
     assert len(content(log)) < 10
 
 
@@ -190,7 +190,7 @@ def test_a_batch_of_more_keys_than_fit_into_the_map_is_cleaned_a_part_at_a_time(
     left = []
     while (candidate := cleaner.next_log(NOW_MS)) is not None:
         assert len(left) < 9, "no end of it"
-        run_here(cleaner.clean(candidate, NOW_MS))
+        at_once(cleaner.clean(candidate, NOW_MS))
         left.append([offset for offset, _, _ in content(log)])
     assert (left[0], left[-1]) == ([1, 2, 3, 4, 5, 6, 7], [2, 3, 4, 6, 7])
 

@@ -14,7 +14,7 @@ from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
 from kraft.storage.cleaner.log_cleaner import Cleaning, CleaningAborted, CleaningWork
 from kraft.storage.cleaner.log_to_clean import log_to_clean
 from kraft.storage.log_files import RECOVERY_POINT_CHECKPOINT
-from kraft.storage.steps import Job, Steps, run_here
+from kraft.world.steps import Job, Steps, at_once
 from tests.unit.storage.cleaner.cleaning import CONFIG, about_to_clean, cleaning_of, manager_of, pauses, put, run_some
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, content
 
@@ -36,7 +36,7 @@ def test_a_truncation_aborts_the_cleaning_and_leaves_nothing_behind(machine: Mac
         next(steps)
     log.truncate_to(39, NOW_MS)
     with pytest.raises(CleaningAborted):
-        run_here(steps)
+        at_once(steps)
     assert {key: value for _, key, value in content(log)} == before
     assert not [name for name in machine.files.list_directory(DIRECTORY) if "cleaned" in name or "swap" in name]
 
@@ -50,7 +50,7 @@ def test_what_is_truncated_at_any_pause_of_a_cleaning_does_not_come_back(power_l
         manager.truncate_to(log, 20, now_ms=NOW_MS)
         left = content(log)
         with contextlib.suppress(CleaningAborted):
-            run_here(steps)
+            at_once(steps)
         found = content(log)
         manager.release()
         machine.power_off() if power_lost else machine.kill()
@@ -82,7 +82,7 @@ def test_a_log_that_is_deleted_at_any_pause_of_a_cleaning_even_before_its_job_is
             yield from steps
 
         try:
-            run_here(rest())
+            at_once(rest())
         except CleaningAborted:
             aborted += 1
         manager.release()
@@ -149,12 +149,12 @@ def test_what_fails_once_a_cleaning_is_decided_is_the_disks_fault_and_loses_noth
     candidate, steps = cleaning_of(LogCleanerManager(manager))
     failing = FailsOnce(monkeypatch, machine, operation, DIRECTORY, count, error)
     with pytest.raises(StorageError) as raised:
-        run_here(steps)
+        at_once(steps)
     assert not failing.left
     assert not isinstance(raised.value, OutOfResources), "another cleaning would be tried"
     if any(segment.suffix for segment in log.segments):
         with pytest.raises(StorageError, match="did not finish"):  # Should somebody try all the same.
-            run_here(Cleaning(candidate, now_ms=NOW_MS).run())
+            at_once(Cleaning(candidate, now_ms=NOW_MS).run())
     manager.directory_failed("/data", str(raised.value))
     manager.release()
     machine.power_off() if power_lost else machine.kill()

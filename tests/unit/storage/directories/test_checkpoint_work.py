@@ -10,8 +10,8 @@ from kraft.storage.directories.log_directory import LOGS_PER_STEP, CheckpointJob
 from kraft.storage.directories.offset_table import OffsetTable
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
-from kraft.storage.steps import Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.steps import Steps, at_once
 from tests.unit.storage.support import NOW_MS, TOPIC_ID, Machine, batch_of
 
 HIGH_WATERMARKS, POINTS = "/data/replication-offset-checkpoint", "/data/recovery-point-offset-checkpoint"
@@ -123,7 +123,7 @@ def test_a_job_has_what_moved_between_its_steps(work: Work) -> None:
     work.manager.delete(logs[1].topic_partition, now_ms=NOW_MS)
     work.manager.delete(logs[-2].topic_partition, now_ms=NOW_MS)
     del logs[-2], logs[1]
-    assert work.high_watermarks(run_here(steps)) == {log.topic_partition: log.high_watermark for log in logs}
+    assert work.high_watermarks(at_once(steps)) == {log.topic_partition: log.high_watermark for log in logs}
 
 
 def test_a_log_that_is_made_again_does_not_inherit(work: Work) -> None:
@@ -145,7 +145,7 @@ def test_a_truncation_between_the_steps_of_a_checkpoint_counts(work: Work) -> No
     next(steps)  # It has the recovery point of the first.
     work.manager.truncate_to(logs[0], 1, now_ms=NOW_MS)
     assert read_offset_checkpoint(work.machine.files, POINTS)[logs[0].topic_partition] == 1
-    run_here(steps).run()
+    at_once(steps).run()
     assert read_offset_checkpoint(work.machine.files, POINTS)[logs[0].topic_partition] <= 1
 
 
@@ -155,5 +155,5 @@ def test_a_log_that_leaves_between_the_steps_of_a_checkpoint_is_not_told_of(work
     next(steps)
     for log in (logs[0], logs[-1]):
         work.manager.delete(log.topic_partition, now_ms=NOW_MS)
-    run_here(steps).run()
+    at_once(steps).run()
     assert list(read_offset_checkpoint(work.machine.files, POINTS)) == [log.topic_partition for log in logs[1:-1]]

@@ -15,8 +15,8 @@ from kraft.storage.log_config import LogConfig
 from kraft.storage.log_files import TRANSACTION_INDEX_SUFFIX, TRANSACTION_INDEXES_WHOLE
 from kraft.storage.log_manager import LogManager
 from kraft.storage.producers.verification import NOT_REQUIRED
-from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.steps import at_once
 from tests.unit.storage.cleaner.cleaning import cleaning_of
 from tests.unit.storage.producers.test_producer_state import end
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, content, found_by_time
@@ -200,7 +200,7 @@ def test_where_damage_hides_what_was_aborted_nobody_is_told_that_it_is_committed
         log.aborted_transactions(0, log.log_end_offset)
     log.update_high_watermark(log.log_end_offset)
     with pytest.raises(Uncleanable, match="transaction index"):
-        run_here(cleaning_of(LogCleanerManager(manager))[1])
+        at_once(cleaning_of(LogCleanerManager(manager))[1])
 
 
 def test_compaction_refuses_a_log_that_has_lost_a_transaction_index(machine: Machine) -> None:
@@ -211,7 +211,7 @@ def test_compaction_refuses_a_log_that_has_lost_a_transaction_index(machine: Mac
     log.flush()
     remove(machine, TRANSACTION_INDEX_SUFFIX)
     with pytest.raises(Uncleanable, match="lost its transaction index"):
-        run_here(cleaning_of(LogCleanerManager(manager))[1])
+        at_once(cleaning_of(LogCleanerManager(manager))[1])
 
 
 def test_compaction_keeps_what_was_committed_and_drops_what_was_aborted(machine: Machine) -> None:
@@ -224,7 +224,7 @@ def test_compaction_keeps_what_was_committed_and_drops_what_was_aborted(machine:
     log.update_high_watermark(log.log_end_offset)
     log.roll(NOW_MS)
     log.flush()
-    run_here(cleaning_of(LogCleanerManager(manager))[1])
+    at_once(cleaning_of(LogCleanerManager(manager))[1])
     assert [offset for offset, _, _ in content(log)] == [2]
 
 

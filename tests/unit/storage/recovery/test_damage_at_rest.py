@@ -15,8 +15,8 @@ from kraft.storage.cleaner.cleaner_manager import LogCleanerManager
 from kraft.storage.cleaner.log_cleaner import UNCLEANABLE_RETRY_MS, Uncleanable
 from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, PRODUCER_SNAPSHOT_SUFFIX, offset_file_name
 from kraft.storage.log_segment import LARGE_BATCH_BYTES, LogSegment
-from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.steps import at_once
 from tests.unit.storage.cleaner.cleaning import cleaning_of, dirty_manager
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content, found_by_time
 
@@ -133,7 +133,7 @@ def test_a_damaged_batch_is_neither_sealed_anew_nor_is_what_it_hides_cleaned_awa
     turn_over(machine, damaged, byte, bit)
     before = damaged.open_log().file.pread(damaged.size, 0)
     cleaner = LogCleanerManager(manager)
-    stats = run_here(cleaning_of(cleaner)[1])
+    stats = at_once(cleaning_of(cleaner)[1])
     assert stats.kept >= 1
     assert all(re.search(r"no whole batch|CRC", note) for note in stats.kept_notes)
     assert damaged in log.segments
@@ -157,7 +157,7 @@ def test_a_damaged_index_puts_a_cleaning_off_and_not_for_good(machine: Machine) 
     log.segments[1]._offset_index = None
     cleaner = LogCleanerManager(manager)
     with pytest.raises(Uncleanable):
-        run_here(cleaning_of(cleaner)[1])
+        at_once(cleaning_of(cleaner)[1])
     assert cleaner.next_log(NOW_MS + UNCLEANABLE_RETRY_MS - 1) is None
     assert cleaner.next_log(NOW_MS + UNCLEANABLE_RETRY_MS) is not None
 

@@ -17,8 +17,8 @@ from kraft.storage.recovery.damaged_log import (
     read_damage,
     write_damage,
 )
-from kraft.storage.steps import Steps
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.steps import Steps
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content
 
 CONFIG = LogConfig(segment_bytes=500)

@@ -9,7 +9,7 @@ from kraft.coordinator.group.consumer.consumer_group import ResolvedRegex
 from kraft.coordinator.group.consumer.describe import describe_consumer_group
 from kraft.coordinator.group.consumer.expressions import REFRESH_MS_MIN, adopt_expressions
 from kraft.protocol.error_codes import ErrorCode
-from kraft.world.turns import at_once
+from kraft.world.steps import at_once
 from tests.unit.coordinator.classic_consumers import ClassicConsumer
 from tests.unit.coordinator.consumers import GROUP, Consumer, ConsumerHost
 from tests.unit.coordinator.fakes import Topics

@@ -1,5 +1,4 @@
-"""kraft/storage/steps.py, and the long work that comes in them: reading a segment back
-(kraft/storage/recovery/segment_recovery.py)."""
+"""Reading a segment back in steps (kraft/storage/recovery/segment_recovery.py)."""
 
 from __future__ import annotations
 
@@ -8,39 +7,9 @@ import pytest
 from kraft.storage.log_config import LogConfig
 from kraft.storage.recovery import segment_recovery
 from kraft.storage.recovery.segment_recovery import BATCHES_PER_STEP
-from kraft.storage.steps import Job, Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.steps import Job, Steps
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, Machine, batch_of, content
-
-
-def test_jobs_are_done_between_the_steps_and_what_they_raise_is_raised_there() -> None:
-    done: list[str] = []
-
-    def broken() -> None:
-        raise OSError("no disk")
-
-    def work() -> Steps[str]:
-        yield None
-        yield lambda: done.append("job")
-        try:
-            yield broken
-        except OSError as problem:
-            done.append(str(problem))
-        return "result"
-
-    assert run_here(work()) == "result"
-    assert done == ["job", "no disk"]
-
-
-def test_a_job_that_nobody_catches_ends_the_work() -> None:
-    def broken() -> None:
-        raise OSError("no disk")
-
-    def work() -> Steps[None]:
-        yield broken
-
-    with pytest.raises(OSError, match="no disk"):
-        run_here(work())
 
 
 def opening(machine: Machine) -> Steps[UnifiedLog]:

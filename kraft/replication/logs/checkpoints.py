@@ -1,0 +1,13 @@
+"""Checkpoints that need not be written at once: threads wait for the disk, others are served meanwhile."""
+
+from __future__ import annotations
+
+from kraft.storage.directories.log_directory import CheckpointJob
+from kraft.world.ports import Threads
+
+
+async def write_checkpoint(job: CheckpointJob, threads: Threads) -> None:
+    """The three steps of a checkpoint. Raises StorageError (OutOfResources may pass)."""
+    await threads.run(job.prepare)
+    job.put_in_place()
+    await threads.run(job.finish)
