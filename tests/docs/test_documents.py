@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import site
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.capabilities import require_capability
+from tests.docs.blocks import ROOT
 from tests.docs.sessions import Session, missing_lines, names_of_sessions, programs_of, run_session, steps_of
 
 COPY = 'cp -r "$TREE"/{kraft,api,docs,pyproject.toml,README.md,LICENSE} .\n'
@@ -119,6 +122,18 @@ def test_the_blocks_of_a_session_run_as_they_are_pasted(name: str, tmp_path: Pat
         require_capability(program)
     assert sys.version_info >= (3, 11)
     run_session(SESSIONS[name], tmp_path)
+
+
+def test_what_the_first_five_minutes_make_in_a_clone_is_ignored_by_git(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    saved = re.findall(r"Save this as `([^`]+)`", text)
+    made = [*saved, *re.findall(r"^python3 -m venv (\S+)", text, re.MULTILINE), "kraft-data/x", "kraft-cluster/x"]
+    assert {"hello.py", "read.py", "venv"} <= set(made)
+    (tmp_path / ".gitignore").write_text((ROOT / ".gitignore").read_text())
+    (tmp_path / "venv").mkdir()
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    ignored = subprocess.run(["git", "check-ignore", *made], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ignored.stdout.splitlines() == made
 
 
 def test_programs_of_a_session_are_those_that_its_blocks_run() -> None:
