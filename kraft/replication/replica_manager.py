@@ -406,6 +406,8 @@ class ReplicaManager:
                 config = configs[partition.topic]
                 has_another = partition.log.config != config.log
                 partition.log.config = config.log
+                if has_another:
+                    partition.log.local.retention_due[partition.log.topic_partition] = None
                 partition.min_isr = config.min_insync_replicas
                 for listener in self._listeners if has_another else ():
                     listener.config_changed(partition)

@@ -26,6 +26,7 @@ class LocalLog:
         "cache",
         "directory",
         "files_exist",
+        "retention_due",
         "segments",
         "topic_id",
         "topic_partition",
@@ -46,6 +47,8 @@ class LocalLog:
         """The directory's own name and partition.metadata are not durable yet."""
         self.unsynced_names = False
         """Names in the directory are not durable yet."""
+        self.retention_due: dict[TopicPartition, None] = {}
+        """Where it is noted that segments may go before the next check of all logs: the log directory's."""
 
     @property
     def active_segment(self) -> LogSegment:

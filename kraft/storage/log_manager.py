@@ -331,6 +331,15 @@ class LogManager:
         self.deletions.add(deleted.paths, now_ms + log.config.file_delete_delay_ms)
         return deleted
 
+    def take_retention_due(self) -> list[UnifiedLog]:
+        """The logs whose start or configuration has changed since the last call: segments of theirs may go."""
+        found: list[UnifiedLog] = []
+        for directory in self.online():
+            due = list(directory.retention_due)
+            directory.retention_due.clear()
+            found += [log for each in due if (log := directory.logs.get(each)) is not None]
+        return found
+
     def delete_local_segments(self, log: UnifiedLog, count: int, *, now_ms: int) -> DeletedSegments:
         """Delete segments like `tiered_log.delete_local_segments`. The files are deleted after file.delete.delay.ms.
         Raises StorageError."""

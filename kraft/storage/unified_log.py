@@ -481,10 +481,8 @@ class UnifiedLog:
             self._producers.expire(now_ms)
 
     def delete_records_before(self, offset: int) -> int:
-        """Advance the log start (DeleteRecords); returns the new log start. Segments go with the next retention.
-
-        Raises ApiError OFFSET_OUT_OF_RANGE beyond the high watermark.
-        """
+        """Advance the log start (DeleteRecords); returns the new log start. Retention is due: it deletes segments.
+        Raises ApiError OFFSET_OUT_OF_RANGE beyond the high watermark."""
         if offset > self.high_watermark:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -502,6 +500,7 @@ class UnifiedLog:
             return
         assert offset <= self.log_end_offset
         self.log_start_offset = offset
+        self.local.retention_due[self.topic_partition] = None
         self.flush_state.closed_at = NOT_CLOSED
         self._move_high_watermark(max(self.high_watermark, offset))
         self.leader_epoch_cache.truncate_from_start(offset)

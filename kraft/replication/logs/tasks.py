@@ -7,7 +7,7 @@ are served in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import trio
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 LOGS_PER_SLICE = 20
 DELETION_PERIOD_SECONDS = 1.0
+RETENTION_DUE_SECONDS = 1.0
+"""How soon segments go that DeleteRecords or another configuration give up."""
 
 
 class LogTasks:
@@ -65,6 +67,7 @@ class LogTasks:
             task_nursery.start_soon(
                 self._every, lambda: self._config().seconds("log.retention.check.interval.ms"), self.apply_retention
             )
+            task_nursery.start_soon(self._every, lambda: RETENTION_DUE_SECONDS, self.apply_due_retention)
             task_nursery.start_soon(self._every, lambda: DELETION_PERIOD_SECONDS, self.delete_due)
             task_nursery.start_soon(
                 self._every,
@@ -98,7 +101,15 @@ class LogTasks:
 
     async def apply_retention(self) -> None:
         """Delete segments that retention.ms, retention.bytes or the log start offset give up."""
-        for done, log in enumerate(self._logs.logs()):
+        await self._apply_retention(self._logs.logs())
+
+    async def apply_due_retention(self) -> None:
+        """The same for logs whose start or configuration has changed: whoever makes room does not wait for
+        log.retention.check.interval.ms."""
+        await self._apply_retention(self._logs.take_retention_due())
+
+    async def _apply_retention(self, logs: Iterable[UnifiedLog]) -> None:
+        for done, log in enumerate(logs):
             if self._logs.get(log.topic_partition) is log:  # Not deleted while others had their turn.
                 with self.set_aside.guard("retention", str(log.topic_partition)):
                     self._apply_retention_to(log)

@@ -152,6 +152,7 @@ class LogDirectory:
         "logs",
         "moved_high_watermarks",
         "path",
+        "retention_due",
         "was_clean",
     )
 
@@ -177,6 +178,8 @@ class LogDirectory:
         self._recovery_points, self._starts, self._high_watermarks = OffsetTable(), OffsetTable(), OffsetTable()
         self.moved_high_watermarks: dict[TopicPartition, None] = {}
         """Logs whose high watermark `_high_watermarks` may not have. Each log here adds itself."""
+        self.retention_due: dict[TopicPartition, None] = {}
+        """Logs whose start or configuration has changed since retention was last applied. Each log here adds itself."""
 
     @property
     def is_online(self) -> bool:
@@ -202,6 +205,7 @@ class LogDirectory:
         """A log lives here from now on."""
         self.logs[log.topic_partition] = log
         log.moved_high_watermarks = self.moved_high_watermarks
+        log.local.retention_due = self.retention_due
         self.moved_high_watermarks[log.topic_partition] = None
 
     def find_logs(self) -> tuple[list[TopicPartition], list[str]]:

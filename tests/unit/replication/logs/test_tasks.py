@@ -45,6 +45,40 @@ def test_retention_deletes_segments_and_their_files_later() -> None:
     simulate(play)
 
 
+def three_segments(made: Broker, *, age_ms: int = 0) -> Any:
+    """A log of three segments of one record each, of which the last is active."""
+    log = made.partition("t").log
+    for number in range(3):
+        if number:
+            log.roll(made.world.clock.wall_ms())
+        append(made, age_ms=age_ms)
+    return log
+
+
+@pytest.mark.parametrize("cause", ["retention.ms", "retention.bytes", "delete-records", "leader's start"])
+def test_segments_that_are_given_up_go_at_once_and_not_at_the_next_check(cause: str) -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made, trio.open_nursery() as nursery:
+            topic_id = made.topic("t")
+            log = three_segments(made, age_ms=HOUR_MS)
+            nursery.start_soon(made.server.log_tasks.run)
+            await universe.sleep(5)
+            assert len(log.segments) == 3
+            if cause == "delete-records":
+                made.partition("t").delete_records_before(2)
+            elif cause == "leader's start":
+                made.change(topic_id, leader=2)
+                made.partition("t").followed(3, 2)
+            else:
+                value = "1000" if cause == "retention.ms" else "1"
+                made.publish(ConfigRecord(resource_type=ResourceType.TOPIC, resource_name="t", name=cause, value=value))
+            await universe.sleep(1.5)
+            assert log.segments[0].base_offset >= 2
+            nursery.cancel_scope.cancel()
+
+    simulate(play)
+
+
 @pytest.mark.parametrize("within", ["00.log", "01.log", "01.index", "00.timeindex"])
 def test_retention_that_finds_no_room_for_a_name_goes_on_the_next_time(within: str) -> None:
     """Its segments were out of the log, which still began before them: from there nobody could read any more."""
