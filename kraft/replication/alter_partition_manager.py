@@ -174,12 +174,13 @@ class AlterPartitionManager:
             raise
         if response.error_code:
             return self._try_again(proposals, name_of(response.error_code))
+        is_done = True
         for topic in response.topics:
             for told in topic.partitions:
                 proposal = proposals.pop((bytes(topic.topic_id), told.partition_index), None)
-                if proposal is not None:
-                    self._take(proposal, told)
-        return self._try_again(proposals, "the answer does not mention the partition") if proposals else True
+                if proposal is not None and not self._take(proposal, told):
+                    is_done = False
+        return self._try_again(proposals, "the answer does not mention the partition") if proposals else is_done
 
     def _request(self, proposals: dict[tuple[bytes, int], _Proposal]) -> AlterPartitionRequest:
         own_epoch = self._broker_epoch()
@@ -198,14 +199,15 @@ class AlterPartitionManager:
                 self._wanted.setdefault(key, proposal)
         return False
 
-    def _take(self, proposal: _Proposal, told: answer.PartitionData) -> None:
+    def _take(self, proposal: _Proposal, told: answer.PartitionData) -> bool:
+        """Returns False where the proposal is not decided, and is sent again after a pause."""
         partition, code = proposal.partition, told.error_code
         if not proposal.stands:
-            return  # The metadata log was faster.
+            return True  # The metadata log was faster.
         if code == ErrorCode.NONE:
             partition.isr_decided(tuple(told.isr), told.leader_epoch, told.partition_epoch)
             self.reconsider(partition)
-            return
+            return True
         self.failed_updates += 1
         self._refusals.info(
             "in-sync set refused",
@@ -218,5 +220,7 @@ class AlterPartitionManager:
         if code in WITHDRAWN:
             partition.pending_isr = None
         elif code not in AWAITS_METADATA:
-            self._wanted[partition.topic_id, partition.index] = proposal
-            self._woken.set()
+            self._was_refused = True
+            self._wanted.setdefault((partition.topic_id, partition.index), proposal)
+            return False
+        return True

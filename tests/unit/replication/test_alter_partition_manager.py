@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -112,6 +113,23 @@ def test_what_is_not_decided_is_asked_again(trouble: str) -> None:
             assert len(made.controller.asked) == 2
             assert partition.isr == (NODE, 2)
             assert made.server.replication.isr.failed_updates == 1
+
+    simulate(play)
+
+
+def test_a_proposal_that_is_refused_with_an_unknown_code_is_sent_again_after_a_pause() -> None:
+    async def play(universe: Universe) -> None:
+        asked_at: list[float] = []
+
+        def refuse(request: Any) -> AlterPartitionResponse:
+            asked_at.append(universe.world_for("clock").clock.now())
+            assert len(asked_at) < 100, "no time passes between two attempts"
+            return decided(request, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+
+        async with proposing(universe, refuse):
+            await universe.sleep(1.0)
+        assert len(asked_at) > 10
+        assert min(later - before for before, later in pairwise(asked_at)) >= 0.05 - 1e-9
 
     simulate(play)
 
