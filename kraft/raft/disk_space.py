@@ -10,7 +10,8 @@ disk is slow, and every promise still follows its write. Syncs are never among w
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import trio
@@ -19,8 +20,8 @@ from kraft.common.errors import ApiError, OutOfResources
 from kraft.common.logging import Logger
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.reserve import FREE_BYTES_MIN, Reserve
-from kraft.storage.storage_failure import is_out_of_space
-from kraft.world.ports import World
+from kraft.storage.storage_failure import NO_SPACE, is_out_of_space
+from kraft.world.ports import FileSystem, World
 
 HELP_BYTES_MIN = 64 << 10
 """Free or in the reserve. With less even changes that help are refused: it is for what was accepted already."""
@@ -31,6 +32,25 @@ TELL_SECONDS = 30.0
 FILL_SECONDS = 5.0
 FILL_AT_ONCE = 1 << 20
 REMEDY = "`kraft docs full-disk`"
+
+
+@contextmanager
+def full_disk_explained(files: FileSystem, directory: str) -> Iterator[None]:
+    """Around the opening of the metadata log in `directory`, before anything can wait for room. Raises OutOfResources
+    with what is missing in place of an error of a full disk; any other error goes on as it is."""
+    try:
+        yield
+    except (OSError, OutOfResources) as problem:
+        is_full = problem.errno in NO_SPACE if isinstance(problem, OSError) else is_out_of_space(problem)
+        if not is_full:
+            raise
+        free = files.free_bytes(directory)
+        missing = max(HELP_BYTES_MIN - free, PIECE_BYTES)
+        raise OutOfResources(
+            f"{directory}: the metadata log cannot be opened, since the disk or the user's share of it is full: "
+            f"{free} bytes are free, and {missing} more are needed. Make room on this disk, then start the node again "
+            f"({REMEDY})"
+        ) from problem
 
 
 class DiskSpaceMonitor:

@@ -42,7 +42,7 @@ from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.raft_node import RaftNode
 from kraft.raft.core.roles import Leader
 from kraft.raft.core.voter_set import VoterSet
-from kraft.raft.disk_space import DiskSpaceMonitor
+from kraft.raft.disk_space import DiskSpaceMonitor, full_disk_explained
 from kraft.raft.listener_feed import ListenerFeed
 from kraft.raft.log_retention import should_roll, trim
 from kraft.raft.peer_exchange import PeerExchange, choose
@@ -66,17 +66,19 @@ class RaftDriver:
     """See the module. Opened by the constructor (blocking: reads the whole log); alive inside `run`."""
 
     def __init__(self, config: RaftConfig, world: World, channel: RaftChannel, serde: RecordSerde, log: Logger) -> None:
-        """Raises CorruptData, OSError, and ConfigurationError where no leader can ever be elected."""
+        """Raises CorruptData, OSError, OutOfResources where the disk is full, and ConfigurationError where no leader
+        can ever be elected."""
         self.config = config
         self._world = world
         self._serde = serde
         self._logger = log
-        self._storage = QuorumStorage(
-            world.files, config.metadata_log_directory, serde, segment_bytes=config.segment_bytes
-        )
+        with full_disk_explained(world.files, config.metadata_log_directory):
+            self._storage = QuorumStorage(
+                world.files, config.metadata_log_directory, serde, segment_bytes=config.segment_bytes
+            )
+            state = self._storage.recover(config.static_voters, is_controller=config.quorum.can_be_voter)
         self._disk_space = DiskSpaceMonitor(world, self._storage.directory, config.reserve_bytes, log)
         self.disks = DiskTimes(world.clock)
-        state = self._storage.recover(config.static_voters, is_controller=config.quorum.can_be_voter)
         self._synced_end = state.end_offset
         refuse_impossible_election(config.quorum, state.voters, self._storage.directory)
         self._node = RaftNode(

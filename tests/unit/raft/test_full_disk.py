@@ -53,6 +53,40 @@ class TightDisk(RealFileSystem):
         return self.free
 
 
+@pytest.mark.parametrize("call", ["make_directories", "replace_file", "open"])
+def test_a_metadata_log_that_a_full_disk_keeps_from_being_opened_is_refused_with_what_is_missing(
+    tmp_path: Path, call: str
+) -> None:
+    class FullDisk(TightDisk):
+        def make_directories(self, path: str) -> None:
+            if call == "make_directories":
+                raise OSError(errno.ENOSPC, "no space", path)
+            super().make_directories(path)
+
+        def open(self, path: str, **options: bool) -> TightFile:
+            if call == "open" and path.endswith(".log"):
+                raise OSError(errno.EDQUOT, "no share left", path)
+            return super().open(path, **options)
+
+    disk = FullDisk()
+    disk.free = 0 if call == "replace_file" else 1000  # `TightFile` writes nothing while nothing is free.
+    with pytest.raises(OutOfResources) as refused:
+        alone(tmp_path, disk)
+    missing = 65536 if call == "replace_file" else 64536
+    assert str(refused.value) == (
+        f"{tmp_path}: the metadata log cannot be opened, since the disk or the user's share of it is full: "
+        f"{disk.free} bytes are free, and {missing} more are needed. Make room on this disk, then start the node again "
+        "(`kraft docs full-disk`)"
+    )
+
+
+def test_a_metadata_log_on_a_broken_disk_is_refused_with_the_error_of_the_disk(tmp_path: Path) -> None:
+    disk = TightDisk()
+    disk.fails = True
+    with pytest.raises(OSError, match="the disk is broken"):
+        alone(tmp_path, disk)
+
+
 def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
     async def body() -> None:
         disk = TightDisk()
