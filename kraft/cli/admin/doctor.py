@@ -192,9 +192,10 @@ async def _health(cluster: Cluster, tried: Tried, timeout: float) -> list[Findin
     from kraft.cli.admin.health import cluster_health  # pydantic takes 100 ms that no other command needs.
 
     verdict = await cluster_health(cluster)
+    warnings = [Finding("health", NOTE, warning.summary, warning.remedy) for warning in verdict.warnings]
     if verdict.is_healthy:
-        return [Finding("health", OK, "the cluster finds nothing wrong with itself")]
-    return [Finding("health", FAULT, reason.summary, reason.remedy) for reason in verdict.reasons]
+        return [Finding("health", OK, "the cluster finds nothing wrong with itself"), *warnings]
+    return [*(Finding("health", FAULT, reason.summary, reason.remedy) for reason in verdict.reasons), *warnings]
 
 
 async def _releases(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:

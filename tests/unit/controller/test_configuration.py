@@ -183,6 +183,20 @@ def test_a_key_that_would_have_no_effect_is_refused_and_can_be_deleted(kind: int
     assert change(cluster, kind, "x", (key, DELETE, None))[0] == 0
 
 
+def test_a_topic_key_without_effect_is_refused_and_stays_where_it_is_set_already() -> None:
+    cluster = PureCluster(1)
+    cluster.topic("t", [1])
+    code, message = change(cluster, TOPIC, "t", ("preallocate", SET, "true"))
+    assert (code, message) == (
+        ErrorCode.INVALID_CONFIG,
+        "preallocate=true would have no effect: segments always grow as they are written",
+    )
+    assert change(cluster, TOPIC, "t", ("preallocate", SET, "false"))[0] == 0
+    cluster.replay(ConfigRecord(resource_type=TOPIC, resource_name="t", name="preallocate", value="true"))
+    assert change(cluster, TOPIC, "t", ("retention.ms", SET, "5"))[0] == 0
+    assert change(cluster, TOPIC, "t", ("preallocate", DELETE, None))[0] == 0
+
+
 def test_a_key_that_has_no_effect_may_be_set_to_its_default() -> None:
     assert change(PureCluster(1), GROUP, "g", ("share.auto.offset.reset", SET, "latest"))[0] == 0
 

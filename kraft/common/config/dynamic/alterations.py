@@ -279,6 +279,7 @@ def check_has_effect(resource_type: int, changes: Mapping[str, str | None]) -> N
     what = {
         ResourceType.GROUP: "share groups and streams groups are not served",
         ResourceType.CLIENT_METRICS: "metrics of clients are not collected",
+        ResourceType.TOPIC: "segments always grow as they are written",
     }.get(resource_type)
     if what is None:
         return

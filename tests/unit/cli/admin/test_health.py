@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kraft_http.health import judge, voter_facts
+from kraft_http.health import ClusterHealth, judge, voter_facts
+from kraft_http.health_findings import Reason
 from kraft_http.ports import BrokerFacts, ClusterFacts
 
 from kraft.admin.metadata import Partition, Topic
-from kraft.cli.admin import health
+from kraft.cli.admin import doctor, health
 from kraft.cli.admin.health import impaired_partitions, minima_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_response import (
@@ -90,5 +91,30 @@ def test_a_verdict_that_cannot_be_read_as_of_another_release_is_given_here(monke
 
     async def main(universe: Universe) -> None:
         assert await health.cluster_health(ScriptedCluster(universe, {}, told)) == "judged here"
+
+    Universe(1).run(main)
+
+
+def test_doctor_notes_the_warnings_of_the_health_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(universe: Universe) -> None:
+        async def nothing(*_: object) -> Any:
+            raise AssertionError("nobody is asked")
+
+        stuck = Reason(code="group_member_stuck", summary="Group g: m stands still.", remedy="Look at its log.")
+        broken = Reason(code="no_controller", summary="There is no controller.", remedy="Start one.")
+
+        async def verdict(_: object) -> ClusterHealth:
+            return ClusterHealth.model_construct(is_healthy=not reasons, reasons=reasons, warnings=[stuck])
+
+        monkeypatch.setattr(health, "cluster_health", verdict)
+        cluster, tried = ScriptedCluster(universe, {}, nothing), doctor.Tried([], [])
+        reasons: list[Reason] = []
+        well, note = await doctor._health(cluster, tried, 1.0)
+        assert (well.result, note) == (doctor.OK, doctor.Finding("health", doctor.NOTE, stuck.summary, stuck.remedy))
+        reasons = [broken]
+        assert [(each.result, each.summary) for each in await doctor._health(cluster, tried, 1.0)] == [
+            (doctor.FAULT, broken.summary),
+            (doctor.NOTE, stuck.summary),
+        ]
 
     Universe(1).run(main)
