@@ -1,8 +1,10 @@
-"""Proposals of in-sync sets to the controller (KIP-497): one request at a time, with everything that has come up
-meanwhile.
+"""Proposals of in-sync replica sets to the controller (KIP-497).
 
-A partition holds its proposal as `pending_isr` from the moment of proposing until the controller's answer or the
-metadata log decides. Whatever is not told to be refused stays pending: it may have happened, so both sets count.
+One request is in flight at a time. The next request carries all proposals that were queued meanwhile.
+
+A partition keeps its proposal as `pending_isr` until the controller's response or the metadata log decides it. A
+proposal stays pending unless the controller says that it was refused: it may have been applied, so both the current and
+the proposed set count.
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 PARTITIONS_PER_REQUEST: Final = 250
-"""The controller decides a request in one step of its loop."""
+"""Limit per request: the controller decides a request in one step of its loop."""
 WORK: Final = "in-sync set"
-"""What the health calls it."""
+"""The name of this work in health reports."""
 RETRY_SECONDS: Final = 0.05
 RECOVERED: Final = 0
 
 WITHDRAWN: Final = frozenset((ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA))
-"""Certainly not done: the set that was there before is the one that counts, and another may be proposed."""
+"""Errors that mean the proposal was not applied. The previous set stays in force, and another may be proposed."""
 
 AWAITS_METADATA: Final = frozenset(
     (
@@ -53,9 +55,10 @@ class Channel(Protocol):
 
 
 class _Proposal:
-    """One partition's, as it was when it came up. Whenever it is sent, its members are the incarnations of brokers
-    that were found in sync then (KIP-903): one that has started again since may have lost its disk, and only the
-    epoch of before lets the controller refuse it.
+    """A proposal for one partition, with the state of the partition when it was made.
+
+    It names the broker epochs seen when the replicas were found in sync, however late it is sent (KIP-903). A broker
+    that has restarted since may have lost its disk. The old epoch lets the controller refuse such a broker.
     """
 
     __slots__ = ("_followers", "isr", "leader_epoch", "partition", "partition_epoch")
@@ -71,7 +74,7 @@ class _Proposal:
 
     @property
     def stands(self) -> bool:
-        """Whether nothing newer has been read in the metadata log since."""
+        """Whether the proposal is still current: the metadata log has not changed the partition since."""
         partition = self.partition
         return partition.pending_isr == self.isr and (partition.leader_epoch, partition.partition_epoch) == (
             self.leader_epoch,
@@ -94,7 +97,7 @@ class _Proposal:
 
 
 class AlterPartitionManager:
-    """Owned by the broker's loop."""
+    """Queues and sends the ISR proposals of one broker. Owned by the broker's loop."""
 
     def __init__(
         self, broker_id: int, broker_epoch: Callable[[], int], channel: Channel, world: World, log: Logger
@@ -114,7 +117,7 @@ class AlterPartitionManager:
         self.failed_updates = 0
 
     def reconsider(self, partition: Partition) -> None:
-        """Propose what the partition's in-sync set should be now, if that differs from what it is."""
+        """Queue a proposal if the partition's in-sync replica set should change."""
         isr = partition.isr_to_propose(self._clock.now())
         if isr is None:
             return
@@ -154,7 +157,7 @@ class AlterPartitionManager:
                     await self._clock.sleep(RETRY_SECONDS)
 
     async def _send_some(self) -> bool:
-        """Send one request. False when there is to be a pause before the next."""
+        """Send one request. Returns False if the next request should wait for the back-off."""
         proposals = {}
         for key in list(self._wanted)[:PARTITIONS_PER_REQUEST]:
             wanted = self._wanted.pop(key)
@@ -200,10 +203,11 @@ class AlterPartitionManager:
         return False
 
     def _take(self, proposal: _Proposal, told: answer.PartitionData) -> bool:
-        """Returns False where the proposal is not decided, and is sent again after a pause."""
+        """Apply the controller's response for one proposal. Returns False if the proposal is undecided and is sent
+        again after the back-off."""
         partition, code = proposal.partition, told.error_code
         if not proposal.stands:
-            return True  # The metadata log was faster.
+            return True  # The metadata log has decided it already.
         if code == ErrorCode.NONE:
             partition.isr_decided(tuple(told.isr), told.leader_epoch, told.partition_epoch)
             self.reconsider(partition)

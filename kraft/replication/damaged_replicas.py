@@ -1,9 +1,12 @@
-"""Replicas whose log was damaged (`kraft.storage.recovery.damaged_log`), and that must not lead before that is settled.
+"""Replicas whose log was damaged (`kraft.storage.recovery.damaged_log`). Such a replica must not lead until the damage
+is settled.
 
-While nobody else leads the partition, such a replica waits: it is offline on this broker, and the controller is told
-that its directory is LOST, so that it elects another. Once another leads, the replica follows and fetches what it
-lacks; it is settled when it is in sync. A person can end the wait with `kraft storage damaged`, which settles the
-report on the disk; the broker looks there once a second.
+While no other replica leads the partition, the damaged replica waits. It is offline on this broker, and its directory
+is reported to the controller as LOST, so that the controller elects another leader. Once another replica leads, the
+damaged replica follows it and fetches what it lacks. The damage is settled when the replica is in sync.
+
+An operator can end the wait with `kraft storage damaged`, which settles the report on the disk. The broker checks the
+report once a second.
 """
 
 from __future__ import annotations
@@ -25,12 +28,12 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 1.0
 READ_AT_ONCE: Final = 20
-"""Reports that one pass reads before it lets others have the loop."""
+"""Reports that one pass reads between two yields."""
 NO_LEADER: Final = -1
 
 
 class DamagedReplica(NamedTuple):
-    """A damaged replica that waits for a decision, as it is shown to operators."""
+    """A damaged replica that waits for a decision, as shown to operators."""
 
     topic_partition: TopicPartition
     topic_id: bytes
@@ -38,8 +41,10 @@ class DamagedReplica(NamedTuple):
     report: DamageReport
 
     def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Where the largest epoch not beyond `epoch` ended before the damage, as far as that is known: it tells the
-        controller which of the other replicas have everything that this one had."""
+        """Return the end offset, before the damage, of the largest epoch not above `epoch`, as far as it is known.
+
+        The controller compares it with other replicas to find those that have everything this replica had.
+        """
         report = self.report
         if epoch >= report.known_epoch:
             return OffsetAndEpoch(report.known_end_offset, report.known_epoch)
@@ -47,7 +52,7 @@ class DamagedReplica(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """The command that ends the wait; without --execute it only shows what would be lost."""
+        """Return the command that ends the wait. Without --execute the command only shows what would be lost."""
         directory = self.log.directory.rpartition("/")[0]
         name = f"{self.topic_partition.topic}:{self.topic_partition.partition}"
         return f"kraft storage damaged --data-dir {directory} --accept {name}"
@@ -63,19 +68,20 @@ class DamagedReplicas:
         self._woken = trio.Event()
 
     def waiting(self) -> list[DamagedReplica]:
-        """The replicas that wait, in the order in which they were found."""
+        """The waiting replicas, in the order in which they were found."""
         return list(self._waiting.values())
 
     def find(self, topic: str, index: int) -> DamagedReplica | None:
-        """The replica, if it waits."""
+        """The waiting replica of this partition, or None."""
         return self._waiting.get((topic, index))
 
     def must_wait(self, log: UnifiedLog, registration: PartitionRegistration) -> bool:
-        """Whether the replica may neither lead nor be elected: nobody else leads the partition."""
+        """Whether the replica may neither lead nor be elected: its log is damaged, and no other replica leads the
+        partition."""
         return log.damage is not None and registration.leader in (NO_LEADER, self._replicas.node_id)
 
     def wait(self, partition: Partition) -> None:
-        """The replica waits from now on."""
+        """Add the replica to the waiting ones and log the command that ends the wait."""
         log, report = partition.log, partition.log.damage
         assert report is not None
         waiting = DamagedReplica(log.topic_partition, partition.topic_id, log, report)
@@ -93,7 +99,7 @@ class DamagedReplicas:
         )
 
     def may_return(self, topic: str, index: int, registration: PartitionRegistration) -> bool:
-        """Whether a replica that waits need not any more: then it is forgotten here."""
+        """Remove a waiting replica that need not wait any more. Returns whether it was removed."""
         waiting = self._waiting.get((topic, index))
         if waiting is None or self.must_wait(waiting.log, registration):
             return False
@@ -101,19 +107,21 @@ class DamagedReplicas:
         return True
 
     def forget(self, topic: str, index: int) -> bool:
-        """The replica is not ours any more; whether it waited."""
+        """Remove a replica that left this broker. Returns whether it was waiting."""
         return self._waiting.pop((topic, index), None) is not None
 
     def directory_failed(self, path: str) -> None:
-        """Nothing there is looked at any more."""
+        """Stop watching the replicas of the failed directory."""
         self._waiting = {
             key: waiting for key, waiting in self._waiting.items() if not waiting.log.directory.startswith(f"{path}/")
         }
 
     def applied(self, partition: Partition, was_in_sync: bool) -> None:
-        """The metadata is known as of now. A replica that another leader's records made whole is settled.
+        """Settle the damage of a replica that fetched the missing records from another leader. Called after the
+        metadata was applied.
 
-        It is whole when it has come into the in-sync set, or is in it and has all offsets that it ever had.
+        The replica is whole when it has just joined the in-sync replica set, or when it is in the set and its log has
+        reached its end offset of before the damage.
         """
         log, report = partition.log, partition.log.damage
         if report is None or partition.is_leader or self._replicas.node_id not in partition.isr:
@@ -128,7 +136,7 @@ class DamagedReplicas:
             self._log.info("damaged log made whole", topic=partition.topic, partition=partition.index)
 
     async def run(self) -> None:
-        """Look for reports that somebody has decided on, until cancelled."""
+        """Poll the reports for an operator's decision, until cancelled."""
         while True:
             await self._woken.wait()
             self._woken = trio.Event()

@@ -1,8 +1,9 @@
-"""Telling the controller in which log directory each replica lives (AssignReplicasToDirs, KIP-858): one request at a
-time, with all that has come up meanwhile.
+"""Reports to the controller the log directory of each replica (AssignReplicasToDirs, KIP-858).
 
-The controller needs it to know which replicas a failed directory takes along. A replica on a directory that is lost
-is assigned to LOST.
+One request is in flight at a time. The next request carries all changes that were queued meanwhile.
+
+The controller uses the assignments to know which replicas go offline with a failed directory. A replica on a lost
+directory is assigned to LOST.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 PARTITIONS_PER_REQUEST: Final = 2_250
-"""As many as Kafka's controller takes at once."""
+"""The limit of Kafka's controller for one request."""
 RETRY_SECONDS: Final = 0.1
 WORK: Final = "assignments of replicas to log directories"
 
@@ -41,12 +42,13 @@ class Channel(Protocol):
 
 
 class DirectoryAssignments:
-    """Owned by the broker's loop. What is wanted of a replica later replaces what was wanted before."""
+    """The assignments still to be sent. A later assignment of a replica replaces an earlier one. Owned by the broker's
+    loop."""
 
     def __init__(
         self, broker_id: int, clock: Clock, is_here: Callable[[Key], bool], set_aside: Quarantine, log: Logger
     ) -> None:
-        """`is_here(key)`: whether the metadata still gives this broker a replica of the partition."""
+        """`is_here(key)`: whether the metadata still assigns this broker a replica of the partition."""
         self._broker_id = broker_id
         self._clock = clock
         self._is_here = is_here
@@ -58,11 +60,12 @@ class DirectoryAssignments:
         self._woken = trio.Event()
 
     def __len__(self) -> int:
-        """Replicas of which the controller has yet to hear."""
+        """The number of replicas whose assignment the controller has not confirmed."""
         return len(self._wanted)
 
     def assign(self, key: Key, directory_id: bytes) -> trio.Event:
-        """Tell the controller that the replica is in this directory. The event is set when the controller knows."""
+        """Queue the report that the replica is in this directory. The returned event is set when the controller has
+        confirmed it."""
         if self._wanted.get(key) == directory_id:
             return self._told[key]
         self._wanted[key] = directory_id
@@ -71,21 +74,21 @@ class DirectoryAssignments:
         return self._told[key]
 
     def _not_assigned(self, partitions: int, reason: str) -> bool:
-        """There is to be a pause before the next request: False."""
+        """Log the refusal. Returns False: the next request waits for the back-off."""
         self._refusals.warning("directories not assigned", reason, partitions=partitions, reason=reason)
         return False
 
     def is_pending(self, key: Key) -> bool:
-        """Whether the controller has yet to hear of it."""
+        """Whether the replica's assignment is still unconfirmed."""
         return key in self._wanted
 
     def confirmed(self, key: Key) -> None:
-        """The metadata says what was wanted."""
+        """Remove the assignment: the metadata now agrees with it."""
         if self._wanted.pop(key, None) is not None:
             self._told.pop(key).set()
 
     async def run(self, channel: Channel, broker_epoch: Callable[[], int]) -> None:
-        """Tell the controller until cancelled."""
+        """Send the queued assignments until cancelled."""
         while True:
             await self._woken.wait()
             self._woken = trio.Event()
@@ -97,7 +100,7 @@ class DirectoryAssignments:
                     await self._clock.sleep(RETRY_SECONDS)
 
     async def _send_some(self, channel: Channel, broker_epoch: int) -> bool:
-        """Send one request. False when there is to be a pause before the next."""
+        """Send one request. Returns False if the next request should wait for the back-off."""
         for key in [key for key in self._wanted if not self._is_here(key)]:
             self.confirmed(key)
         sent = dict(list(self._wanted.items())[:PARTITIONS_PER_REQUEST])

@@ -1,8 +1,7 @@
-"""How followers are served and serve: whether consumers are sent to them (KIP-392), and what they may take of the
-network while they catch up (KIP-73).
+"""Rules for followers: whether consumers may fetch from them (KIP-392), and their replication throttle (KIP-73).
 
-Throttled are the replicas that a topic's leader.replication.throttled.replicas and
-follower.replication.throttled.replicas name; who is in sync is never held back.
+The throttle applies to replicas named by a topic's leader.replication.throttled.replicas and
+follower.replication.throttled.replicas. A replica in sync is never throttled.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 
 
 class FollowerServing:
-    """The rules of serving followers, one for all partitions of a broker. Rates and lists are those of the metadata
-    applied last."""
+    """The rules for followers, shared by all partitions of a broker. Rates and replica lists are those of the last
+    applied metadata."""
 
     def __init__(
         self,
@@ -33,8 +32,11 @@ class FollowerServing:
         *,
         sends_consumers_to_followers: bool,
     ) -> None:
-        """`topic_overrides` gives what a topic sets of its own, or None. `sends_consumers_to_followers`:
-        replica.selector.class does, so followers hear at once of what is committed."""
+        """`topic_overrides` returns a topic's own configs, or None.
+
+        `sends_consumers_to_followers`: whether replica.selector.class sends consumers to followers. If so, followers
+        are notified immediately of a new high watermark.
+        """
         self.sends_consumers_to_followers = sends_consumers_to_followers
         self._node_id = node_id
         self._topic_overrides = topic_overrides
@@ -42,7 +44,7 @@ class FollowerServing:
         self._follower = ReplicationQuota(lambda: config().integer("follower.replication.throttled.rate"), now)
 
     def leader_holds_back(self, partition: Partition, replica_id: int) -> bool:
-        """Whether a follower gets nothing of the partition for now."""
+        """Whether the throttle forbids to send the follower records of this partition now."""
         return (
             self._leader.is_limited
             and replica_id not in partition.isr
@@ -55,7 +57,7 @@ class FollowerServing:
             self._leader.took(size)
 
     def follower_waits(self, partition: Partition) -> float:
-        """Seconds until this broker may fetch the partition that it follows."""
+        """The seconds until this broker may fetch the partition, which it follows."""
         held = (
             self._follower.is_limited
             and self._node_id not in partition.isr
@@ -68,7 +70,7 @@ class FollowerServing:
             self._follower.took(size)
 
     def _is_throttled(self, partition: Partition, key: str) -> bool:
-        """Whether the list has `*`, or this broker's replica as `partition:broker`."""
+        """Whether the config lists `*`, or this broker's replica as `partition:broker`."""
         overrides = self._topic_overrides(partition.topic)
         listed = str(overrides.get(key) or "") if overrides else ""
         return any(entry.strip() in ("*", f"{partition.index}:{self._node_id}") for entry in listed.split(","))

@@ -13,17 +13,17 @@ NEVER = -math.inf
 
 
 class IsrRules:
-    """What one broker's partitions need to know to judge followers. All partitions share it."""
+    """The inputs by which a broker's partitions judge followers. All partitions share one instance."""
 
     __slots__ = ("is_eligible", "lag_seconds_max", "now")
 
     def __init__(
         self, now: Callable[[], float], lag_seconds_max: Callable[[], float], is_eligible: Callable[[int, int], bool]
     ) -> None:
-        """`lag_seconds_max` is replica.lag.time.max.ms.
+        """`lag_seconds_max` is replica.lag.time.max.ms, in seconds.
 
-        `is_eligible(broker, epoch)` tells whether that incarnation of a broker may be in an ISR: registered, and
-        neither fenced nor shutting down (KIP-841, 903).
+        `is_eligible(broker, epoch)` returns whether that incarnation of a broker may be in an ISR: it is registered,
+        and neither fenced nor shutting down (KIP-841, KIP-903).
         """
         self.now = now
         self.lag_seconds_max = lag_seconds_max
@@ -31,8 +31,8 @@ class IsrRules:
 
 
 class FollowerState:
-    """What the leader knows of one follower, from its Fetches in this term. `kraft.raft.core.roles.Progress` is the
-    same for the metadata quorum."""
+    """A leader's state of one follower, from its Fetches in this leader epoch. `kraft.raft.core.roles.Progress` is the
+    counterpart in the metadata quorum."""
 
     __slots__ = (
         "broker_epoch",
@@ -44,8 +44,8 @@ class FollowerState:
     )
 
     def __init__(self, now: float, *, in_isr: bool = True) -> None:
-        """The state at the beginning of a leader's term. A member of the ISR has replica.lag.time.max.ms to fetch;
-        another replica has to catch up first."""
+        """The state at the start of a leader epoch. A member of the ISR has replica.lag.time.max.ms to fetch. Another
+        replica must catch up first."""
         # The offset of its last Fetch, which acknowledges everything before it; -1 before its first Fetch.
         self.log_end_offset = -1
         # The start of its log at its last Fetch; -1 before its first.
@@ -62,8 +62,8 @@ class FollowerState:
     def fetched(self, offset: int, log_start_offset: int, leader_end: int, broker_epoch: int, now: float) -> None:
         """Record a Fetch at `offset`, which acknowledges everything before it.
 
-        A follower was caught up at its previous Fetch if it now has what the leader had then. Of a new incarnation
-        (KIP-903) nothing is known but this Fetch.
+        A follower was caught up at its previous Fetch if it now has the leader's log end of that time. For a new
+        incarnation (KIP-903), only this Fetch counts.
         """
         if broker_epoch != self.broker_epoch and self.broker_epoch != -1:
             self.caught_up_at = self.last_fetch_at = NEVER
@@ -79,8 +79,7 @@ class FollowerState:
         self.broker_epoch = broker_epoch
 
     def record_idle_fetch(self, at: float) -> None:
-        """Record a Fetch at time `at` that was like the one before: from the log end of a log that had not grown
-        since."""
+        """Record a Fetch at time `at` from the log end of a log that had not grown since the previous Fetch."""
         self.last_fetch_at = max(self.last_fetch_at, at)
         self.caught_up_at = max(self.caught_up_at, at)
 
@@ -101,11 +100,12 @@ def high_watermark(
     min_isr: int,
     rules: IsrRules,
 ) -> int:
-    """The next high watermark: the lowest log end offset over the maximal ISR, which is the ISR and the replicas
-    proposed for it.
+    """Return the next high watermark: the lowest log end offset over the maximal ISR, which is the ISR plus the
+    replicas proposed for it.
 
-    It is never lower than `current`, and it stays while the ISR is below the effective minimum. It also waits for a
-    follower that has caught up and may join: otherwise that one would never catch up under load.
+    It is never lower than `current`, and does not move while the ISR is smaller than the effective min.insync.replicas.
+    It also waits for a caught-up follower that may join the ISR. Otherwise that follower would never catch up under
+    load.
     """
     if isr_size < min_isr:
         return current
@@ -158,14 +158,14 @@ def shrunk_isr(
 def reset_removed_followers(
     followers: dict[int, FollowerState], before: Collection[int], isr: Collection[int], now: float
 ) -> None:
-    """Reset followers that the controller removed from the ISR. Such a replica may have lost its disk, so it has to
-    fetch again before it may be proposed for the ISR."""
+    """Reset the state of followers that the controller removed from the ISR. Such a replica may have lost its disk, so
+    it must fetch again before it can be proposed for the ISR."""
     for replica in before:
         if replica in followers and replica not in isr:
             followers[replica] = FollowerState(now, in_isr=False)
 
 
 def may_join_isr(follower: FollowerState, high_watermark_now: int, epoch_start_offset: int) -> bool:
-    """Whether a follower may join the ISR: it has everything that is committed, and has reached the start of this
-    leader epoch."""
+    """Whether a follower may join the ISR: it has all committed records and has reached the start of this leader
+    epoch."""
     return follower.log_end_offset >= high_watermark_now and follower.log_end_offset >= epoch_start_offset

@@ -1,6 +1,7 @@
-"""One partition on this broker: its role, its log, its in-sync set, and who waits for it.
+"""One partition on this broker: its role, its log, its in-sync replica set, and the requests parked on it.
 
-There are thousands: slotted, without locks or paths, and without a list of waiters until somebody waits.
+A broker has thousands: the class is slotted, has no locks or paths, and creates its list of waiters only when a request
+parks.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ CONSUMER = -1
 
 
 class TransactionalAppend:
-    """The proof for an append to a transaction. Data needs the `verification`, which is valid in `leader_epoch` only
-    (-1: in any). A marker needs the `transaction_version` that its coordinator names."""
+    """The proof required for an append to a transaction.
+
+    A data batch needs the `verification`, valid in `leader_epoch` only (-1: in any). A marker needs the
+    `transaction_version` named by its coordinator.
+    """
 
     __slots__ = ("leader_epoch", "transaction_version", "verification")
 
@@ -42,21 +46,21 @@ class TransactionalAppend:
         self.transaction_version = transaction_version
 
     def check_epoch(self, partition: Partition) -> None:
-        """Raises NotLeader when the partition has another leader epoch than the verification."""
+        """Raises NotLeader if the partition's leader epoch is not the one of the verification."""
         if self.leader_epoch not in (-1, partition.leader_epoch):
             raise NotLeader(
-                f"{partition}: verified in leader epoch {self.leader_epoch}, which is over",
+                f"{partition}: verified in leader epoch {self.leader_epoch}, which has ended",
                 partition.leader_id,
                 partition.leader_epoch,
             )
 
 
 class Partition:
-    """Owned by the broker's loop: every method is synchronous, so a caller sees one consistent state between two
-    awaits.
+    """A replica hosted on this broker. Owned by the broker's loop. Every method is synchronous, so a caller sees one
+    consistent state between two awaits.
 
-    Invariants: `is_leader` only while `leader_id` is this broker; `log` is there for every replica assigned here;
-    the high watermark never falls within a leader epoch.
+    Invariants: `is_leader` only while `leader_id` is this broker. Every replica assigned to this broker has a `log`.
+    The high watermark never falls within a leader epoch.
     """
 
     __slots__ = (
@@ -92,41 +96,41 @@ class Partition:
         self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = -1
-        # While it leads: no other did since this epoch, so what it appended from then on still stands in its log.
+        # While it leads: it has led without a break since this epoch, so its appends since then are still in its log.
         self.led_since_epoch = -1
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
         self.pending_isr: tuple[int, ...] | None = None
-        """What was proposed to the controller (AlterPartition) and not yet decided. Until it is, both sets count."""
+        """The set proposed to the controller (AlterPartition) and not yet decided. Until then both sets count."""
         self.min_isr = 1
         self.epoch_start_offset = 0
         self.followers: dict[int, FollowerState] | None = None
         self.traffic = PartitionTraffic()
         self.tier: PartitionTier | None = None
-        """Made when its topic is tiered."""
+        """Created when the topic is tiered."""
         self._waiters: PartitionWaiters | None = None
 
     @property
     def waiters(self) -> PartitionWaiters:
-        """The requests that wait for this partition."""
+        """The requests parked on this partition. Created at the first use."""
         if self._waiters is None:
             self._waiters = PartitionWaiters()
         return self._waiters
 
     @property
     def has_waiters(self) -> bool:
-        """Whether a request is parked here."""
+        """Whether a request is parked on this partition."""
         return bool(self._waiters)
 
     # --- roles
 
     def apply(self, registration: PartitionRegistration, now: float) -> bool:
-        """Take over what the metadata log says. True when the leader epoch is new (a new term: coordinators and
-        waiters care)."""
+        """Apply the partition's registration. Returns True if the leader epoch is new, so that coordinators and waiters
+        must be notified."""
         if registration.partition_epoch < self.partition_epoch:
             return False
-        # Equal where the answer to AlterPartition told the in-sync set first.
+        # Equal if the AlterPartition response brought the in-sync set first.
         if registration.partition_epoch > self.partition_epoch:
             self.pending_isr = None
         assert registration.leader_epoch >= self.leader_epoch, (
@@ -155,7 +159,7 @@ class Partition:
         return new_epoch
 
     def resign(self) -> None:
-        """The replica leaves this broker. Whoever waits for it finds out."""
+        """Give up leadership because the replica leaves this broker. The caller wakes the waiters."""
         if self.is_leader:
             self._count_what_came_in()
         self.is_leader = False
@@ -163,16 +167,16 @@ class Partition:
 
     @property
     def messages_in(self) -> int:
-        """Records that were appended while this replica led, since it is here."""
+        """The number of records appended while this replica led, since it was created on this broker."""
         traffic = self.traffic
         return traffic.messages_in + (self.log.log_end_offset - traffic.led_from if self.is_leader else 0)
 
     def _count_what_came_in(self) -> None:
-        """The term ends."""
+        """Add the records appended in this term to the total."""
         self.traffic.messages_in += self.log.log_end_offset - self.traffic.led_from
 
     def wake_waiters(self) -> None:
-        """Everybody who waits for this partition looks again."""
+        """Wake all parked requests, so that they check the partition again."""
         if self._waiters is not None:
             self._waiters.role_changed(self.followers)
 
@@ -195,7 +199,7 @@ class Partition:
         self.advance_high_watermark()
 
     def check_leader(self, current_leader_epoch: int = -1) -> None:
-        """Raises NotLeader when another broker leads; ApiError as `check_epoch`."""
+        """Raises NotLeader if another broker leads; ApiError like `check_epoch`."""
         self.check_epoch(current_leader_epoch)
         if not self.is_leader:
             raise NotLeader(
@@ -203,8 +207,8 @@ class Partition:
             )
 
     def check_epoch(self, current_leader_epoch: int) -> None:
-        """Raises ApiError FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when the caller names an epoch, and another
-        one (KIP-320)."""
+        """Raises ApiError FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH if the request names a leader epoch other than
+        the current one (KIP-320)."""
         if current_leader_epoch != -1 and current_leader_epoch != self.leader_epoch:
             if current_leader_epoch < self.leader_epoch:
                 raise ApiError(
@@ -226,8 +230,8 @@ class Partition:
         origin: int,
         transaction: TransactionalAppend | None = None,
     ) -> LogAppendInfo:
-        """Append one batch as leader. Raises NotLeader, ApiError (NOT_ENOUGH_REPLICAS, and whatever validation
-        finds), StorageError."""
+        """Append one batch as leader. Raises NotLeader, ApiError (NOT_ENOUGH_REPLICAS, or a validation error),
+        StorageError."""
         self.check_may_append(required_acks)
         if transaction is None:
             info = self.log.append_as_leader(batch, self.leader_epoch, now_ms=now_ms, origin=origin)
@@ -247,8 +251,8 @@ class Partition:
     def start_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, now_ms: int, *, implicit: bool
     ) -> TransactionalAppend | None:
-        """The verification to append a transactional batch with, once the coordinator has confirmed its transaction.
-        None when the transaction is open here already. Raises NotLeader."""
+        """Return the verification with which to append a transactional batch, once the coordinator has confirmed the
+        transaction. None if the transaction is already open in this partition. Raises NotLeader."""
         self.check_leader()
         verification = self.log.producers.start_verification(
             producer_id, producer_epoch, sequence, now_ms, implicit=implicit
@@ -256,7 +260,7 @@ class Partition:
         return None if verification is None else TransactionalAppend(verification, leader_epoch=self.leader_epoch)
 
     def check_may_append(self, required_acks: int) -> None:
-        """Raises NotLeader, ApiError NOT_ENOUGH_REPLICAS."""
+        """Raises NotLeader, or ApiError NOT_ENOUGH_REPLICAS for acks=all below min.insync.replicas."""
         if not self.is_leader:
             self.check_leader()
         if required_acks == -1 and len(self.isr) < self.min_isr and not self.has_enough_in_sync:
@@ -266,8 +270,8 @@ class Partition:
             )
 
     def appended(self, size: int) -> None:
-        """Note that this leader's log has grown by `size` bytes: move the high watermark as far as it may go, and wake
-        the requests that wait for it."""
+        """Record that this leader's log has grown by `size` bytes: advance the high watermark as far as allowed, and
+        wake parked requests."""
         log, waiters = self.log, self._waiters
         self.traffic.bytes_in += size
         if self.followers is None:
@@ -283,20 +287,20 @@ class Partition:
 
     @property
     def has_enough_in_sync(self) -> bool:
-        """Whether the in-sync set is as large as min.insync.replicas asks."""
+        """Whether the in-sync replica set has at least the effective min.insync.replicas."""
         return len(self.isr) >= isr_policy.effective_min_isr(self.min_isr, len(self.replicas))
 
     def durable_end(self) -> int:
-        """How far this replica's own log counts: its end, or what is synced once flush.messages asks for a sync
-        (Kafka syncs within the append)."""
+        """The offset up to which this replica counts for the high watermark: its log end, or its recovery point while
+        flush.messages requires a sync (Kafka syncs within the append)."""
         log = self.log
         end = log.log_end_offset
         recovery_point = log.flush_state.recovery_point
         return recovery_point if end - recovery_point >= log.config.flush_messages else end
 
     def advance_high_watermark(self) -> bool:
-        """Move the high watermark as far as the ISR allows, and wake the requests that wait for it. A follower's high
-        watermark is its leader's."""
+        """Advance the high watermark as far as the ISR allows, and wake the requests parked for it. Does nothing on a
+        follower, whose high watermark comes from its leader."""
         if not self.is_leader:
             return False
         log = self.log
@@ -326,7 +330,8 @@ class Partition:
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
-        """Everybody who is, or may by now be, in the in-sync set: what is committed must be on all of them."""
+        """All replicas that are in the in-sync replica set, or may be in it by a pending proposal. A committed record
+        must be on all of them."""
         pending = self.pending_isr
         return (
             self.isr if pending is None else self.isr + tuple(replica for replica in pending if replica not in self.isr)
@@ -342,8 +347,10 @@ class Partition:
         *,
         knows_epoch: bool = True,
     ) -> None:
-        """A follower's Fetch at `offset` acknowledges everything before it. `knows_epoch`: it named the leader
-        epoch, and that is ours."""
+        """Record a follower's Fetch at `offset`, which acknowledges everything before it.
+
+        `knows_epoch`: the Fetch named the leader epoch, and it is the current one.
+        """
         followers = self.followers
         follower = followers.get(replica_id) if followers is not None else None
         if follower is None:
@@ -364,9 +371,11 @@ class Partition:
     # --- the in-sync set
 
     def isr_to_propose(self, now: float) -> tuple[int, ...] | None:
-        """The ISR that the controller should grant, by what the followers have fetched. None while the present one is
-        right or a proposal is under way. Followers that have fallen behind are removed first; replicas join when none
-        has to be removed."""
+        """Return the ISR to propose to the controller, by what the followers have fetched. None if the current ISR is
+        right or a proposal is pending.
+
+        Followers that have fallen behind are removed first. Replicas join when none must be removed.
+        """
         followers, rules = self.followers, self.rules
         if not self.is_leader or followers is None or self.pending_isr is not None:
             return None
@@ -387,7 +396,7 @@ class Partition:
         return self.isr + joining if joining else None
 
     def isr_decided(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
-        """The controller's answer to a proposal. It counts unless the metadata log has told something newer by now."""
+        """Apply the controller's response to a proposal, unless the metadata log has brought a newer state."""
         if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch or not self.is_leader:
             return
         assert self.node_id in isr, f"{self}: leads outside of the in-sync set {isr}"
@@ -402,13 +411,14 @@ class Partition:
     def append_as_follower(
         self, records: memoryview, leader_high_watermark: int, leader_log_start: int, now_ms: int
     ) -> LogAppendInfo | None:
-        """Take over what the leader sent, and how far it is committed. Raises ApiError, StorageError."""
+        """Append records from the leader, and apply the leader's high watermark and log start. Raises ApiError,
+        StorageError."""
         info = self.log.append_as_follower(records, now_ms=now_ms, leader_epoch=self.leader_epoch) if records else None
         self.followed(leader_high_watermark, leader_log_start)
         return info
 
     def followed(self, leader_high_watermark: int, leader_log_start: int) -> None:
-        """How far the leader's log is committed, and where it starts, as far as this one has got."""
+        """Apply the leader's high watermark and log start offset, bounded by this replica's log end."""
         log = self.log
         committed = min(leader_high_watermark, log.log_end_offset)
         if committed > log.high_watermark:
@@ -421,8 +431,11 @@ class Partition:
     # --- reading
 
     def fetchable_end(self, isolation_level: int, replica_id: int = CONSUMER) -> int:
-        """Where a reader must stop: log end for a follower or a debugging tool, last stable offset for
-        read_committed, else the high watermark."""
+        """Return the offset at which a reader must stop.
+
+        It is the log end offset for a follower or a debugging tool, the last stable offset for read_committed, else the
+        high watermark.
+        """
         log = self.log
         if replica_id != CONSUMER:
             return log.log_end_offset
@@ -431,7 +444,7 @@ class Partition:
     def read(
         self, offset: int, max_bytes: int, isolation_level: int, *, min_one_message: bool, replica_id: int = CONSUMER
     ) -> FetchData:
-        """Whole batches from the one that holds `offset`. Raises ApiError OFFSET_OUT_OF_RANGE."""
+        """Read whole batches, starting with the one that contains `offset`. Raises ApiError OFFSET_OUT_OF_RANGE."""
         log = self.log
         end = self.fetchable_end(isolation_level, replica_id)
         if offset < log.log_start_offset or offset > log.log_end_offset:
@@ -455,7 +468,7 @@ class Partition:
         return log.log_start_offset
 
     def notify_log_start(self) -> None:
-        """The log starts later than before: whoever fetches hears of it."""
+        """Notify parked fetchers of a higher log start offset."""
         if self._waiters is not None:
             self._waiters.tell_watches()
 

@@ -1,5 +1,5 @@
-"""What has gone into and out of one replica since it is here: plain integers, added to on the data path, read at a
-scrape."""
+"""Traffic counters of one replica since it was created on this broker. They are plain integers, incremented on the data
+path and read by a metrics scrape."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ FOLLOWERS: Final = True
 
 
 class PartitionTraffic:
-    """Bytes are those of record batches as they are stored. `bytes_out` is indexed by CONSUMERS and FOLLOWERS, and
-    counts what was read to be sent.
+    """The traffic counters of one replica.
 
-    Requests count each partition that they name. As in Kafka only what should not happen is a failure: not a client's
-    mistake, nor a leader that has moved. `bytes_rejected` are batches that were too large.
+    Bytes are those of record batches as stored. `bytes_out` is indexed by CONSUMERS and FOLLOWERS, and counts the bytes
+    read for sending. `bytes_rejected` counts batches that were too large.
 
-    `messages_in` are the records that were appended while this replica led, up to the end of its last term; `led_from`
-    is where its present one began.
+    A request counts once for each partition that it names. As in Kafka, a client error or a moved leader is not counted
+    as a failure.
 
-    `isr_shrinks` and `isr_expands` count decisions of the controller on what this leader proposed.
+    `messages_in` are the records appended while this replica led, up to the end of its last term. `led_from` is the log
+    end offset at the start of the current term.
+
+    `isr_shrinks` and `isr_expands` count the controller's decisions on this leader's proposals.
     """
 
     __slots__ = (
@@ -57,14 +59,14 @@ class PartitionTraffic:
         self.isr_expands = 0
 
     def isr_changed(self, before: int, after: int) -> None:
-        """The in-sync set went from so many members to so many."""
+        """Count a change of the in-sync replica set from `before` to `after` members."""
         if after < before:
             self.isr_shrinks += 1
         elif after > before:
             self.isr_expands += 1
 
     def add(self, other: PartitionTraffic) -> None:
-        """Count what `other` has counted, too."""
+        """Add the counters of `other`."""
         self.bytes_in += other.bytes_in
         self.bytes_out = [mine + theirs for mine, theirs in zip(self.bytes_out, other.bytes_out, strict=True)]
         self.bytes_rejected += other.bytes_rejected
@@ -79,9 +81,11 @@ class PartitionTraffic:
 
 
 class PastTraffic:
-    """What replicas have counted that are not here any more: the counters of their topics and of the node do not fall
-    as they leave. That of a topic is kept by its name while another replica of it is here; a topic that comes again
-    begins at 0."""
+    """The counters of replicas that left this broker. They keep the sums of a topic and of the node from falling.
+
+    They are kept by topic name while another replica of the topic is on this broker. A topic that returns to this
+    broker starts at 0.
+    """
 
     def __init__(self) -> None:
         self._hosted: dict[str, int] = {}
@@ -90,11 +94,11 @@ class PastTraffic:
         self._of_others = PartitionTraffic()
 
     def came(self, topic: str) -> None:
-        """A replica of the topic is here from now on."""
+        """Record that a replica of the topic was created on this broker."""
         self._hosted[topic] = self._hosted.get(topic, 0) + 1
 
     def left(self, topic: str, traffic: PartitionTraffic, tier: PartitionTier | None) -> None:
-        """A replica of the topic that had come is not here any more."""
+        """Add the counters of a replica that left this broker."""
         self._hosted[topic] -= 1
         past = PartitionTraffic()
         past.add(traffic)
@@ -111,11 +115,11 @@ class PastTraffic:
             self._of_others.add(past)
 
     def now(self) -> tuple[dict[str, PartitionTraffic], PartitionTraffic]:
-        """By topic that is here, and of all others together, as it does not change any more."""
+        """Return the past counters of each topic on this broker, and the sum of all other topics."""
         others = PartitionTraffic()
         others.add(self._of_others)
         return dict(self._of_topics), others
 
     def tiers(self) -> dict[str, dict[str, int]]:
-        """The counters of `PartitionTier`, by tiered topic that is here."""
+        """The past counters of `PartitionTier`, by tiered topic on this broker."""
         return dict(self._of_tiers)

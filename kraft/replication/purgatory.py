@@ -1,7 +1,7 @@
-"""Requests that wait for a partition: delayed produce (until the high watermark passes an offset) and delayed fetch
-(until enough bytes are there).
+"""Requests parked on a partition: delayed produce (until the high watermark passes an offset) and delayed fetch (until
+enough bytes are available).
 
-Waking is a trio.Event. The waiting task keeps its own deadline.
+A request is woken through a trio.Event. The waiting task keeps its own deadline.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from kraft.replication.sessions.fetch_session import PartitionKey
 
 Followers: TypeAlias = "Mapping[int, FollowerState] | None"
-"""What the leader knows of its followers, by replica id; None where this replica has none."""
+"""The leader's state of its followers, by replica id; None if this replica has none."""
 
 
 class FetchWaiter:
-    """One parked Fetch. `missing_bytes` counts down as its partitions grow; a change of leadership wakes it at once.
+    """One parked Fetch. `missing_bytes` counts down as its partitions grow. A change of leadership wakes it
+    immediately.
 
-    A follower may read what is appended. A consumer may read what is committed: where there are followers, a rise of
-    the high watermark wakes it.
+    A follower may read everything appended. A consumer may read what is committed: in a partition with followers, a
+    rise of the high watermark wakes it.
     """
 
     __slots__ = ("event", "is_follower", "missing_bytes")
@@ -45,7 +46,8 @@ class FetchWaiter:
 
 
 class ProduceWaiter:
-    """One acks=all append that waits for `required_offset` (exclusive) to be at or below the high watermark."""
+    """One parked acks=all append. It waits until the high watermark reaches `required_offset` (exclusive end of the
+    append)."""
 
     __slots__ = ("event", "required_offset")
 
@@ -55,7 +57,7 @@ class ProduceWaiter:
 
 
 class PartitionWaiters:
-    """The requests that wait for one partition. The partition creates this when the first one comes."""
+    """The requests parked on one partition. The partition creates this for the first one."""
 
     __slots__ = ("_consumers", "_fetches", "_high_watermark_listeners", "_produces", "_watches")
 
@@ -64,12 +66,12 @@ class PartitionWaiters:
         self._fetches: list[FetchWaiter] = []
         self._high_watermark_listeners: list[Callable[[int], None]] = []
         self._watches: dict[int, FollowerWatch] = {}
-        """By replica id: followers that have everything. Whatever changes that wakes them."""
+        """By replica id: followers that have the whole log. Any change wakes them."""
         self._consumers: dict[ConsumerDue, PartitionKey] = {}
-        """Sessions of consumers, with what they call this partition: nothing could be sent when they looked last."""
+        """Consumer sessions with their key of this partition. There was nothing to send at their last check."""
 
     def __len__(self) -> int:
-        """Requests that are parked here."""
+        """The number of parked requests."""
         return len(self._produces) + len(self._fetches)
 
     # --- those who wait
@@ -89,7 +91,7 @@ class PartitionWaiters:
             self._produces.remove(waiter)
 
     def add_high_watermark_listener(self, listener: Callable[[int], None]) -> Callable[[], None]:
-        """Call `listener(high watermark)` each time it rises. Returns the function that ends it."""
+        """Call `listener(high watermark)` at each rise. Returns a function that removes the listener."""
         listeners = self._high_watermark_listeners
         listeners.append(listener)
 
@@ -100,14 +102,15 @@ class PartitionWaiters:
         return end
 
     def watch(self, replica_id: int, watch: FollowerWatch) -> None:
-        """Tell `watch` what happens next. If the replica had a watch in another session, that session looks again."""
+        """Notify `watch` of the next change of the partition. If the replica had a watch in another session, the
+        partition becomes due in that session."""
         before = self._watches.get(replica_id)
         self._watches[replica_id] = watch
         if before is not None and before.session is not watch.session:
             before.session.due[before.cached.key] = None
 
     def watch_for_consumer(self, session: ConsumerDue, key: PartitionKey) -> None:
-        """Tell the session what happens next, once."""
+        """Notify the consumer's session of the next change of the partition, once."""
         self._consumers[session] = key
 
     def end_watch_for_consumer(self, session: ConsumerDue) -> None:
@@ -116,7 +119,7 @@ class PartitionWaiters:
     # --- what happens
 
     def log_grew(self, size: int, followers: Followers, *, is_committed: bool) -> None:
-        """The log has `size` more bytes. Consumers may read them only if they are committed."""
+        """Wake waiters after the log has grown by `size` bytes. Consumers are woken only if the bytes are committed."""
         for waiter in self._fetches:
             if is_committed or waiter.is_follower:
                 waiter.grew(size)
@@ -127,14 +130,15 @@ class PartitionWaiters:
                 watch.changed(followers)
 
     def committed_with_append(self, high_watermark: int) -> None:
-        """The high watermark rose in the append itself. `log_grew` follows and counts for those who fetch."""
+        """Wake parked produce requests when the append itself raised the high watermark. `log_grew` follows and wakes
+        the fetchers."""
         if self._produces:
             self._wake_produces(high_watermark)
         for listener in list(self._high_watermark_listeners):
             listener(high_watermark)
 
     def high_watermark_rose(self, high_watermark: int) -> None:
-        """Wake whoever waits for committed records."""
+        """Wake all requests that wait for committed records."""
         self.committed_with_append(high_watermark)
         for waiter in self._fetches:
             if not waiter.is_follower:
@@ -151,7 +155,7 @@ class PartitionWaiters:
         self._produces = waiting
 
     def role_changed(self, followers: Followers) -> None:
-        """Another leader epoch, or the partition left this broker: everybody looks again."""
+        """Wake all parked requests: the leader epoch changed, or the partition left this broker."""
         for produce in self._produces:
             produce.event.set()
         self._produces = []
@@ -160,13 +164,15 @@ class PartitionWaiters:
         self.end_watches(followers)
 
     def end_watches(self, followers: Followers) -> None:
-        """Followers and consumers have something to fetch, or an error to hear of."""
+        """Make the partition due in all watching sessions: followers and consumers have records to fetch, or an error
+        to receive."""
         self._tell_consumers()
         for watch in self._take_watches():
             watch.changed(followers)
 
     def tell_watches(self) -> None:
-        """More is committed, or the log starts later. Followers have nothing to fetch, only to hear of it."""
+        """Notify all watching sessions of a higher high watermark or log start offset. Followers have no records to
+        fetch."""
         self._tell_consumers()
         for watch in self._watches.values():
             watch.committed()

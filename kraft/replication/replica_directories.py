@@ -1,4 +1,4 @@
-"""The log directory in which a replica is, should be, and is known to be (KIP-113, KIP-858)."""
+"""The log directory of each replica: current, wanted, and as known to the controller (KIP-113, KIP-858)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from kraft.replication.replica_manager import ReplicaManager
 
 PREFERRED_MAX: Final = 100_000
-"""Directories remembered for replicas that may yet come: more than that are not."""
+"""Limit of directories kept for replicas that are not yet created."""
 
 
 class ReplicaDirectories:
-    """Owned by the broker's loop."""
+    """The log directories of one broker's replicas. Owned by the broker's loop."""
 
     def __init__(self, replicas: ReplicaManager, log: Logger) -> None:
         self._replicas = replicas
@@ -47,8 +47,8 @@ class ReplicaDirectories:
         )
 
     def for_new(self, topic_partition: TopicPartition, assigned: bytes) -> Uuid | None:
-        """Where a replica that has no log yet belongs: where an administrator wants it, else where the metadata has
-        it. None: anywhere."""
+        """Return the directory for a replica without a log: the administrator's choice, else the one assigned in the
+        metadata. None: any directory."""
         path = self._preferred.get(topic_partition)
         for directory in self._logs.online():
             if directory.path == path:
@@ -56,8 +56,8 @@ class ReplicaDirectories:
         return None if directory_is_reserved(assigned) else Uuid(assigned)
 
     def may_be_lost(self, topic_id: bytes, index: int, assigned: bytes, before: MetadataImage | None) -> bool:
-        """Whether a replica that is on no directory at hand may be on one that is offline: the metadata says so, or
-        it was here in the image `before`."""
+        """Whether a replica found in no online directory may be in an offline one: the metadata assigns it there, or it
+        was on this broker in the image `before`."""
         online = self._logs.online()
         if len(online) == len(self._logs.directories):
             return False
@@ -69,8 +69,8 @@ class ReplicaDirectories:
         return registration is not None and self._replicas.node_id in registration.replicas
 
     def placed(self, partition: Partition, assigned: bytes) -> None:
-        """The metadata says that the replica is in `assigned`. Where it is not, the controller is told; a move that
-        a restart interrupted begins again."""
+        """Compare the replica's directory with `assigned`, the one in the metadata. A difference is reported to the
+        controller. A move that a restart interrupted is resumed."""
         key = (partition.topic_id, partition.index)
         self._preferred.pop((partition.topic, partition.index), None)
         move = self.mover.move_of(partition.topic, partition.index)
@@ -106,8 +106,8 @@ class ReplicaDirectories:
         self._logs.futures.interrupted_moves.pop(topic_partition, None)
 
     def went_offline(self, partition: Partition) -> None:
-        """Its directory failed. The controller hears of that; of a replica that it believes elsewhere it has to hear
-        apart."""
+        """Handle the failure of the replica's directory. The failed directory itself is reported elsewhere. If the
+        controller may believe the replica in another directory, report it as LOST."""
         move = self.mover.move_of(partition.topic, partition.index)
         if self.assignments.is_pending((partition.topic_id, partition.index)) or (
             move is not None and move.assigned is not None
@@ -115,12 +115,15 @@ class ReplicaDirectories:
             self.lost(partition.topic_id, partition.index)
 
     def lost(self, topic_id: bytes, index: int) -> None:
-        """The replica's directory is offline, and it may not be the one that the controller knows."""
+        """Report the replica as LOST: its directory is offline, and the controller may know another one."""
         self.assignments.assign((topic_id, index), LOST_DIRECTORY)
 
     def alter(self, topic: str, index: int, path: str) -> None:
-        """AlterReplicaLogDirs for one replica. Raises ApiError, NotLeader where there is no such replica (it is made
-        there when it comes), StorageError."""
+        """Handle AlterReplicaLogDirs for one replica.
+
+        Raises ApiError; StorageError; NotLeader if this broker has no such replica. In that case the directory is kept
+        for a replica created later.
+        """
         directory = self._directory(path)
         if directory is None:
             raise ApiError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is no log directory of this broker")

@@ -1,8 +1,7 @@
-"""Where a replica's log comes from when the metadata gives the replica to this broker: the one that is on a disk, or
-a new one.
+"""Finds or creates the log of a replica that the metadata assigns to this broker.
 
-A disk that refuses takes its directory offline, as anywhere else. What is out of resources is tried again every
-second until the log is there, or the replica is not ours any more.
+A disk error takes the directory offline, as anywhere else. A creation that fails for lack of resources is retried every
+second, until it succeeds or the replica leaves this broker.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ class ReplicaHosting:
         registration: PartitionRegistration,
         before: MetadataImage | None,
     ) -> UnifiedLog | None:
-        """The log, found or new; None where there can be none until the next start. Raises OutOfResources: it is
-        tried again then."""
+        """Return the replica's log, found or new. None if it cannot have one until the next start. Raises
+        OutOfResources; the creation is then retried."""
         replicas, now_ms = self._replicas, self._replicas.world.clock.wall_ms()
         assigned = registration.directory(replicas.node_id)
         key = (topic_partition.topic, topic_partition.partition)
@@ -53,7 +52,7 @@ class ReplicaHosting:
         found = replicas.logs.get(topic_partition)
         if found is None and replicas.directories.may_be_lost(topic_id, topic_partition.partition, assigned, before):
             self._log.error(
-                "replica missing while a log directory is offline: not made anew", topic=key[0], partition=key[1]
+                "replica missing while a log directory is offline: not recreated", topic=key[0], partition=key[1]
             )
             return None
         directory = None
@@ -69,21 +68,21 @@ class ReplicaHosting:
             fields = {"topic": key[0], "partition": key[1], "reason": str(failure)}
             if isinstance(failure, OutOfResources):
                 where = "" if directory is None else directory.path
-                self._shortages.error("replica cannot be made", where, **fields)
+                self._shortages.error("replica cannot be created", where, **fields)
                 self._postponed[key] = topic_id
                 self._woken.set()
                 raise failure from problem
-            self._log.error("replica cannot be made", **fields)
+            self._log.error("replica cannot be created", **fields)
             if directory is not None:
                 replicas.directory_failed(directory.path, str(failure))
             return None
 
     def forget(self, topic: str, index: int) -> None:
-        """The replica is not ours any more."""
+        """Stop retrying for a replica that left this broker."""
         self._postponed.pop((topic, index), None)
 
     async def run(self) -> None:
-        """Try again until cancelled."""
+        """Retry postponed creations until cancelled."""
         while True:
             await self._woken.wait()
             await self._replicas.world.clock.sleep(TRY_AGAIN_SECONDS)

@@ -1,4 +1,4 @@
-"""The partitions of one broker: a facade over them for handlers, and the place where metadata changes reach them."""
+"""The partitions of one broker. Handlers reach partitions through it, and metadata changes are applied through it."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 
 class ClusterView(Protocol):
-    """What replicas ask of the metadata that handlers see."""
+    """The metadata that replicas need, as handlers see it."""
 
     def leader_of(self, topic: str, index: int) -> tuple[int, int] | None:
-        """(leader, leader epoch) of a partition; None when there is no such partition."""
+        """Return (leader, leader epoch) of a partition, or None if the partition does not exist."""
         ...
 
     def may_be_in_sync(self, broker_id: int, broker_epoch: int) -> bool:
@@ -51,32 +51,33 @@ class ClusterView(Protocol):
 
 
 class IsrProposer(Protocol):
-    """Proposes in-sync sets to the controller."""
+    """Proposes in-sync replica sets to the controller."""
 
     def reconsider(self, partition: Partition) -> None: ...
 
 
 class ReplicaListener:
-    """Told what happens to the partitions of this broker. A listener overrides what it needs to hear."""
+    """Callbacks for changes of this broker's partitions. A listener overrides the ones that it needs."""
 
     def role_changed(self, partition: Partition) -> None:
-        """The partition has a new leader epoch, or it leaves this broker (its leader is -1 then)."""
+        """The partition has a new leader epoch, or has left this broker (its leader is then -1)."""
 
     def config_changed(self, partition: Partition) -> None:
-        """The partition's log has another configuration."""
+        """The configuration of the partition's log has changed."""
 
     def became_leader(self, partition: Partition) -> None:
-        """This broker leads the partition, in a new leader epoch."""
+        """This broker has become the leader, in a new leader epoch."""
 
     def resigned(self, topic: str, index: int, leader_epoch: int) -> None:
-        """This broker leads the partition in `leader_epoch` no longer."""
+        """This broker no longer leads the partition in `leader_epoch`."""
 
     def directory_failed(self, path: str) -> None:
-        """A log directory is offline, with all its partitions."""
+        """A log directory has gone offline, with all its partitions."""
 
 
 class ReplicaManager:
-    """Owned by the broker's loop. `topic_names` and `partition` are on the hot path: plain dictionary look-ups."""
+    """The partitions of one broker. Owned by the broker's loop. `topic_names` and `partition` are on the hot path:
+    plain dictionary look-ups."""
 
     def __init__(
         self,
@@ -130,18 +131,22 @@ class ReplicaManager:
         )
         self._listeners: list[ReplicaListener] = []
         self.remote: RemoteLogManager | None = None
-        """Of a broker with tiered storage."""
+        """None without tiered storage."""
 
     @property
     def config(self) -> NodeConfig:
-        """The node's configuration as of the metadata that was applied last."""
+        """The node's configuration under the last applied metadata."""
         return self._configs.static if self._image is None else self._configs.effective(self._image)
 
     def add_listener(self, listener: ReplicaListener) -> None:
         self._listeners.append(listener)
 
     def partition(self, topic: str, index: int) -> Partition:
-        """Raises NotLeader when it lives elsewhere, ApiError UNKNOWN_TOPIC_OR_PARTITION when nowhere."""
+        """Return the partition hosted on this broker.
+
+        Raises NotLeader if only other brokers host it, StorageError if it is offline here, ApiError
+        UNKNOWN_TOPIC_OR_PARTITION if it does not exist.
+        """
         try:
             return self._partitions[topic, index]
         except KeyError:
@@ -158,7 +163,7 @@ class ReplicaManager:
         return self._partitions.get((topic, index))
 
     def all_in_sync(self, topic_partition: TopicPartition) -> bool:
-        """Whether every replica of the partition, which is here, is in the in-sync set."""
+        """Whether the partition is hosted here and all its replicas are in the in-sync replica set."""
         partition = self.find(*topic_partition)
         return partition is not None and len(partition.isr) == len(partition.replicas) > 0
 
@@ -166,7 +171,7 @@ class ReplicaManager:
         return len(self._partitions)
 
     def __iter__(self) -> Iterator[Partition]:
-        """All partitions here, in the order in which they came."""
+        """All hosted partitions, in the order in which they were created."""
         return iter(list(self._partitions.values()))
 
     def follower_fetched(
@@ -179,8 +184,8 @@ class ReplicaManager:
         *,
         knows_epoch: bool = True,
     ) -> None:
-        """A follower's Fetch arrived. Raises NotLeader or ApiError when it is none of ours, or of an incarnation
-        that is gone."""
+        """Record a follower's Fetch. Raises NotLeader or ApiError if the broker is not a replica or names an outdated
+        broker epoch."""
         partition.follower_fetched(
             replica_id, offset, log_start_offset, broker_epoch, self.world.clock.now(), knows_epoch=knows_epoch
         )
@@ -188,8 +193,8 @@ class ReplicaManager:
             self._isr.reconsider(partition)
 
     def brokers_changed(self, broker_ids: Collection[int]) -> Iterator[None]:
-        """Brokers came, went, or were fenced: who may join an in-sync set, and whom the high watermark waits for,
-        has changed."""
+        """Re-evaluate the ISR and the high watermark after brokers registered, left, or were fenced. A generator:
+        yields regularly, so that its driver can let other tasks run."""
         for done, partition in enumerate(self):
             if partition.followers is not None and any(broker in partition.followers for broker in broker_ids):
                 partition.advance_high_watermark()
@@ -201,8 +206,11 @@ class ReplicaManager:
         self, partition: Partition, leader_epoch: int, required_offset: int, deadline: float
     ) -> None:
         """Return once the high watermark has reached `required_offset` of an append in `leader_epoch`, while this
-        replica has led without a break. Raises NotLeader when leadership moves first, ApiError REQUEST_TIMED_OUT at
-        the deadline (on the clock), NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
+        replica has led without a break.
+
+        `deadline` is a time of the monotonic clock. Raises NotLeader if leadership moves first, ApiError
+        REQUEST_TIMED_OUT at the deadline, ApiError NOT_ENOUGH_REPLICAS_AFTER_APPEND if the ISR has become too small.
+        """
         clock = self.world.clock
         while True:
             if not partition.is_leader or leader_epoch < partition.led_since_epoch:
@@ -229,21 +237,22 @@ class ReplicaManager:
         self.handle_storage_error(problem, name.topic, name.partition, "append", log)
 
     async def flush(self, partition: Partition) -> None:
-        """Return once everything now in the partition is durable here: where it has moved to, if it moves meanwhile.
-        Raises StorageError; ApiError when the log was deleted."""
+        """Return once everything now in the partition's log is durable on this broker. If the log moves to another
+        directory meanwhile, the new log is flushed. Raises StorageError; ApiError if the log was deleted."""
         log = None
         while log is not partition.log:
             log = partition.log
             await self.flusher.flush(log)
 
     def _flushed(self, log: UnifiedLog) -> None:
-        """More of a log is durable: with flush.messages the high watermark waited for that."""
+        """Advance the high watermark after a sync: with flush.messages it waits for the sync."""
         partition = self._partitions.get(log.topic_partition)
         if partition is not None and partition.is_leader and partition.log is log:
             partition.advance_high_watermark()
 
     def directory_failed(self, path: str, why: str) -> None:
-        """A disk failed: its partitions are gone for this run, and the controller must hear of it."""
+        """Take a failed directory offline, with its partitions, until the next start. Listeners report it to the
+        controller."""
         if path not in (directory.path for directory in self.logs.online()):
             return
         gone = self.logs.directory_failed(path, why)
@@ -260,7 +269,7 @@ class ReplicaManager:
             listener.directory_failed(path)
 
     def log_start_moved(self, topic_partition: TopicPartition) -> None:
-        """Retention has deleted the beginning of a log: whoever fetches hears of it."""
+        """Notify parked fetchers after retention has raised a log start offset."""
         partition = self.find(topic_partition.topic, topic_partition.partition)
         if partition is not None:
             partition.notify_log_start()
@@ -268,10 +277,13 @@ class ReplicaManager:
     def handle_storage_error(
         self, problem: Exception, topic: str, index: int, doing: str, log: UnifiedLog | None
     ) -> None:
-        """Log a `problem` with the disk that came up while `doing` something with a partition, and take the directory
-        of `log` offline if the problem leaves doubt about the disk. Any other problem is ignored. So is what came up
-        with a `log` that was deleted, or moved, meanwhile: its files may be missed for that, and the partition's name
-        may stand for another log. `log` is None where no log was touched."""
+        """Log a storage `problem` that occurred while `doing` something with a partition. If the problem casts doubt on
+        the disk, take the directory of `log` offline.
+
+        Any other kind of problem is ignored. So is a problem with a `log` that was deleted or moved meanwhile: that
+        explains missing files, and the partition's name may now stand for another log. `log` is None if no log was
+        touched.
+        """
         if log is not None and self.logs.get(log.topic_partition) is not log:
             return
         if isinstance(problem, OSError):
@@ -281,7 +293,9 @@ class ReplicaManager:
         fields = {"topic": topic, "partition": index, "reason": str(problem)}
         if isinstance(problem, OutOfResources):
             directory = "" if log is None else self.logs.directory_of(log).path
-            self._shortages.error(f"{doing} failed", directory, **fields)  # Each partition there, and each attempt.
+            self._shortages.error(
+                f"{doing} failed", directory, **fields
+            )  # Backed off: each partition there and each attempt would log.
         else:
             self._log.error(f"{doing} failed", **fields)
         if log is not None and not isinstance(problem, CorruptData | OutOfResources):
@@ -290,7 +304,7 @@ class ReplicaManager:
     # --- metadata
 
     def apply(self, image: MetadataImage, changes: MetadataChanges) -> Iterator[None]:
-        """Bring partitions in line with `image`. A generator: yields now and then so that its driver can let others
+        """Apply `image` to the partitions. A generator: yields regularly, so that its driver can let other tasks
         run."""
         now = self.world.clock.now()
         for topic_id, topic in changes.topics.deleted.items():
@@ -328,13 +342,13 @@ class ReplicaManager:
     ) -> None:
         if (name, index) in self.offline:
             if not self.damaged.may_return(name, index, registration):
-                return  # Until the next start: an empty log elsewhere would deny what the lost one holds.
+                return  # Until the next start: an empty log elsewhere would lose the records of this one.
             self.offline.discard((name, index))
         assigned = registration.directory(self.node_id)
         try:
             partition = self._partitions.get((name, index)) or self._host(name, index, topic_id, config, registration)
         except OutOfResources:
-            return  # It is tried again.
+            return  # The creation is retried.
         if partition is None:
             self.directories.lost(topic_id, index)
             return
@@ -355,13 +369,13 @@ class ReplicaManager:
                 listener.resigned(name, index, old_epoch)
         if partition.is_leader:
             if partition.durable_end() < partition.log.log_end_offset:
-                # What recovery found was written, perhaps read, and must not stay out of sight.
+                # Recovered records were written and perhaps read, so they must become visible.
                 self.flusher.flush_later(partition.log)
             for listener in self._listeners:
                 listener.became_leader(partition)
 
     def _wait_for_repair(self, partition: Partition) -> None:
-        """The replica's log was damaged, and it must not lead: it is offline until that is settled."""
+        """Take a replica with a damaged log offline until the damage is settled: it must not lead."""
         key = (partition.topic, partition.index)
         del self._partitions[key]
         self.offline.add(key)
@@ -370,7 +384,7 @@ class ReplicaManager:
         self.directories.lost(partition.topic_id, partition.index)
 
     def apply_again(self, name: str, index: int, topic_id: bytes) -> None:
-        """Apply the metadata again for a replica that could not be created earlier."""
+        """Apply the metadata again to a replica that could not be created earlier."""
         registration = None if self._image is None else self._image.topics.partition(topic_id, index)
         if self._image is not None and registration is not None:
             self._apply_partition(
@@ -380,8 +394,8 @@ class ReplicaManager:
     def _host(
         self, name: str, index: int, topic_id: bytes, config: TopicConfig, registration: PartitionRegistration
     ) -> Partition | None:
-        """A partition with its log, found or new; None, and counted among the offline ones, where there can be none.
-        Raises OutOfResources."""
+        """Create the partition with its log, found or new. Returns None, and counts the partition as offline, if it
+        cannot have a log. Raises OutOfResources."""
         log = self.hosting.log_of(TopicPartition(name, index), topic_id, registration, self._image)
         if log is None:
             self.offline.add((name, index))
@@ -392,7 +406,7 @@ class ReplicaManager:
         return partition
 
     def _apply_configs(self, image: MetadataImage, changes: MetadataChanges) -> Iterator[None]:
-        """Hand every log whose topic or broker configuration changed its new effective configuration."""
+        """Apply the new configuration to every log whose topic or broker configs changed."""
         names = {name for kind, name in changes.configs if kind == ResourceType.TOPIC}
         if any(kind == ResourceType.BROKER for kind, _ in changes.configs):
             names.update(self.topic_ids)
@@ -426,7 +440,7 @@ class ReplicaManager:
             del self.topic_ids[name]
 
     def _drop(self, name: str, index: int) -> None:
-        """The replica is not ours any more, if it ever was."""
+        """Remove a replica that is no longer assigned to this broker, if it was hosted at all."""
         self.offline.discard((name, index))
         self.hosting.forget(name, index)
         waited = self.damaged.forget(name, index)
@@ -444,7 +458,7 @@ class ReplicaManager:
         self._log.debug("replica deleted", topic=name, partition=index)
 
     def _retire(self, partition: Partition) -> None:
-        """The replica is not here any more: whoever waits for it finds out."""
+        """Resign from a replica that leaves this broker, notify the listeners and wake its waiters."""
         was_leader = partition.is_leader
         partition.resign()
         self.past_traffic.left(partition.topic, partition.traffic, partition.tier)

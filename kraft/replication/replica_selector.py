@@ -1,7 +1,8 @@
-"""From which replica a consumer is told to read (KIP-392). Pure.
+"""Selects the replica from which a consumer should read (KIP-392). Pure.
 
-Kafka's RackAwareReplicaSelector: one in the consumer's rack, the leader where it is one of them; else the one that
-has most, was caught up last, has the largest id. Only replicas that have the offset asked for are considered.
+It follows Kafka's RackAwareReplicaSelector. Only replicas that have the fetch offset are considered. The leader is
+preferred if it is in the consumer's rack. Else, of the followers in that rack, the one with the highest log end offset
+is chosen, then the one caught up last, then the one with the highest id.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def preferred_replica(
     followers: Mapping[int, FollowerState],
     fetch_offset: int,
 ) -> int:
-    """The follower that a consumer in `rack` should read from, or LEADER. `racks` has the brokers that are alive."""
+    """Return the follower from which a consumer in `rack` should read, or LEADER. `racks` contains the brokers that are
+    alive."""
     if not rack or racks.get(leader_id) == rack:
         return LEADER
     nearby = [replica for replica in followers if racks.get(replica) == rack and _has(followers[replica], fetch_offset)]

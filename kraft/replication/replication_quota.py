@@ -1,6 +1,7 @@
-"""The limit of replication's bytes a second (KIP-73): a budget that fills at the rate, up to one second's worth. Pure.
+"""The replication throttle in bytes per second (KIP-73): a budget that refills at the rate, up to one second's worth.
+Pure.
 
-A transfer that has begun is let through whole. What it took beyond the budget is waited for before the next one.
+A transfer that has started is never cut. The next one waits until the budget is positive again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ UNLIMITED: Final = 2**63 - 1
 
 
 class ReplicationQuota:
-    """`rate` gives the bytes a second, as configured now."""
+    """The throttle for one direction. `rate` returns the configured bytes per second."""
 
     __slots__ = ("_at", "_budget", "_now", "_rate")
 
@@ -27,7 +28,7 @@ class ReplicationQuota:
         return self._rate() < UNLIMITED
 
     def seconds_to_wait(self) -> float:
-        """The seconds until something may be transferred; 0 when it may be now."""
+        """Return the seconds until the next transfer may start; 0 if it may start now."""
         rate = self._rate()
         if rate >= UNLIMITED:
             return 0.0
@@ -37,11 +38,10 @@ class ReplicationQuota:
         return 0.0 if self._budget > 0 else (1 - self._budget) / max(rate, 1)
 
     def piece(self, size: int) -> int:
-        """At most a second's worth of `size`, so that what is transferred at a time does not exceed the rate by
-        much."""
+        """Return `size`, at most one second's worth, so that one transfer does not exceed the rate by much."""
         return max(1, min(size, self._rate()))
 
     def took(self, size: int) -> None:
-        """`size` bytes were transferred."""
+        """Charge `size` transferred bytes to the budget."""
         if self._rate() < UNLIMITED:
             self._budget -= size

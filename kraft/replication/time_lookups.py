@@ -1,4 +1,4 @@
-"""Look-ups of offsets by time, which have to look inside one batch: few at once, and others are served meanwhile."""
+"""Offset look-ups by time that must read inside a batch. Few run at the same time, and they yield to other tasks."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Found = tuple[int, int, int]
 
 
 class TimeLookups:
-    """Owned by the broker's loop."""
+    """The look-ups of one broker. Owned by the broker's loop."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
         self._free = trio.Semaphore(LOOK_UPS_AT_ONCE_MAX)
 
     async def find(self, log: UnifiedLog, timestamp: int) -> Found | None:
-        """The first record of `log` that is not earlier than `timestamp`; None when there is none.
+        """Return the first record of `log` whose timestamp is not below `timestamp`, or None.
 
         Raises ApiError MESSAGE_TOO_LARGE for a batch that decompresses to more than DECODED_BYTES_MAX, InvalidRecord,
         CompressionError, CorruptData.
@@ -46,15 +46,15 @@ class TimeLookups:
             return await in_turns(_find_in_batch(batch, timestamp, start_offset), run_job=self._threads.run)
 
     async def find_latest(self, log: UnifiedLog) -> Found | None:
-        """The first record that has the largest timestamp of all; None when no record has one. Raises what `find`
-        raises."""
+        """Return the first record with the largest timestamp of the log; None if no record has a timestamp. Raises like
+        `find`."""
         latest = log.local.max_timestamp()
         return None if latest < 0 else await self.find(log, latest)
 
 
 def find_by_timestamp(log: UnifiedLog, timestamp: int) -> Steps[Found | None]:
-    """Find the offset like `TimeLookups.find`, in steps. The log may change between steps, so each batch is looked up
-    anew."""
+    """Find the offset like `TimeLookups.find`, in steps. The log may change between steps, so each step looks up the
+    next batch again."""
     start = log.log_start_offset
     while (batch := log.local.find_batch_by_timestamp(timestamp, start)) is not None:
         found = yield from _find_in_batch(batch, timestamp, start)

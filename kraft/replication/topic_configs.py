@@ -1,5 +1,5 @@
-"""Effective configurations as of a metadata image: topic over broker over cluster over what the process was given
-over default."""
+"""Effective configurations under a metadata image. The order of precedence is topic, broker, cluster, the process's own
+configuration, default."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kraft.storage.log_config import LogConfig
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """What the log heeds, and what the partition heeds."""
+    """The configuration of a topic's logs and partitions."""
 
     log: LogConfig
     min_insync_replicas: int
 
 
 class ConfigView:
-    """One node's view of configuration. Remembers what it computed for the image that it was last asked about."""
+    """One node's view of configuration. Caches the results for the last image."""
 
     def __init__(self, static: NodeConfig) -> None:
         self.static = static
@@ -29,7 +29,7 @@ class ConfigView:
         self._effective = static
         self._plain: TopicConfig | None = None
         self._own: dict[str, TopicConfig] = {}
-        """Of topics of the image that have overrides."""
+        """The configurations of the image's topics with overrides."""
 
     def layers(self, image: MetadataImage) -> BrokerLayers:
         configs = image.configs
@@ -38,7 +38,7 @@ class ConfigView:
         )
 
     def effective(self, image: MetadataImage) -> NodeConfig:
-        """The node's configuration under its dynamic values."""
+        """The node's configuration, with its dynamic values applied."""
         if self._image is None or self._image.configs is not image.configs:
             self._effective = self.layers(image).effective()
             self._plain = None
@@ -47,11 +47,11 @@ class ConfigView:
         return self._effective
 
     def topic_default(self) -> TopicConfig:
-        """What a topic gets while no metadata is known."""
+        """The configuration of a topic while no metadata is loaded."""
         return _topic_config({}, self.static)
 
     def topic(self, image: MetadataImage, name: str) -> TopicConfig:
-        """Equal configurations are one object for all topics that have no overrides."""
+        """The topic's effective configuration. All topics without overrides share one object."""
         node = self.effective(image)
         overrides = image.configs.topic(name)
         if overrides:

@@ -1,5 +1,5 @@
-"""How this broker follows leaders elsewhere: one fetcher for each, and what it knows of every partition it follows.
+"""How this broker follows leaders on other brokers: one fetcher per leader, and the state of every followed partition.
 
-Enters: partitions that became followers. Leaves: Fetch requests, appends, truncations where logs diverge.
-Deliberately absent: the answers to other brokers' fetches (`kraft/handlers`).
+Enters: partitions that became followers. Leaves: Fetch requests, appends, truncations of diverging logs. Deliberately
+absent: the responses to other brokers' fetches (`kraft/handlers`).
 """

@@ -1,5 +1,5 @@
-"""What a follower knows of a partition that it follows, where its log must be cut, and how it grows.
-`replica_fetcher` asks."""
+"""A follower's state of one partition: where to truncate its log, and how to append fetched records. `replica_fetcher`
+sends the requests."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ if TYPE_CHECKING:
 
 
 FIRST_BACKOFF_SECONDS: Final = 0.02
-"""After an error: most are of leaders that are about to read what the follower has read. Doubled up to
-replica.fetch.backoff.ms."""
+"""Doubled after each error up to replica.fetch.backoff.ms. Most errors come from leaders that are moments behind in the
+metadata."""
 FAILURES_TO_TELL: Final = 6
-"""In a row; fewer happen whenever leaders move."""
+"""Errors in a row before they are logged. Fewer are normal whenever a leader moves."""
 
 
 class Following:
-    """A partition that is followed, in one leader epoch. `not_before` is when it may be asked for again after
-    `failures` errors in a row. `leader_high_watermark` is the newest that the leader has sent."""
+    """A followed partition in one leader epoch.
+
+    After `failures` errors in a row it is not fetched before the time `not_before`. `leader_high_watermark` is the
+    newest one received from the leader.
+    """
 
     __slots__ = ("failures", "is_asked", "leader_epoch", "leader_high_watermark", "not_before", "partition")
 
@@ -43,16 +46,18 @@ class Following:
 
     @property
     def lag(self) -> int:
-        """Committed records that this replica has yet to copy."""
+        """The number of committed records that this replica has not copied yet."""
         return max(0, self.leader_high_watermark - self.partition.log.log_end_offset)
 
     @property
     def is_unsynced(self) -> bool:
-        """Whether flush.messages forbids to acknowledge all of the log yet. Where it asks for nothing, never."""
+        """Whether flush.messages requires a sync before the whole log may be acknowledged. Always False when
+        flush.messages is not set."""
         return self.partition.durable_end() < self.partition.log.log_end_offset
 
     def failed(self, now: float, backoff_seconds_max: float) -> bool:
-        """Wait, longer after each failure in a row. Whether there have been so many that somebody should hear of it."""
+        """Set the next back-off, which grows with each failure in a row. Returns True when the failures have become
+        frequent enough to be logged."""
         self.not_before = now + min(backoff_seconds_max, FIRST_BACKOFF_SECONDS * 2 ** min(self.failures, 10))
         self.failures += 1
         return self.failures == FAILURES_TO_TELL
@@ -63,30 +68,32 @@ class Following:
 
 
 class Truncation(NamedTuple):
-    """What a log had and gave up, from `start_offset` to `end_offset` (exclusive): the first of it was written in
-    `first_epoch`, -1 where that is unknown."""
+    """The offsets that a log loses in a truncation, from `start_offset` to `end_offset` (exclusive).
+
+    The first lost record was written in `first_epoch`; -1 if that is unknown.
+    """
 
     start_offset: int
     end_offset: int
     high_watermark: int
-    """Up to here the log was known to be committed."""
+    """The replica's high watermark before the truncation."""
     first_epoch: int
 
 
 class TruncationListener(Protocol):
-    """Hears of every log that a fetcher truncates."""
+    """Called for every log that a fetcher truncates."""
 
     def truncating(self, partition: Partition, truncation: Truncation) -> None:
-        """Before it happens. Raises StorageError to have it put off."""
+        """Called before the truncation. Raises StorageError to postpone it."""
         ...
 
     def truncated(self, partition: Partition, truncation: Truncation) -> None:
-        """Afterwards."""
+        """Called after the truncation."""
         ...
 
 
 class FetcherSettings:
-    """The settings of a fetcher. Those that may change while the broker runs are read afresh."""
+    """The settings of a fetcher. Settings that can change at run time are read at each use."""
 
     def __init__(
         self,
@@ -98,7 +105,7 @@ class FetcherSettings:
         socket_timeout_seconds: float,
         truncations: TruncationListener,
     ) -> None:
-        """`endpoint` tells where a broker listens for other brokers now, None where it is not known."""
+        """`endpoint` returns a broker's current address for inter-broker requests, or None if it is not known."""
         self.endpoint = endpoint
         self.broker_epoch = broker_epoch
         self.limits = limits
@@ -108,11 +115,13 @@ class FetcherSettings:
 
 
 def truncation_offset(log: UnifiedLog, leader_epoch: int, leader_end: int) -> int:
-    """Where to cut a log whose leader's largest epoch not beyond our last is `leader_epoch`, ending at `leader_end`
-    (KIP-279).
+    """Return the offset at which to truncate a diverging log (KIP-279).
 
-    If we know that epoch, we agree up to where it ends first, here or there; if not, what we have of later epochs
-    goes, and the next fetch finds out more.
+    `leader_epoch` is the largest epoch of the leader that is not above our last epoch. It ends at `leader_end` on the
+    leader.
+
+    If we have that epoch, both logs agree up to its end on the leader or here, whichever is lower. If we do not, our
+    later epochs are truncated, and the next fetch narrows it down further.
     """
     own_end, own_epoch = log.end_offset_for_epoch(leader_epoch)
     if own_epoch == -1:
@@ -123,8 +132,11 @@ def truncation_offset(log: UnifiedLog, leader_epoch: int, leader_end: int) -> in
 
 
 async def append_fetched(replicas: ReplicaManager, partition: Partition, data: PartitionData) -> None:
-    """Take over what the leader sent: not durable yet, so not acknowledged either. Where the disk is full, the log
-    still starts where the leader's does, so that retention can make room. Raises ApiError, NotLeader, StorageError."""
+    """Append the records of a leader's response. They are not durable when this returns, and so not acknowledged.
+
+    If the disk is full, the log start offset still follows the leader's, so that retention can free space. Raises
+    ApiError, NotLeader, StorageError.
+    """
     records = memoryview(data.records or b"")
     log, epoch = partition.log, partition.leader_epoch
     try:
@@ -135,8 +147,8 @@ async def append_fetched(replicas: ReplicaManager, partition: Partition, data: P
             partition.followed(data.high_watermark, data.log_start_offset)
         raise
     except ProtocolError as problem:
-        # This partition's, and no fault of the connection: the others of the answer go on.
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: a bad Fetch answer: {problem}") from problem
+        # A problem of this partition, not of the connection: the other partitions of the response continue.
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: malformed Fetch response: {problem}") from problem
     if info is not None:
         partition.traffic.replication_bytes_in += len(records)
 
@@ -144,7 +156,8 @@ async def append_fetched(replicas: ReplicaManager, partition: Partition, data: P
 async def _append(
     replicas: ReplicaManager, partition: Partition, data: PartitionData, records: memoryview
 ) -> LogAppendInfo | None:
-    """An empty log that starts inside the first batch gets the whole batch, and keeps its start offset."""
+    """Append the records. An empty log that starts inside the first batch gets the whole batch and keeps its start
+    offset."""
     log, now_ms = partition.log, replicas.world.clock.wall_ms()
     start = log.log_start_offset if starts_within(log, records) else None
     if start is not None:
@@ -160,8 +173,8 @@ async def _append(
 
 
 def starts_within(log: UnifiedLog, records: memoryview) -> bool:
-    """Whether `log` is empty and starts in the middle of the first batch of `records`, where DeleteRecords may put
-    the start of a leader's log."""
+    """Whether `log` is empty and its start offset lies inside the first batch of `records`. DeleteRecords can put the
+    start of a leader's log inside a batch."""
     if log.log_start_offset != log.log_end_offset or log.is_appending:
         return False
     first = next(batches(records, partial_tail=True), None)

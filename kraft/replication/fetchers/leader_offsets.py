@@ -1,4 +1,5 @@
-"""What a follower asks its leader besides records: where its log starts and ends, in which tier and which epochs."""
+"""A follower's offset requests to its leader: start and end of the leader's log, local and remote, with their
+epochs."""
 
 from __future__ import annotations
 
@@ -22,28 +23,29 @@ EARLIEST_LOCAL: Final = -4
 
 
 class LocalStart(NamedTuple):
-    """A leader has what is from `offset` on on its disk, and what is before that, back to `log_start_offset`, in the
-    remote tier."""
+    """The start of a leader's local log. The leader has the records from `offset` on its disk, and the records from
+    `log_start_offset` to `offset` in the remote tier only."""
 
     offset: int
     epoch_before: int
-    """In which the record before `offset` was written."""
+    """The epoch of the record before `offset`."""
     log_start_offset: int
 
 
 async def leader_offset(
     connection: ClientConnection, following: Following, timestamp: int, replica_id: int, timeout: float
 ) -> int:
-    """Ask the leader for the end (LATEST) or the start (EARLIEST) of its log (ListOffsets as a replica).
+    """Return the end (LATEST) or the start (EARLIEST) of the leader's log, asked by ListOffsets as a replica.
 
-    Raises ApiError, Disconnected, TimeoutError."""
+    Raises ApiError, Disconnected, TimeoutError.
+    """
     return (await _leader_position(connection, following, timestamp, replica_id, timeout))[0]
 
 
 async def _leader_position(
     connection: ClientConnection, following: Following, timestamp: int, replica_id: int, timeout: float
 ) -> tuple[int, int]:
-    """(offset, its epoch)."""
+    """Return (offset, epoch of the offset)."""
     partition = following.partition
     wanted = ListOffsetsPartition(
         partition_index=partition.index, current_leader_epoch=following.leader_epoch, timestamp=timestamp
@@ -63,7 +65,7 @@ async def _leader_position(
 async def leader_local_start(
     connection: ClientConnection, following: Following, replica_id: int, timeout: float
 ) -> LocalStart:
-    """Where the leader's disk begins. Raises ApiError, Disconnected, TimeoutError."""
+    """Return the start of the leader's local log. Raises ApiError, Disconnected, TimeoutError."""
     offset, epoch = await _leader_position(connection, following, EARLIEST_LOCAL, replica_id, timeout)
     log_start_offset = await leader_offset(connection, following, EARLIEST, replica_id, timeout)
     if offset > 0:
@@ -74,7 +76,7 @@ async def leader_local_start(
 async def _epoch_before(
     connection: ClientConnection, following: Following, offset: int, epoch: int, replica_id: int, timeout: float
 ) -> int:
-    """The epoch in which the record before `offset` was written, which has `epoch`."""
+    """Return the epoch of the record before `offset`. The record at `offset` has `epoch`."""
     partition = following.partition
     asked = OffsetForLeaderPartition(
         partition=partition.index, current_leader_epoch=following.leader_epoch, leader_epoch=epoch - 1
@@ -86,5 +88,5 @@ async def _epoch_before(
     told = response.topics[0].partitions[0]
     if told.error_code:
         raise ApiError(told.error_code, f"{partition}: epoch ends of the leader: {name_of(told.error_code)}")
-    # An epoch before `epoch` that ends at `offset` has the record before it.
+    # An earlier epoch that ends at `offset` contains the record before it.
     return int(told.leader_epoch) if told.end_offset >= offset else epoch

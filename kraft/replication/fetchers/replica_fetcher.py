@@ -1,12 +1,13 @@
-"""Following one leader: fetch, append, acknowledge by fetching on (KIP-101, KIP-279, KIP-595's diverging epochs,
+"""Follows one leader: fetch, append, and acknowledge with the next fetch (KIP-101, KIP-279, KIP-595's diverging epochs,
 KIP-903).
 
-One task a leader. It asks for every partition that it follows there, in an incremental session, and takes the answers
-over one by one. A request names at most PARTITIONS_PER_REQUEST partitions, and the next one the others: the leader
-closes the connection for a request of more than 65,536 elements (`kraft.protocol.primitives`).
+There is one task per leader. It fetches every partition that it follows there in one incremental fetch session, and
+handles the partitions of a response one by one. A request names at most PARTITIONS_PER_REQUEST partitions, and the next
+request names the rest: the leader closes the connection for a request of more than 65,536 elements
+(`kraft.protocol.primitives`).
 
-A log that differs from the leader's is cut by leader epochs, never to the high watermark, which may be behind what was
-acknowledged (KIP-101).
+A diverging log is truncated by leader epochs, never to the high watermark. The high watermark may be lower than the
+offsets already acknowledged (KIP-101).
 """
 
 from __future__ import annotations
@@ -47,22 +48,22 @@ if TYPE_CHECKING:
 
 
 WORK: Final = "replication"
-"""What the health calls it."""
+"""The name of this work in health reports."""
 CONNECT_SECONDS_MAX: Final = 2.0
 UNREACHABLE_SECONDS: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 1.0
-"""How long a fetcher with nothing to ask sleeps before it looks again."""
+"""Longest sleep of a fetcher that has no partition to fetch."""
 REMOTE_BACKOFF_SECONDS_MAX: Final = 10.0
-"""After errors in a row of the remote tier, each of which costs the leader some requests."""
+"""Longest back-off after errors of the remote tier. Each attempt costs the leader some requests."""
 PARTITIONS_PER_REQUEST: Final = 10_000
-"""Partitions that one request asks for, and that it takes out of the session. Each counts as three elements at most:
-its topic, itself and a tag."""
+"""Limit per request of the partitions to fetch, and of those to remove from the session. Each counts as at most three
+elements: its topic, itself and a tag."""
 FETCH_VERSION_MAX: Final = 17
-"""From version 18 on a leader answers at once when it knows a higher high watermark: for metadata, not for records."""
+"""From version 18 on a leader responds immediately to a new high watermark. That is for metadata, not for records."""
 
 
 class ReplicaFetcher:
-    """Owned by the broker's loop; `run` is its one task."""
+    """The fetcher for one leader. Owned by the broker's loop; `run` is its only task."""
 
     def __init__(self, leader_id: int, replicas: ReplicaManager, settings: FetcherSettings, log: Logger) -> None:
         self.leader_id = leader_id
@@ -72,11 +73,11 @@ class ReplicaFetcher:
         self._clock = replicas.world.clock
         self._following: dict[Key, Following] = {}
         self._due: dict[Key, None] = {}
-        """What the leader may have to be told of."""
+        """Partitions that the next Fetch may have to name."""
         self._unasked: dict[Key, None] = {}
-        """What the latest request had no room for. The next one begins with it."""
+        """Partitions for which the last request had no room. The next one starts with them."""
         self._put_aside: dict[Key, Following] = {}
-        """What waits for an error to pass, or for the remote tier."""
+        """Partitions in back-off, or waiting for the remote tier."""
         self._left: dict[Key, None] = {}
         self._session = FetchSessionHandler()
         self._woken = trio.Event()
@@ -90,8 +91,8 @@ class ReplicaFetcher:
     # Called by the manager.
 
     def follow(self, partition: Partition) -> None:
-        """From now on, in the partition's leader epoch. A request that is under way is given up: it does not ask for
-        this one."""
+        """Start fetching the partition in its current leader epoch. A Fetch in flight is cancelled, because it does not
+        include the partition."""
         key = (partition.topic_id, partition.index)
         known = self._following.get(key)
         if known is not None and known.partition is partition and known.leader_epoch == partition.leader_epoch:
@@ -116,13 +117,13 @@ class ReplicaFetcher:
             self._replicas.remote.starts.give_up(known)
 
     def put_aside(self) -> int:
-        """Partitions that wait for an error to pass, or for the remote tier."""
+        """The number of partitions in back-off or waiting for the remote tier."""
         now = self._clock.now()
         return sum(1 for following in self._put_aside.values() if following.not_before > now)
 
     @property
     def lag_max(self) -> int:
-        """Records that the furthest of its partitions is behind."""
+        """The largest lag of any followed partition, in records."""
         return max((following.lag for following in self._following.values()), default=0)
 
     def _wake(self) -> None:
@@ -133,7 +134,7 @@ class ReplicaFetcher:
     # The task.
 
     async def run(self) -> None:
-        """Follow until cancelled through `cancel_scope`."""
+        """Follow the leader until cancelled through `cancel_scope`."""
         with self.cancel_scope:
             while True:
                 try:
@@ -156,7 +157,7 @@ class ReplicaFetcher:
             await self._woken.wait()
 
     async def _follow_over_one_connection(self) -> None:
-        """Fetch until the connection has to be given up. Raises what broke it."""
+        """Open a connection and fetch over it until it fails. Raises the error that ended it."""
         endpoint = self._settings.endpoint(self.leader_id)
         if endpoint is None:
             raise Disconnected(f"no endpoint of broker {self.leader_id} is known")
@@ -175,12 +176,12 @@ class ReplicaFetcher:
             self._session_broken()
 
     def _session_broken(self) -> None:
-        """The leader has to be told of everything."""
+        """Drop the fetch session: the next request names every partition again."""
         self._session.broken()
         self._due = dict.fromkeys(self._following)
 
     async def _wait_for_something_to_ask(self) -> None:
-        """There may be nothing to follow for now, or only what must wait."""
+        """Wait while no partition can be fetched: none is followed, or all are in back-off."""
         while len(self._following) == len(self._put_aside):
             now = self._clock.now()
             pause = min((following.not_before - now for following in self._put_aside.values()), default=math.inf)
@@ -189,7 +190,8 @@ class ReplicaFetcher:
             await self._pause(min(pause, PAUSE_SECONDS_MAX))
 
     async def _fetch(self, connection: ClientConnection) -> bool:
-        """One request and what comes of it. False when it was given up because there is more to ask for now."""
+        """Send one Fetch and handle its response. Returns False if the Fetch was cancelled because more partitions can
+        be fetched now."""
         await self._sync_due()
         asked = await self._ask()
         version = min(connection.version_of(ApiKey.FETCH), FETCH_VERSION_MAX)
@@ -221,12 +223,12 @@ class ReplicaFetcher:
                 if following is not None:
                     self._due[key] = None
                     await self._take_guarded(following, data, connection)
-        connection.recycle(frame)  # All of it is in the logs, or given up.
+        connection.recycle(frame)  # All records are in the logs, or dropped.
         return True
 
     async def _sync_due(self) -> None:
-        """Sync what flush.messages requires, all of it at once. A fetch acknowledges what the log has, so this comes
-        before it."""
+        """Sync all logs for which flush.messages requires it, together. This precedes the Fetch, because a Fetch
+        acknowledges the whole log."""
         self._end_waits(self._clock.now())
         due = [self._following[key] for key in self._due if key not in self._put_aside]
         unsynced = [(following, following.partition.log) for following in due if following.is_unsynced]
@@ -234,13 +236,13 @@ class ReplicaFetcher:
             return
         failures = await self._replicas.flusher.flush_all(log for _, log in unsynced)
         for following, log in unsynced:
-            # A disk that failed is offline by now, and the partition is left; or the log is not here any more; or it
-            # may pass.
+            # The disk failed and is offline by now, with the partition; or the log was deleted; or the error may
+            # pass.
             if log in failures:
                 self._put_off(following, str(failures[log]))
 
     def _end_waits(self, now: float) -> None:
-        """What has waited long enough is due. What must wait on is taken out of the session."""
+        """Make partitions due whose back-off has ended, and remove from the session those whose back-off goes on."""
         for key, following in list(self._put_aside.items()):
             if following.not_before <= now:
                 del self._put_aside[key]
@@ -250,7 +252,8 @@ class ReplicaFetcher:
                 self._left[key] = None
 
     async def _ask(self) -> dict[Key, Wanted]:
-        """What to ask for anew: everything that has moved and need not wait, as far as one request has room."""
+        """Return the partitions to name in the next Fetch: those that changed and are not in back-off, up to the limit
+        of one request."""
         now = self._clock.now()
         self._end_waits(now)
         due, self._due, self._unasked = {**self._unasked, **self._due}, {}, {}
@@ -266,7 +269,7 @@ class ReplicaFetcher:
                 self._unasked[key] = None
                 continue
             pause = self._replicas.serving.follower_waits(following.partition)
-            if following.is_unsynced:  # It came, or its log changed, while others were synced.
+            if following.is_unsynced:  # Added, or given another log, during the sync.
                 pause = max(pause, FIRST_BACKOFF_SECONDS)
             if pause:
                 self._throttle(key, following, now + pause)
@@ -277,8 +280,8 @@ class ReplicaFetcher:
         return asked
 
     def _throttle(self, key: Key, following: Following, until: float) -> None:
-        """Not asked for until then: the rate does not allow it, it has to be synced first, or the remote tier is
-        asked."""
+        """Do not fetch the partition before `until`: it is over its replication quota, needs a sync first, or waits for
+        the remote tier."""
         following.not_before = until
         self._put_aside[key] = following
         if following.is_asked:
@@ -286,8 +289,8 @@ class ReplicaFetcher:
             self._left[key] = None
 
     def _wait_ms(self) -> int:
-        """How long the leader may wait for records: not beyond the time when a partition that was put off is due
-        again, and not at all while there is more to ask for."""
+        """The max wait of the next Fetch in ms. It ends when the next back-off ends, and is 0 while more partitions
+        remain to be named."""
         if self._unasked or len(self._left) > PARTITIONS_PER_REQUEST:
             return 0
         now = self._clock.now()
@@ -297,8 +300,8 @@ class ReplicaFetcher:
     # Taking over.
 
     def _is_current(self, following: Following) -> bool:
-        """Whether the partition is still led as it was when it was asked for: all may change while a request is
-        under way."""
+        """Whether the partition still has the leader and leader epoch of the request. Both may change while a request
+        is in flight."""
         partition = following.partition
         key = (partition.topic_id, partition.index)
         return (
@@ -310,7 +313,8 @@ class ReplicaFetcher:
     async def _take_guarded(
         self, following: Following, data: fetch_response.PartitionData, connection: ClientConnection
     ) -> None:
-        """Take records like `_take`. An internal error with one partition does not keep the others from following."""
+        """Handle the response for one partition like `_take`. An internal error with one partition does not stop the
+        others."""
         is_taken = False
         with self._replicas.set_aside.guard(WORK, str(following.partition), (KraftError, TimeoutError)):
             await self._take(following, data, connection)
@@ -331,12 +335,12 @@ class ReplicaFetcher:
             elif data.error_code == ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
                 await self._start_behind_remote(following, connection)
             elif data.error_code:
-                # Leader and follower see different moments of the metadata; the one behind will catch up. Whatever it
-                # is, ask again later.
+                # Leader and follower have different metadata versions, and the older one will catch up. Whatever it
+                # is, retry later.
                 self._put_off(following, name_of(data.error_code))
             elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                 epoch, end = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
-                await self._replicas.writer.until_free(log)  # We may have led until just now.
+                await self._replicas.writer.until_free(log)  # This broker may have led until just now.
                 if self._is_current(following):
                     log = partition.log
                     self._cut(
@@ -350,16 +354,17 @@ class ReplicaFetcher:
                 await append_fetched(self._replicas, partition, data)
                 following.failures = 0
         except (KraftError, OSError) as problem:
-            # The leader did not answer: that says nothing of our disk.
+            # The leader did not respond. That is no error of the local disk.
             if isinstance(problem, Disconnected | UnsupportedApi | ProtocolError | TimeoutError):
                 raise
             self._replicas.handle_storage_error(problem, partition.topic, partition.index, "replication", log)
             self._put_off(following, str(problem))
 
     def _put_off(self, following: Following, reason: str, backoff_seconds_max: float = 0.0) -> None:
-        """Ask again later: after replica.fetch.backoff.ms at most, or `backoff_seconds_max`."""
+        """Back off before the next fetch of the partition, for at most replica.fetch.backoff.ms, or
+        `backoff_seconds_max` if given."""
         if not self._is_current(following):
-            # It was left while something of it went wrong: a directory that failed takes its replicas away first.
+            # The partition is no longer followed: a failed directory removes its replicas before the error gets here.
             return
         is_to_be_told = following.failed(self._clock.now(), backoff_seconds_max or self._settings.backoff_seconds)
         partition = following.partition
@@ -382,8 +387,8 @@ class ReplicaFetcher:
         if offset < cut.end_offset:
             self._settings.truncations.truncating(partition, cut)
         self._replicas.logs.truncate_to(log, offset, now_ms=self._clock.wall_ms())
-        # An epoch that we began as a leader and in which we wrote nothing leaves an entry at the end of the log, which
-        # no truncation of records removes.
+        # An epoch in which this broker led but wrote nothing leaves an entry at the end of the log. No truncation of
+        # records removes it.
         log.leader_epoch_cache.truncate_from_end(offset)
         if offset < cut.end_offset:
             report = self._log.warning if offset < cut.high_watermark else self._log.info
@@ -391,8 +396,11 @@ class ReplicaFetcher:
             self._settings.truncations.truncated(partition, cut)
 
     async def _start_behind_remote(self, following: Following, connection: ClientConnection) -> None:
-        """What we lack is in the remote tier alone: we begin behind it. The tier is asked beside this task, and the
-        partition waits for that alone. Raises KraftError, TimeoutError, OSError."""
+        """Start the local log after the records that only the remote tier has.
+
+        The remote tier is read in another task, and only this partition waits for it. Raises KraftError, TimeoutError,
+        OSError.
+        """
         partition, remote = following.partition, self._replicas.remote
         if remote is None:
             raise ApiError(
@@ -408,7 +416,7 @@ class ReplicaFetcher:
             remote.starts.begin(following, partial(self._ask_remote_guarded, following, leader, remote))
 
     async def _ask_remote_guarded(self, following: Following, leader: LocalStart, remote: RemoteLogManager) -> None:
-        """Ask like `_ask_remote`, in a task beside the fetcher's. Afterwards the partition is due, or put off."""
+        """Run `_ask_remote` in its own task. Afterwards the partition is due, or in back-off after an error."""
         tier = tier_of(following.partition)
         tier.aux_state_builds += 1
         failure = "an unexpected error, which the log has"
@@ -426,8 +434,8 @@ class ReplicaFetcher:
         self._woken.set()
 
     async def _ask_remote(self, following: Following, leader: LocalStart, remote: RemoteLogManager) -> None:
-        """Ask the remote tier, and begin behind it if the partition is still followed as it was. Raises KraftError,
-        ObjectError, OSError."""
+        """Read the state from the remote tier, and start the local log after it if the partition still has the same
+        leader and epoch. Raises KraftError, ObjectError, OSError."""
         partition = following.partition
         start = await remote.remote_start(partition, leader)
         await self._replicas.writer.until_free(partition.log)
@@ -442,13 +450,13 @@ class ReplicaFetcher:
     def _begin_behind_remote(self, partition: Partition, start: RemoteStart) -> None:
         log_facts = {"at": start.offset, "log_start": start.log_start_offset, "end": partition.log.log_end_offset}
         self._log.info(
-            "log begins behind the remote tier", topic=partition.topic, partition=partition.index, **log_facts
+            "log starts after the remote tier", topic=partition.topic, partition=partition.index, **log_facts
         )
         self._replicas.logs.begin_behind_remote(partition.log, start, now_ms=self._clock.wall_ms())
 
     async def _start_where_the_leader_is(self, following: Following, connection: ClientConnection) -> None:
-        """Our end is outside the leader's log: beyond its end (an unclean election), or before its start (retention,
-        or we are new)."""
+        """Handle a log end offset outside the leader's log. It is beyond the leader's end after an unclean election. It
+        is before the leader's start after retention, or on a new replica."""
         partition = following.partition
         leader_end = await leader_offset(
             connection, following, LATEST, self._replicas.node_id, self._settings.socket_timeout_seconds
@@ -456,7 +464,7 @@ class ReplicaFetcher:
         await self._replicas.writer.until_free(partition.log)
         if not self._is_current(following):
             return
-        log = partition.log  # After every wait: a move may have put another in its place.
+        log = partition.log  # Read after every await: a move may have replaced the log.
         if leader_end < log.log_end_offset:
             self._cut(partition, leader_end, "the leader's log ends there")
             return
@@ -469,7 +477,7 @@ class ReplicaFetcher:
         log = partition.log
         if leader_start > log.log_end_offset:
             self._log.info(
-                "log started afresh",
+                "log restarted empty",
                 topic=partition.topic,
                 partition=partition.index,
                 at=leader_start,

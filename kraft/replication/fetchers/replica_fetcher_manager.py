@@ -1,4 +1,4 @@
-"""The partitions that this broker follows, with one fetcher for each leader."""
+"""The partitions that this broker follows, with one fetcher per leader."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class ReplicaFetcherManager(ReplicaListener):
-    """Owned by the broker's loop.
+    """Assigns followed partitions to fetchers. Owned by the broker's loop.
 
-    `role_changed` notes what the metadata says of a partition. `follow_changed` acts on it once the whole image is
-    known, and with it a leader's new address.
+    `role_changed` notes a changed partition. `follow_changed` acts on the notes once the whole metadata image is
+    applied, so that a leader's new address is known.
     """
 
     def __init__(self, replicas: ReplicaManager, settings: FetcherSettings, log: Logger) -> None:
@@ -35,7 +35,7 @@ class ReplicaFetcherManager(ReplicaListener):
         replicas.add_listener(self)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Follow until cancelled."""
+        """Run the fetchers until cancelled."""
         async with trio.open_nursery() as fetcher_nursery:
             self._nursery = fetcher_nursery
             try:
@@ -46,8 +46,8 @@ class ReplicaFetcherManager(ReplicaListener):
                 self._nursery = None
 
     def role_changed(self, partition: Partition) -> None:
-        """The partition has a new leader epoch, or is here no more (its leader is then -1). Fetching from its old
-        leader ends at once."""
+        """Note that the partition has a new leader epoch, or has left this broker (its leader is then -1). Stops
+        fetching from its former leader immediately."""
         key = (partition.topic_id, partition.index)
         self._changed[key] = partition
         leader = self._leaders.get(key)
@@ -55,7 +55,7 @@ class ReplicaFetcherManager(ReplicaListener):
             self._leave(key)
 
     def follow_changed(self) -> None:
-        """Follow as the partitions noted say. Before `run` has begun nothing is followed."""
+        """Start, move or stop following the noted partitions. Does nothing before `run` has started."""
         if self._nursery is None:
             return
         changed, self._changed = self._changed, {}
@@ -83,14 +83,14 @@ class ReplicaFetcherManager(ReplicaListener):
 
     @property
     def put_aside(self) -> int:
-        """Partitions that wait for an error to pass."""
+        """The number of partitions in back-off."""
         return sum(fetcher.put_aside() for fetcher in self._fetchers.values())
 
     @property
     def lag_max(self) -> int:
-        """Records that this broker has yet to copy in the partition in which it is furthest behind."""
+        """The largest lag of any partition that this broker follows, in records."""
         return max((fetcher.lag_max for fetcher in self._fetchers.values()), default=0)
 
     def __len__(self) -> int:
-        """Partitions that are followed."""
+        """The number of followed partitions."""
         return len(self._leaders)

@@ -1,6 +1,5 @@
-"""What drives the logs of a broker: they are loaded, appended to in threads, synced, cleaned, checkpointed, and moved
-between log directories.
+"""The work on a broker's logs: load, append in threads, sync, clean, checkpoint, and move between log directories.
 
-Enters: logs of `kraft/storage`, whose long work comes in steps. Leaves: synced offsets, freed disks, directories that
-are offline. Deliberately absent: what a log is (`kraft/storage`), and who leads a partition (`partition.py`).
+Enters: logs of `kraft/storage`, whose long work is split into steps. Leaves: synced offsets, freed disk space, offline
+directories. Deliberately absent: the log itself (`kraft/storage`), and leadership (`partition.py`).
 """

@@ -7,7 +7,8 @@ from kraft.world.ports import Threads
 
 
 async def write_checkpoint(job: CheckpointJob, threads: Threads) -> None:
-    """The three steps of a checkpoint. Raises StorageError (OutOfResources may pass)."""
+    """Write a checkpoint in three steps, the slow ones in a thread. Raises StorageError (OutOfResources may be
+    retried)."""
     await threads.run(job.prepare)
     job.put_in_place()
     await threads.run(job.finish)

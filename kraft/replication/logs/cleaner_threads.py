@@ -1,7 +1,7 @@
-"""The cleaner of a broker's logs: log.cleaner.threads tasks, each with a work process while it has logs to clean.
+"""The log cleaner: log.cleaner.threads tasks, each with a worker process while it has logs to clean.
 
-What a cleaning computes runs in the process (`storage/cleaner/segment_cleaner.py`); the loop gives the order, and puts
-copies in their places. The process is started for the first of a row of logs that are due and ends when none is.
+The computation runs in the process (`storage/cleaner/segment_cleaner.py`). The loop chooses the logs and swaps in the
+cleaned segments. The process starts when a log is due and stops when no log is due.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ SLICE_SECONDS = 0.001
 
 
 class UnreadableRecords(NamedTuple):
-    """What the latest cleaning of a log could not read: so many batches or whole segments. `ranges` are the offsets of
-    the first few, ends exclusive."""
+    """The batches or whole segments that the last cleaning of a log could not read.
+
+    `batches` is their number. `ranges` are the offsets of the first few, with exclusive ends.
+    """
 
     since_ms: int
     batches: int
@@ -45,8 +47,10 @@ class UnreadableRecords(NamedTuple):
 
 
 class LogCleaner:
-    """Owned by the broker's loop. `failed` hears of a directory that failed, and what was being done; `all_in_sync` as
-    for LogCleanerManager."""
+    """The log cleaner of one broker. Owned by the broker's loop.
+
+    `failed` is called with a failed directory, the error and the operation. For `all_in_sync` see LogCleanerManager.
+    """
 
     def __init__(
         self,
@@ -65,11 +69,11 @@ class LogCleaner:
         self.manager = LogCleanerManager(logs, self._limits, all_in_sync)
         self._unreadable: dict[TopicPartition, UnreadableRecords] = {}
         self.threads = 0
-        """Tasks that clean, or rest."""
+        """Running tasks, including those in back-off."""
 
     def unreadable(self) -> list[tuple[TopicPartition, UnreadableRecords]]:
-        """The logs of this broker with records that the cleaner could not read, as far as they are not deleted since,
-        in order."""
+        """The logs with records that the cleaner could not read, sorted by partition. Records deleted since are left
+        out."""
         found = []
         for topic_partition, records in sorted(self._unreadable.items()):
             log = self._logs.get(topic_partition)
@@ -80,7 +84,7 @@ class LogCleaner:
         return found
 
     async def run(self) -> None:
-        """Clean until cancelled, with as many tasks as log.cleaner.threads says at the moment."""
+        """Clean until cancelled, with log.cleaner.threads tasks. A change of that config takes effect while running."""
         async with trio.open_nursery() as cleaner_nursery:
             while True:
                 while self.threads < self._threads_wanted():
@@ -95,7 +99,8 @@ class LogCleaner:
         await self._world.clock.sleep(self._config().seconds("log.cleaner.backoff.ms"))
 
     def _limits(self) -> CleanerLimits:
-        """Each task's share, as in Kafka. Half of the I/O buffer reads ahead and half collects what is written."""
+        """Each task's share of the cleaner's memory and I/O rate, as in Kafka. Half of the I/O buffer is for reading
+        ahead, and half for writing."""
         config, threads = self._config(), max(self._threads_wanted(), 1)
         map_bytes = config.integer("log.cleaner.dedupe.buffer.size") / threads
         return CleanerLimits(
@@ -105,7 +110,7 @@ class LogCleaner:
         )
 
     async def _clean(self, index: int) -> None:
-        """Compact the log that needs it most, again and again. When none needs it, wait for log.cleaner.backoff.ms."""
+        """Compact due logs, the most urgent first. When none is due, wait for log.cleaner.backoff.ms."""
         try:
             while index < self._threads_wanted():
                 await self._clean_row()
@@ -114,7 +119,7 @@ class LogCleaner:
             self.threads -= 1
 
     async def _clean_row(self) -> None:
-        """Logs until none is due, or until the next attempt had better wait a while."""
+        """Clean logs until none is due, or until an attempt fails and the next should wait."""
         clock = self._world.clock
         async with self._world.workers.open() as worker:
             while (candidate := self.manager.next_log(clock.wall_ms(), self._cleaning_failed)) is not None:
@@ -122,7 +127,7 @@ class LogCleaner:
                     return
 
     async def _clean_one(self, candidate: LogToClean, worker: Worker) -> bool:
-        """Clean one log. False where the next attempt should wait."""
+        """Clean one log. Returns False if the next attempt should wait."""
         clock = self._world.clock
         start = clock.now()
         partition, directory = str(candidate.log.topic_partition), self._logs.directory_of(candidate.log)
@@ -180,7 +185,7 @@ class LogCleaner:
 
 
 class JobRunner:
-    """Runs the jobs of a cleaning: its computation in the work process, all others in threads."""
+    """Runs the jobs of a cleaning: the computation in the worker process, all other jobs in threads."""
 
     def __init__(self, threads: Threads, worker: Worker) -> None:
         self._threads = threads

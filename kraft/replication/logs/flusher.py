@@ -1,8 +1,8 @@
-"""Syncs of data logs, grouped: whoever needs a log durable queues here; one worker per log directory syncs
-what was queued before it, up to WAITERS_PER_ROUND at once, and one wake-up releases all of them.
+"""Grouped syncs of partition logs. A caller that needs a log durable queues a request. One worker per log directory
+syncs up to WAITERS_PER_ROUND queued requests together, then wakes all of them.
 
-A sync that fails is never tried again: the directory goes offline, and everybody who waits for it, now or later, is
-told. A log that was deleted while it was being synced proves nothing about its disk.
+A failed sync is never retried. The directory goes offline, and every current and later request for it fails. A sync
+that fails because the log was deleted meanwhile says nothing about the disk.
 """
 
 from __future__ import annotations
@@ -45,8 +45,11 @@ class _DirectoryQueue:
 
 
 class LogFlusher:
-    """Owned by the broker's loop. `directory_failed(path, why)` is called for a disk that fails; `is_current(log)`
-    tells a log in use from a deleted one; `flushed(log)` is called when more of a log is durable."""
+    """The sync queues of one broker. Owned by the broker's loop.
+
+    `directory_failed(path, why)` is called when a disk fails. `is_current(log)` returns False for a deleted log.
+    `flushed(log)` is called when more of a log is durable.
+    """
 
     def __init__(
         self,
@@ -62,23 +65,23 @@ class LogFlusher:
         self._is_current = is_current
         self._flushed = flushed
         self.durations = Histogram(SECONDS_BOUNDS)
-        """Seconds of each round of syncs."""
+        """Duration of each round of syncs, in seconds."""
         self.disks = DiskTimes(world.clock)
-        """Syncs and checkpoints by log directory."""
+        """Number of syncs and checkpoints by log directory."""
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Sync until cancelled."""
         async with trio.open_nursery() as directory_nursery:
             for path in self._queues:
                 directory_nursery.start_soon(self._serve, path)
 
     async def flush(self, log: UnifiedLog) -> None:
-        """Return once everything now in `log` is durable. Raises StorageError (OutOfResources: may be tried again);
-        ApiError when the log was deleted."""
+        """Return once everything now in `log` is durable. Raises StorageError (OutOfResources may be retried); ApiError
+        if the log was deleted."""
         await self._flush(self._enqueue(log))
 
     async def flush_epochs(self, log: UnifiedLog) -> None:
-        """Flush like `flush`, and the leader epochs as well: an epoch without records is not durable with the
+        """Flush like `flush`, and the leader epochs as well. The records' sync does not cover an epoch without
         records."""
         waiter = self._enqueue(log)
         waiter.needs += 1
@@ -90,14 +93,14 @@ class LogFlusher:
             raise waiter.failure
 
     async def flush_all(self, logs: Iterable[UnifiedLog]) -> dict[UnifiedLog, KraftError]:
-        """Flush several logs at once. Returns when each is durable or has failed, with the failures by log."""
+        """Flush several logs together. Returns the failures by log, once each log is durable or has failed."""
         waiters = [self._enqueue(log) for log in logs]
         for waiter in waiters:
             await waiter.event.wait()
         return {waiter.log: waiter.failure for waiter in waiters if waiter.failure is not None}
 
     def flush_later(self, log: UnifiedLog) -> None:
-        """Have `log` flushed without waiting for it. A failure takes the directory offline all the same."""
+        """Queue a flush of `log` without waiting for it. A failure still takes the directory offline."""
         self._enqueue(log)
 
     def _enqueue(self, log: UnifiedLog) -> _Waiter:
@@ -120,7 +123,7 @@ class LogFlusher:
                 waiter.event.set()
 
     async def _sync(self, path: str, queue: _DirectoryQueue, waiters: list[_Waiter]) -> dict[UnifiedLog, KraftError]:
-        """What went wrong, by log. A disk that fails is noted in `queue`."""
+        """Sync the logs of the waiters. Returns the failures by log. A failed disk is recorded in `queue`."""
         failures: dict[UnifiedLog, KraftError] = {}
         jobs: list[tuple[UnifiedLog, FlushJob]] = []
         for log in dict.fromkeys(waiter.log for waiter in waiters if waiter.log.recovery_point < waiter.needs):
@@ -137,7 +140,7 @@ class LogFlusher:
         try:
             with self.disks.measure(path):
                 outcomes = await self._world.threads.run(_run_all, tuple(job for _, job in jobs))
-        except trio.Cancelled:  # The node stops, and nothing is synced: the close has to do it.
+        except trio.Cancelled:  # The node stops, and nothing is synced: closing the logs must sync them.
             for log, job in jobs:
                 log.flush_state.give_up(job)
             raise
@@ -162,14 +165,16 @@ class LogFlusher:
         if isinstance(problem, OutOfResources):
             failures[log] = problem
         elif not self._is_current(log):
-            failures[log] = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{log.topic_partition} is not here any more")
+            failures[log] = ApiError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{log.topic_partition}: the log was deleted from this broker"
+            )
         else:
             queue.failure = problem
             self._directory_failed(path, str(problem))
 
 
 def _run_all(jobs: tuple[FlushJob, ...]) -> list[StorageError | None]:
-    """Each job's failure, None where there is none."""
+    """Run the jobs. Returns each job's failure, None for success."""
     return [_failure_of(job) for job in jobs]
 
 

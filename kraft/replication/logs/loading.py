@@ -1,7 +1,7 @@
-"""Loading a broker's logs when it starts: a task for each log directory, so that none waits for another's disk, and
-nobody else on the loop for any of them.
+"""Loads a broker's logs at start. Each log directory has its own task, so that no directory waits for another's disk.
+The loop stays free for other work.
 
-A combined node serves the quorum meanwhile, with what may be ten seconds of reading for each log after a crash.
+A combined node serves the quorum meanwhile. After a crash, loading one log may take ten seconds of reading.
 """
 
 from __future__ import annotations
@@ -37,11 +37,14 @@ async def load_logs(
     topic_id_of: Callable[[str], bytes | None],
     assigned: Callable[[TopicPartition], bytes | None] = lambda _: None,
 ) -> None:
-    """After a crash every log's names have to be made durable: many at a time, so that the kernel does them
-    together.
+    """Load the logs of all directories.
 
-    Raises StorageError when no directory is left, ConfigurationError when two have the same log. `topic_id_of` tells
-    which topic has a name now, `assigned` in which directory the metadata has a replica of this broker's.
+    After a crash every log's directory entries must be made durable. Many are synced together, so that the kernel can
+    batch them.
+
+    `topic_id_of` returns the current id of a topic name. `assigned` returns the directory that the metadata assigns to
+    this broker's replica. Raises StorageError if no directory is left, ConfigurationError if two directories have the
+    same log.
     """
     unsynced: list[str] = []
     now_ms = world.clock.wall_ms()
@@ -65,9 +68,12 @@ def _set_former_aside(
     topic_id_of: Callable[[str], bytes | None],
     assigned: Callable[[TopicPartition], bytes | None],
 ) -> None:
-    """A disk that failed for a while has logs of topics that were deleted meanwhile, and made anew under their names
-    in another directory, and of replicas that left and came back to another directory: these are strays. So is what
-    was begun where the replica is not assigned any more, and never got a record."""
+    """Set aside as strays the logs that a returned disk has of former replicas.
+
+    A disk that was offline for a while may have logs of topics that were deleted and recreated in another directory. It
+    may have logs of replicas that left this broker and returned to another directory. A log without records that was
+    created in a directory to which the replica is no longer assigned is a stray as well.
+    """
     places: dict[TopicPartition, list[LogDirectory]] = {}
     for directory in logs.online() if len(logs.directories) > 1 else ():
         try:
@@ -102,7 +108,7 @@ def _left(
     directories: list[LogDirectory],
     is_stray: Callable[[LogDirectory], bool],
 ) -> list[LogDirectory]:
-    """The directories of `directories` that still have a log of this name after the strays among them are set aside."""
+    """Set aside the strays among `directories`. Returns the directories that still have a log of this name."""
     left = []
     for directory in directories:
         try:
@@ -118,12 +124,12 @@ def _left(
 def _was_only_begun(
     topic_partition: TopicPartition, place: bytes | None, world: World, directory: LogDirectory
 ) -> bool:
-    """Whether it is not where the replica belongs, and has nothing but what making a log leaves behind that fails or
-    is interrupted. Raises OSError."""
+    """Whether this is the leftover of a failed or interrupted creation: without data, and not in the directory assigned
+    to the replica. Raises OSError."""
     if directory.directory_id == place:
         return False
     path = directory.file(directory_name(topic_partition))
-    # Those that compaction was about to exchange included.
+    # Includes segments that compaction was about to swap.
     segments = [name for name in world.files.list_directory(path) if LOG_SUFFIX in name]
     return all(name == FIRST_SEGMENT and world.files.status(f"{path}/{name}").size == 0 for name in segments)
 
@@ -131,24 +137,25 @@ def _was_only_begun(
 def _is_of_former_topic(
     topic_partition: TopicPartition, topic_id: bytes | None, world: World, directory: LogDirectory
 ) -> bool:
-    """Whether the log's topic is known, and another one. Raises OSError, StorageError."""
+    """Whether the log belongs to another topic id than `topic_id`. False if the log's topic id is not known. Raises
+    OSError, StorageError."""
     path = f"{directory.file(directory_name(topic_partition))}/{PARTITION_METADATA}"
     return read_partition_metadata(world.files, path) not in (None, topic_id)
 
 
 def _was_away(directories: list[LogDirectory], assigned: bytes | None, directory: LogDirectory) -> bool:
-    """Whether another of these was used while this one was away. Raises OSError.
+    """Whether another of these directories was used while this one was offline. Raises OSError.
 
-    Where it was so both ways the metadata decides: a replica that turns up in a directory while the one that it is
-    assigned to is away acknowledges nothing until the controller has assigned it anew, and then it is in no in-sync
-    set before it has caught up.
+    If both were used while the other was offline, the metadata's assignment decides. This is safe: a replica found in a
+    directory other than the assigned one acknowledges nothing until the controller has reassigned it, and then it joins
+    no ISR before it has caught up.
     """
     users = [other for other in directories if directory.path in other.absent.paths()]
     return any(other.path not in directory.absent.paths() or other.directory_id == assigned for other in users)
 
 
 def _set_aside(directory: LogDirectory, topic_partition: TopicPartition, world: World) -> None:
-    """Keep the log as a stray. Raises OSError."""
+    """Rename the log to a stray. Raises OSError."""
     stray = marked_directory_name(topic_partition, world.random.uuid("directory"), STRAY_DIRECTORY_SUFFIX)
     world.files.rename(directory.file(directory_name(topic_partition)), directory.file(stray))
     world.files.sync_directory(directory.path)
@@ -156,8 +163,8 @@ def _set_aside(directory: LogDirectory, topic_partition: TopicPartition, world: 
 
 
 def _remember_absent(logs: LogManager) -> None:
-    """No name is left in two directories that are here; what is used from now on counts more than what is in those
-    that are not."""
+    """Record in each online directory which directories are offline. From now on the data in an online directory takes
+    precedence over the data in an offline one. No log name may exist in two online directories."""
     for directory in logs.online():
         try:
             directory.absent.settle([other.path for other in logs.online()])

@@ -1,10 +1,11 @@
-"""Moving replicas between this broker's log directories (KIP-113, KIP-858).
+"""Moves replicas between this broker's log directories (KIP-113, KIP-858).
 
-A copy follows the log in process, and when it has everything the controller is told where the replica will be; only
-then does it take the log's place. So whichever of the two directories fails, the controller has been told of the one
-that counts, or is told in the next moment. One task copies for all, a piece of each in turn. What a restart
-interrupts goes on from where the copy agrees with the log: copies are made durable from time to time, so that a
-start has little to read of them.
+A future log copies the current log. When it has caught up, the new directory is reported to the controller, and only
+then does the future log replace the current one. So whichever directory fails, the controller knows the directory that
+counts, or learns it in the next moment.
+
+One task copies all moves, a piece of each in turn. After a restart a copy continues from the offset where it agrees
+with the log. Copies are synced from time to time, so that a start has little of them to read.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ LAST_BYTES_MAX: Final = 1 << 16
 BYTES_PER_FLUSH: Final = 64 << 20
 POLL_SECONDS: Final = 0.02
 FLUSHES_BEFORE_LAST: Final = 2
-"""In a thread: once it has everything, and once the controller knows. What the last one, which blocks, finds is
-little then."""
+"""Flushes in a thread before the last one: when the copy has caught up, and when the controller knows the target. They
+leave little to the last flush, which blocks the loop."""
 _BASE_OFFSET = struct.Struct(">q")
 
 
 class LogDirMove:
-    """One replica on its way. `assigned` is set once the controller knows the target."""
+    """One replica being moved. `assigned` is set once the controller knows the target."""
 
     __slots__ = ("assigned", "flushes", "future", "is_open", "partition", "target", "truncations", "unflushed_bytes")
 
@@ -56,12 +57,12 @@ class LogDirMove:
 
     @property
     def lag(self) -> int:
-        """Offsets that the copy lacks."""
+        """The number of offsets that the copy lacks."""
         return self.partition.log.log_end_offset - self.future.log_end_offset
 
 
 class LogDirMover:
-    """Owned by the broker's loop."""
+    """All moves of one broker. Owned by the broker's loop."""
 
     def __init__(
         self, replicas: ReplicaManager, assignments: DirectoryAssignments, rate: Callable[[], int], log: Logger
@@ -82,7 +83,7 @@ class LogDirMover:
         return list(self._moves.values())
 
     def start(self, partition: Partition, target: LogDirectory) -> None:
-        """Bring the replica to `target`: from where it is or is going to now. Raises StorageError."""
+        """Start moving the replica to `target`. A move to another target is cancelled first. Raises StorageError."""
         key = (partition.topic, partition.index)
         known = self._moves.get(key)
         if known is not None and known.partition is partition and known.target is target:
@@ -119,7 +120,7 @@ class LogDirMover:
             self._woken = trio.Event()
 
     async def _step_guarded(self, move: LogDirMove) -> bool:
-        """Some of one copy, like `_step`. A move that meets an unexpected error is given up, and the others go on."""
+        """Run one `_step` of a move. After an unexpected error the move is cancelled, and the other moves continue."""
         is_whole = progress = False
         with self._replicas.set_aside.guard(WORK, str(move.partition)):
             progress = await self._step(move)
@@ -130,7 +131,7 @@ class LogDirMover:
         return progress
 
     async def _step(self, move: LogDirMove) -> bool:
-        """Some of one copy. False where there was nothing to do."""
+        """Copy a part of one move. Returns False if there was nothing to do."""
         if not self._is_current(move):
             return False
         if not self._may_go_on(move):
@@ -149,13 +150,13 @@ class LogDirMover:
             return False
 
     def _is_current(self, move: LogDirMove) -> bool:
-        """Whether the move has not been given up. That may happen whenever a step waits. Then its copy is deleted,
-        which is no error."""
+        """Whether the move has not been cancelled. It may be cancelled during any await of a step. Its copy is then
+        deleted, which is no error."""
         return self._moves.get((move.partition.topic, move.partition.index)) is move
 
     def _may_go_on(self, move: LogDirMove) -> bool:
-        """Whether it was not given up and has no reason to be. To be asked after every wait, before the log or the
-        copy is touched."""
+        """Whether the move is not cancelled and need not be. Check this after every await, before the log or the copy
+        is touched."""
         partition = move.partition
         return (
             self._is_current(move)
@@ -164,8 +165,8 @@ class LogDirMover:
         )
 
     def _failed(self, move: LogDirMove, problem: KraftError | OSError) -> None:
-        """Give up the copy. A disk that failed under the original is taken offline by the tasks that work with the
-        original."""
+        """Log the error and cancel the move. If the disk of the original failed, the tasks that use the original take
+        it offline."""
         self._log.error(
             "replica cannot move",
             topic=move.partition.topic,
@@ -205,8 +206,8 @@ class LogDirMover:
                     )
 
     async def _copy(self, move: LogDirMove) -> None:
-        """A piece. The last one, when it is small, is read at once, or a log that grows all the time would never be
-        caught up with."""
+        """Copy one piece. A small last piece is read synchronously. Otherwise the copy would never catch up with a log
+        that grows all the time."""
         pause = self._quota.seconds_to_wait()
         if pause:
             await self._clock.sleep(min(pause, 1.0))
@@ -223,7 +224,7 @@ class LogDirMover:
             await self._flush(move)
 
     def _append(self, move: LogDirMove, content: bytes) -> None:
-        """Raises StorageError; CorruptData where the source is to blame."""
+        """Append a piece to the copy. Raises StorageError; CorruptData if the source is damaged."""
         future, now_ms = move.future, self._clock.wall_ms()
         if not content:
             raise CorruptData(f"{move.partition}: nothing to be read at {future.log_end_offset}, before the log's end")
@@ -233,7 +234,7 @@ class LogDirMover:
                 f"{move.partition}: a batch at {base} goes on beyond {future.log_end_offset}, where another ended"
             )
         with self._distrusting(move):
-            if base < future.log_end_offset:  # The log starts within its first batch.
+            if base < future.log_end_offset:  # The log start offset is inside the first batch.
                 self._replicas.logs.truncate_fully_and_start_at(future, base, now_ms=now_ms)
             future.append_as_follower(content, now_ms=now_ms)
             future.update_high_watermark(move.partition.log.high_watermark)
@@ -253,8 +254,10 @@ class LogDirMover:
                 move.future.finish_flush(job, self._clock.wall_ms())
 
     async def _finish(self, move: LogDirMove) -> bool:
-        """Everything is there: first durable, then known to the controller, then in use. Not while a report of damage
-        is not settled, which would stay behind."""
+        """Complete a copy that has caught up: sync it, report its directory to the controller, then swap it in.
+
+        It waits while a damage report of the log is not settled, because the report would stay in the old directory.
+        """
         if move.partition.log.damage is not None:
             return False
         if move.flushes == 0 or (
@@ -268,12 +271,15 @@ class LogDirMover:
         if not move.assigned.is_set():
             return False
         self._swap(move)
-        return not self._is_current(move)  # Where an append is under way: after a pause, in which that may end.
+        return not self._is_current(move)  # If an append is in progress, retry after a pause.
 
     @contextmanager
     def _distrusting(self, move: LogDirMove) -> Iterator[None]:
-        """A disk that failed to write or to sync is not used any more, and the move is over. What the source is to
-        blame for, or what may pass, is neither; what happens to a copy that was given up says nothing about a disk."""
+        """Take the target directory offline if writing or syncing the copy fails, and re-raise the error.
+
+        CorruptData (the source's fault) and OutOfResources (may pass) leave it online. So do errors of a cancelled
+        move.
+        """
         try:
             yield
         except (OSError, StorageError) as problem:
@@ -282,10 +288,11 @@ class LogDirMover:
             raise
 
     def _swap(self, move: LogDirMove) -> None:
-        """Swap the logs without an await, so that nothing is appended meanwhile. While an append is under way, do
-        nothing.
+        """Swap the logs without an await, so that nothing is appended meanwhile. Does nothing while an append is in
+        progress.
 
-        What was durable stays durable: it may have been acknowledged for that (flush.messages).
+        Records that were durable must be durable in the copy: they may have been acknowledged on that condition
+        (flush.messages).
         """
         partition, log = move.partition, move.partition.log
         if self._replicas.writer.is_busy(log) or move.lag or log.truncations != move.truncations:
@@ -298,7 +305,7 @@ class LogDirMover:
         try:
             self._replicas.logs.futures.promote(log, move.future, source, move.target, now_ms=self._clock.wall_ms())
         except PromotionFailed as problem:
-            # A name that may not be durable is trusted no more than records that may not be.
+            # A rename that may not be durable is as serious as records that may not be.
             move.is_open = problem.is_open
             for directory in problem.directories:
                 self._replicas.directory_failed(directory.path, str(problem))

@@ -1,15 +1,15 @@
-"""The ownership of a log that lost its partition.metadata, and with it the id of its topic.
+"""Decides the owner of a log that lost its partition.metadata, and with it the topic id.
 
-The records may be those of an earlier topic of the name, whose epochs and offsets look like the new one's. So nobody
-but a person can say that they are this topic's. What happens until then depends on who else has the records:
+The records may belong to an earlier topic of the same name, with similar epochs and offsets. Only an operator can say
+that they belong to the current topic. Until then:
 
+- The last shutdown was clean: no power failure explains the loss. The directory is treated as failed.
 - Another replica leads the partition: the log is set aside as a stray, and the records are fetched from the leader.
-- The partition has this replica alone, or the log was flushed once: the replica waits as one with a damaged log does
-  (`damaged_replicas`). The file is durable with the first flush, so no power cut explains its loss after that. An
-  empty log in its place might be elected and deny acknowledged records.
-- Otherwise a power cut within moments of the first append explains the loss. The log is set aside, as in Kafka: its
-  broker has told the controller that it did not end cleanly, and is in no in-sync set for what the log held.
-- After a clean end that would not hold, and no power cut explains the loss: the directory is out of order.
+- This is the only replica, or the log was flushed before: the replica waits like one with a damaged log
+  (`damaged_replicas`). The file becomes durable with the first flush, so a power failure does not explain its loss
+  after that. An empty log in its place might be elected and lose acknowledged records.
+- Otherwise a power failure soon after the first append explains the loss. The log is set aside, as in Kafka. The broker
+  has reported the unclean shutdown to the controller, so it is in no ISR for the records of this log.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def settle_owner(
     now_ms: int,
     log: Logger,
 ) -> None:
-    """See that a log which is here has a topic id, or waits for a person to give it one; afterwards there may be none
-    here any more. Raises OSError, StorageError."""
+    """Ensure that an existing log has a topic id or waits for an operator to assign one. The log may be set aside.
+    Raises OSError, StorageError."""
     found = logs.get(topic_partition)
     if found is None:
         return
@@ -81,7 +81,7 @@ def settle_owner(
 
 
 def _wait(logs: LogManager, found: UnifiedLog, topic_id: str, now_ms: int) -> None:
-    """The replica does not lead until the report that is written here is settled. Raises OSError."""
+    """Write a damage report, which keeps the replica from leading until it is settled. Raises OSError."""
     reason = "partition.metadata is missing or damaged: the records may be those of an earlier topic of the name"
     if found.damage is not None:
         reason = f"{found.damage.reason}; {reason}"
@@ -100,8 +100,8 @@ def _wait(logs: LogManager, found: UnifiedLog, topic_id: str, now_ms: int) -> No
 
 
 def _settle(logs: LogManager, found: UnifiedLog, report: DamageReport) -> None:
-    """The topic is known: the file was put back, or a person has said so. What else the log has lost still counts.
-    Raises OSError."""
+    """Mark the topic as known: the file was restored, or an operator confirmed the topic. Other damage in the report
+    still counts. Raises OSError."""
     state = WAITING if report.is_waiting and report.kept_bytes else ACCEPTED
     settled = replace(report, possible_topic_id="", state=state)
     write_damage(logs.files, found.directory, settled)

@@ -1,7 +1,6 @@
-"""What a broker's logs need from time to time: retention, delayed deletion, checkpoints, timed flushes, expiry of
-idle producers.
+"""Periodic work on a broker's logs: retention, delayed deletion, checkpoints, timed flushes, expiry of idle producers.
 
-Each concern is a task with its own period (Kafka's names); the Python part of a pass runs in slices, so that clients
+Each kind of work is a task with its own period (Kafka's names). A pass over the logs yields regularly, so that clients
 are served in between.
 """
 
@@ -37,7 +36,7 @@ RETENTION_DUE_SECONDS = 1.0
 
 
 class LogTasks:
-    """Owned by the broker's loop."""
+    """The periodic tasks of one broker's logs. Owned by the broker's loop."""
 
     def __init__(
         self,
@@ -62,7 +61,7 @@ class LogTasks:
         self.cleaner = LogCleaner(world, logs, config, self._failed, all_in_sync, log)
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Run the tasks until cancelled."""
         async with trio.open_nursery() as task_nursery:
             task_nursery.start_soon(
                 self._every, lambda: self._config().seconds("log.retention.check.interval.ms"), self.apply_retention
@@ -95,22 +94,22 @@ class LogTasks:
                 await task()  # type: ignore[misc]  # Every task of this class is a coroutine function.
 
     def _flush_period(self) -> float:
-        """log.flush.scheduler.interval.ms; where it is left at "never", flush.ms of a topic is still looked at once
-        a second."""
+        """log.flush.scheduler.interval.ms in seconds, at most one second. So flush.ms of a topic takes effect even
+        while the interval is left at "never"."""
         return min(self._config().integer("log.flush.scheduler.interval.ms") / 1000, 1.0)
 
     async def apply_retention(self) -> None:
-        """Delete segments that retention.ms, retention.bytes or the log start offset give up."""
+        """Delete the segments that retention.ms, retention.bytes or the log start offset no longer keep."""
         await self._apply_retention(self._logs.logs())
 
     async def apply_due_retention(self) -> None:
-        """The same for logs whose start or configuration has changed: whoever makes room does not wait for
+        """Apply retention to the logs whose log start offset or configuration has changed, without waiting for
         log.retention.check.interval.ms."""
         await self._apply_retention(self._logs.take_retention_due())
 
     async def _apply_retention(self, logs: Iterable[UnifiedLog]) -> None:
         for done, log in enumerate(logs):
-            if self._logs.get(log.topic_partition) is log:  # Not deleted while others had their turn.
+            if self._logs.get(log.topic_partition) is log:  # Not deleted during the last yield.
                 with self.set_aside.guard("retention", str(log.topic_partition)):
                     self._apply_retention_to(log)
             if done % LOGS_PER_SLICE == LOGS_PER_SLICE - 1:
@@ -129,8 +128,8 @@ class LogTasks:
             )
 
     def _failed(self, directory: LogDirectory, problem: StorageError, doing: str) -> None:
-        """Handle a failure. When resources have run out, the work is put off to the next time. Any other failure is the
-        disk's."""
+        """Handle a failure. If resources ran out, the work is retried in the next period. Any other failure takes the
+        directory offline."""
         if isinstance(problem, OutOfResources):
             fields = {"directory": directory.path, "reason": str(problem)}
             self._shortages.warning(f"{doing} put off", directory.path, **fields)
@@ -138,7 +137,7 @@ class LogTasks:
             self._directory_failed(directory.path, str(problem))
 
     async def delete_due(self) -> None:
-        """Remove files whose file.delete.delay.ms is over."""
+        """Remove the files whose file.delete.delay.ms has passed."""
         job = self._logs.due_deletions(self._world.clock.wall_ms())
         if job is not None:
             try:
@@ -163,12 +162,12 @@ class LogTasks:
             except StorageError as problem:
                 directory.checkpoint_missed()
                 self._failed(directory, problem, "checkpoint")
-            except BaseException:  # The node stops: its last checkpoints may not take this one for written.
+            except BaseException:  # The node stops: its last checkpoints must not assume that this one was written.
                 directory.checkpoint_missed()
                 raise
 
     async def flush_due(self) -> None:
-        """Flush logs whose flush.ms has passed, and closed segments that nobody flushed."""
+        """Flush the logs whose flush.ms has passed, and closed segments that are not flushed yet."""
         now_ms = self._world.clock.wall_ms()
         for done, log in enumerate(self._logs.logs()):
             if log.flush_is_due(now_ms) and self._logs.get(log.topic_partition) is log:
@@ -177,7 +176,7 @@ class LogTasks:
                 await trio.lowlevel.checkpoint()
 
     async def expire_producers(self) -> None:
-        """Forget idempotent producers idle for producer.id.expiration.ms, as it is now."""
+        """Remove idempotent producers that were idle for producer.id.expiration.ms, as configured now."""
         self._logs.expire_producers_after(self._config().integer("producer.id.expiration.ms"))
         now_ms = self._world.clock.wall_ms()
         for done, log in enumerate(self._logs.logs()):

@@ -1,16 +1,16 @@
-"""The one way into the log of a partition: on the loop, or in a thread for large batches and for small ones to a log
-that such a write holds up.
+"""Appends to partition logs. Small batches are written on the loop. Large batches, and small batches queued behind one,
+are written in a thread.
 
-Writing a megabyte takes the kernel 0.2 to 3 ms, in which the loop serves nobody else. One worker per log directory
-takes what is queued there, at most one append a log at a time, has a thread write all of it, and lets it take
-effect; one wake-up releases all. Until an append takes effect nobody sees any of it: the log's end, its producers
-and its epochs move only then.
+Writing one megabyte takes the kernel 0.2 to 3 ms, during which the loop serves nothing else. Each log directory has one
+worker. It takes queued appends, at most one per log, lets a thread write all of them, makes them visible, and wakes the
+waiters together. An append is invisible until then: the log end offset, the producer state and the epochs change only
+at that point.
 
-What an append rests on is checked when its turn comes, not when it was queued; and once more when it was written. If
-the replica has another role or leader epoch by then, the bytes are cut off again: they would stand where the new
-epoch begins.
+The conditions of an append are checked when its turn comes, not when it is queued, and again after it is written. If
+the replica's role or leader epoch has changed by then, the written bytes are truncated: they would lie where the new
+epoch starts.
 
-Whichever way it goes, a segment that it closes is flushed later, and a disk that fails it is not used any more.
+Either way, a segment that an append closed is flushed later, and a disk that fails an append goes offline.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ ROUND_BYTES_MAX = 4 << 20
 
 
 class QueuedAppend:
-    """One append on its way; awaiting it gives what `LogWriter` would have answered at once. When `done` is set it has
-    taken effect (`info`; None: nothing was left to append), or has failed (`failure`) and left no trace; then
-    `when_done` is called.
+    """A queued append. Awaiting it returns what `LogWriter` returns for a synchronous append.
 
-    `leader_epoch` is the one it was written in, and it counts only if the replica has kept its role in that epoch
-    until then.
+    When `done` is set, the append has succeeded (`info`; None: nothing was left to append), or has failed without
+    effect (`failure`). Then `when_done` is called.
+
+    `leader_epoch` is the epoch in which it was written. It succeeds only if the replica keeps its role in that epoch
+    until the write is complete.
     """
 
     __slots__ = (
@@ -67,13 +68,13 @@ class QueuedAppend:
         take_effect: Callable[[], None],
         leader_epoch: int | None,
     ) -> None:
-        """`leader_epoch`: the only one in which it may be appended; None for whatever it is when its turn comes."""
+        """`leader_epoch`: the only epoch in which the batch may be appended; None for the epoch at its turn."""
         self.partition = partition
         self.log = partition.log
         self.size = size
         self.leader_epoch = leader_epoch
         self.is_ready = True
-        """Whether it may begin: False while its records are validated."""
+        """Whether it may start: False while its records are validated."""
         self.info: LogAppendInfo | None = None
         self.failure: Exception | None = None
         self.done = trio.Event()
@@ -84,19 +85,20 @@ class QueuedAppend:
 
     @property
     def appended_epoch(self) -> int:
-        """The leader epoch in which it took effect."""
+        """The leader epoch in which the batch was appended."""
         assert self.leader_epoch is not None
         return self.leader_epoch
 
     def __await__(self) -> Generator[Any, Any, LogAppendInfo | None]:
-        """Raises what it failed with: NotLeader, ApiError, StorageError."""
+        """Wait for the append. Raises its failure: NotLeader, ApiError, StorageError."""
         yield from self.done.wait().__await__()
         if self.failure is not None:
             raise self.failure
         return self.info
 
     def begin(self) -> PendingAppend | None:
-        """Its turn has come: everything is decided now, by what holds now. Raises NotLeader, ApiError, StorageError."""
+        """Start the append at its turn, and decide everything by the state of this moment. Raises NotLeader, ApiError,
+        StorageError."""
         partition = self.partition
         if self.leader_epoch is not None:
             self._check_still_valid()
@@ -124,8 +126,8 @@ class QueuedAppend:
             )
 
     def written(self, pending: PendingAppend, problem: OSError | StorageError | None) -> None:
-        """The bytes are in the file, unless there was a `problem`: the append takes effect, or is undone. Raises
-        NotLeader, ApiError, StorageError."""
+        """Complete the append after the write: make it visible, or undo it after a `problem`. Raises NotLeader,
+        ApiError, StorageError."""
         log = self.log
         pending.settle()
         if problem is not None:
@@ -147,20 +149,23 @@ class QueuedAppend:
 
 
 class _DirectoryQueue:
-    """What waits for one directory's writer."""
+    """The appends queued for one directory's worker."""
 
     __slots__ = ("round_over", "waiting", "wanted")
 
     def __init__(self) -> None:
         self.waiting: list[QueuedAppend] = []
         self.wanted = trio.Event()
-        """Set when something may begin that could not before."""
+        """Set when a queued append may be able to start."""
         self.round_over = trio.Event()
 
 
 class LogWriter:
-    """Owned by the broker's loop. `rolled(log)` is called when an append closed a segment, `failed(log, problem)` when
-    the disk failed one. `large_bytes_min`: what is smaller is written on the loop."""
+    """The append queues of one broker. Owned by the broker's loop.
+
+    `rolled(log)` is called when an append closed a segment. `failed(log, problem)` is called when the disk failed an
+    append. Batches smaller than `large_bytes_min` are written on the loop.
+    """
 
     def __init__(
         self,
@@ -180,7 +185,7 @@ class LogWriter:
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:
-        """Work until cancelled; what is in a thread by then takes effect first."""
+        """Work until cancelled. Appends that a thread is writing at that time are completed first."""
         async with trio.open_nursery() as directory_nursery:
             self._nursery = directory_nursery
             for queue in self._queues.values():
@@ -202,14 +207,15 @@ class LogWriter:
         transaction: TransactionalAppend | None = None,
         is_lent: bool = False,
     ) -> LogAppendInfo | QueuedAppend:
-        """Append one batch as leader, with `leader_epoch` in that epoch only: at once where neither size nor whoever
-        else appends forbids it. A client's batch that takes long to look into is queued, too, and validated in steps
-        first; others do not wait for that.
+        """Append one batch as leader; if `leader_epoch` is given, only in that epoch.
 
-        `batch` must stay as it is until the append is done, unless it `is_lent`: then it is copied if it is queued.
+        It is appended synchronously unless it is large or another append to the log is in progress. A client's batch
+        that takes long to validate is queued, too. It is validated in steps, and other appends do not wait for that.
 
-        Raises NotLeader, ApiError (NOT_ENOUGH_REPLICAS, and whatever validation finds), StorageError. What is queued
-        raises them when it is awaited.
+        `batch` must not change until the append is done. If it `is_lent`, it is copied when it is queued.
+
+        Raises NotLeader, ApiError (NOT_ENOUGH_REPLICAS, or a validation error), StorageError. A queued append raises
+        them when it is awaited.
         """
         log = partition.log
         takes_long = origin == AppendOrigin.CLIENT and takes_long_to_validate(batch, log.config, now_ms)
@@ -234,8 +240,8 @@ class LogWriter:
     def append_as_follower(
         self, partition: Partition, records: memoryview, leader_high_watermark: int, leader_log_start: int, now_ms: int
     ) -> LogAppendInfo | QueuedAppend | None:
-        """Append what the leader of this epoch sent, as `append`; None where nothing of it is left to append. Raises
-        ApiError, ProtocolError, StorageError."""
+        """Append records from the leader of this epoch, synchronously or queued like `append`. Returns None if nothing
+        is left to append. Raises ApiError, ProtocolError, StorageError."""
         log, epoch = partition.log, partition.leader_epoch
         if self.must_wait(log, len(records)):
             return self._enqueue(
@@ -257,7 +263,7 @@ class LogWriter:
         return info
 
     def must_wait(self, log: UnifiedLog, size: int) -> bool:
-        """Whether an append of `size` bytes is for a thread, or has one to wait for."""
+        """Whether an append of `size` bytes is queued: it is large, or another append to the log is in progress."""
         return size >= self.large_bytes_min or log.is_appending
 
     def _queue(
@@ -296,10 +302,8 @@ class LogWriter:
     async def _validate(
         self, append: QueuedAppend, batch: memoryview, now_ms: int, validated: list[ValidatedBatch]
     ) -> None:
-        """At most DECODED_AT_ONCE_MAX at once, each within the bounds of the validator.
-
-        Again if the topic's configuration has changed meanwhile.
-        """
+        """Validate a batch, at most DECODED_AT_ONCE_MAX at a time, each within the limits of the validator. Repeats it
+        if the topic's configuration has changed meanwhile."""
         partition = append.partition
         async with self._decoding:
             try:
@@ -312,14 +316,13 @@ class LogWriter:
         self._have_all_look()
 
     def is_busy(self, log: UnifiedLog) -> bool:
-        """Whether an append to `log` is being written, or waits for that."""
+        """Whether an append to `log` is being written or is queued."""
         return log.is_appending or any(append.partition.log is log for append in self._queue_of(log).waiting)
 
     async def until_free(self, log: UnifiedLog) -> None:
-        """Return once no append to `log` is being written; what is queued may begin again as soon as others have
-        their turn.
+        """Return once no append to `log` is being written. A queued append may start at the caller's next await.
 
-        Others have had theirs: what comes next, once for each of perhaps a thousand logs, waits for the disk.
+        Yields first: a caller does disk work next, perhaps for a thousand logs in a row.
         """
         await trio.lowlevel.checkpoint()
         queue = self._queue_of(log)
@@ -348,15 +351,19 @@ class LogWriter:
                 queue.wanted = trio.Event()
 
     def _have_all_look(self) -> None:
-        """After every round of any directory, and when an append has become ready. What waits may begin now: its log
-        was being appended to, perhaps from another directory's queue, or its records were validated."""
+        """Wake every queue: an append may be able to start. Called after every round of any directory, and when an
+        append has been validated.
+
+        An append can start when its log's current append is complete, perhaps in another directory's queue, or when its
+        records are validated.
+        """
         for queue in self._queues.values():
             if queue.waiting:
                 queue.wanted.set()
 
     def _begin(self, queue: _DirectoryQueue) -> list[tuple[QueuedAppend, PendingAppend]]:
-        """Take from the queue, in order, what may be written together: one append a log. What is wrong with the
-        others is found here as well."""
+        """Take from the queue, in order, the appends to write together, one per log. Appends that fail their checks are
+        completed with the error."""
         begun: list[tuple[QueuedAppend, PendingAppend]] = []
         waiting, queue.waiting = queue.waiting, []
         size = 0
@@ -371,7 +378,7 @@ class LogWriter:
         return begun
 
     def _begin_one(self, append: QueuedAppend) -> PendingAppend | None:
-        """None when it is over already: refused, a duplicate, or nothing to append."""
+        """Start one append. Returns None if it is already complete: refused, a duplicate, or nothing to append."""
         try:
             if append.failure is not None:
                 raise append.failure
@@ -389,7 +396,7 @@ class LogWriter:
         self.rounds += 1
         try:
             outcomes = await self._world.threads.run(_write_all, tuple(pending for _, pending in begun))
-        except BaseException:  # Cancelled before it began, or the node is dead: no byte is written.
+        except BaseException:  # Cancelled before it started, or the node is dead: no byte is written.
             for append, pending in begun:
                 append.log.abort_append(pending)
             raise
@@ -405,13 +412,13 @@ class LogWriter:
             self._tell_failure(append)
 
     def _tell_failure(self, append: QueuedAppend) -> None:
-        """Called in the step in which it has failed: its directory is offline before anybody who waits for it runs."""
+        """Report the failure in the same step, so that the directory is offline before any waiting task resumes."""
         if isinstance(append.failure, StorageError | OSError):
             self._failed(append.log, append.failure)
 
 
 def _write_all(appends: tuple[PendingAppend, ...]) -> list[OSError | StorageError | None]:
-    """Each append's failure, None where there is none."""
+    """Write the appends. Returns each append's failure, None for success."""
     return [_failure_of(append) for append in appends]
 
 

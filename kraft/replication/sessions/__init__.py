@@ -1,5 +1,6 @@
-"""Incremental fetch sessions (KIP-227): both ends, and which partitions of a session the one who is asked looks at.
+"""Incremental fetch sessions (KIP-227), on both sides, and which partitions of a session the broker must check for a
+Fetch.
 
-Enters: the partitions that a Fetch names or forgets. Leaves: those to look at and to tell of. Deliberately absent: the
-wire (`kraft/handlers`), and the fetchers (`fetchers`).
+Enters: the partitions that a Fetch names or forgets. Leaves: the partitions to check and to include in the response.
+Deliberately absent: the wire (`kraft/handlers`), and the fetchers (`fetchers`).
 """

@@ -1,9 +1,11 @@
-"""The partitions of one consumer's fetch session that have to be looked at: those where something may have happened.
+"""The due partitions of one consumer's fetch session: those that may have changed since the last response.
 
-A partition is quiet for a consumer that has all that is committed, and was told so, while this broker leads it. It is
-not due then. A watch on it makes it due again when more is committed, its log starts later, or its leader or its
-in-sync set changes. What else an answer depends on makes everything due: other rights of the client. So a Fetch costs
-what changed, not what the session has. `due_partitions` does the same for followers, and sweeps as a safeguard.
+A partition is quiet if this broker leads it, the consumer has all committed records, and was sent the current high
+watermark. A quiet partition is not due. A watch makes it due again when its high watermark, log start offset, leader or
+in-sync replica set changes. A change of the client's permissions makes all partitions due.
+
+So the cost of a Fetch grows with the changes, not with the size of the session. `due_partitions` does the same for
+followers, and adds a periodic sweep as a safeguard.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class ConsumerDue(DuePartitions):
         super().__init__(NO_REPLICA, -1, now)
         self._is_closed = False
         self._rights: object = self
-        """Those of the last request; nobody's before the first."""
+        """The permissions of the last request. The initial value equals no client's."""
         self._watched: dict[PartitionKey, PartitionWaiters] = {}
 
     def asked(
@@ -43,15 +45,18 @@ class ConsumerDue(DuePartitions):
         rights: object,
         now: float,
     ) -> None:
-        """A Fetch of the session of these partitions has arrived. `rights`: the same object while they are the same."""
+        """Record a Fetch of the session. `rights` is the same object as long as the client's permissions are the
+        same."""
         self.request_came(partitions, mentioned, self.broker_epoch, now)
         if rights is not self._rights:
             self._rights = rights
             self.due.update(dict.fromkeys(partitions))
 
     def begin(self, partitions: dict[PartitionKey, CachedPartition]) -> list[CachedPartition]:
-        """What is due, to be looked at now, in the order in which the session serves it. All of it stays due until it
-        turns out to be quiet (`looked_at`). Whatever happens from now on ends the next `wait`."""
+        """Return the due partitions, in the order in which the session serves them.
+
+        Each stays due until `looked_at` finds it quiet. Any change from now on ends the next `wait`.
+        """
         self._awaited = trio.Event()
         found = [partitions[key] for key in self.due if key in partitions]
         if len(found) < len(self.due):
@@ -60,7 +65,7 @@ class ConsumerDue(DuePartitions):
         return found
 
     def looked_at(self, cached: CachedPartition, partition: Partition) -> None:
-        """There is nothing to send of the partition: it is watched from now on, and due no more if it is quiet."""
+        """Watch a partition for which there is nothing to send. If it is quiet, it is no longer due."""
         if self._is_closed:
             return
         log = partition.log
@@ -74,13 +79,13 @@ class ConsumerDue(DuePartitions):
             self.due.pop(cached.key, None)
 
     def changed(self, key: PartitionKey) -> None:
-        """There may be something to send, or to say. The watch is over."""
+        """Make the partition due. Its watch has ended."""
         self._watched.pop(key, None)
         self.due[key] = None
         self.wake()
 
     def close(self) -> None:
-        """The session is over: nothing is watched any more."""
+        """End the session and all its watches."""
         self._is_closed = True
         for waiters in self._watched.values():
             waiters.end_watch_for_consumer(self)

@@ -1,10 +1,11 @@
-"""The partitions of one follower's fetch session that its leader has to look at: those where something may have
-happened.
+"""The due partitions of one follower's fetch session: those that may have changed since the last response.
 
-A partition is quiet for a follower that has all of its log and is in sync. It is not due then. A watch on it
-(`FollowerWatch`) makes it due again as soon as it grows, or its leader or its in-sync set changes. So a Fetch costs
-what changed, not what the session has: of thousands of partitions nearly all are quiet nearly always. Kafka notes
-with every Fetch, for every partition, that the follower was caught up. Here that is noted when the watch ends.
+A partition is quiet if the follower is in sync and has its whole log. A quiet partition is not due. A watch on it
+(`FollowerWatch`) makes it due again when it grows, or its leader or in-sync replica set changes. So the cost of a Fetch
+grows with the changes, not with the size of the session: of thousands of partitions nearly all are quiet nearly always.
+
+Kafka records with every Fetch, for every partition, that the follower was caught up. Here this is recorded when the
+watch ends.
 
 As a safeguard every partition becomes due once in `SWEEP_SECONDS`.
 """
@@ -28,9 +29,9 @@ SWEEP_SECONDS: Final = 30.0
 class DuePartitions:
     """The due partitions of one follower's session. Owned by the broker's loop.
 
-    `due` are partitions to be looked at, in the order in which they are served. Of those in `news` there are no
-    records to send, only how far they are committed. Both have keys alone: the session says what is asked of a
-    partition. With `prompt`, news alone answers a Fetch that waits, as followers serve consumers then.
+    `due` are the partitions to check, in the order in which they are served. `news` are partitions with a new high
+    watermark or log start offset but no records to send. Both contain keys only; the session has the fetch state of
+    each partition. With `prompt`, news alone completes a parked Fetch: followers that serve consumers need that.
     """
 
     __slots__ = (
@@ -63,8 +64,8 @@ class DuePartitions:
         broker_epoch: int,
         now: float,
     ) -> None:
-        """A Fetch of the session of these partitions has arrived. From another incarnation than before it says
-        something of each of them (KIP-903)."""
+        """Record a Fetch of the session. If it has a new broker epoch, all partitions become due: the leader must
+        record the new incarnation for each (KIP-903)."""
         for cached in mentioned:
             self.due[cached.key] = None
         self.last_request_at = now
@@ -90,26 +91,28 @@ class DuePartitions:
             self._awaited.set()
 
     def take(self) -> dict[PartitionKey, None]:
-        """What is due, to be looked at now. Whatever becomes due from now on ends the next `wait`."""
+        """Take the due partitions, to check them now. A partition that becomes due from now on ends the next `wait`."""
         due, self.due = self.due, {}
         self._awaited = trio.Event()
         return due
 
     def waiter(self, missing_bytes: int) -> FetchWaiter:
-        """A waiter for partitions that are due already: so many bytes more end the next `wait`."""
+        """Return a waiter for partitions that are due already. Another `missing_bytes` bytes in them end the next
+        `wait`."""
         assert self._awaited is not None, "what is due is taken first"
         waiter = FetchWaiter(missing_bytes, is_follower=True)
         waiter.event = self._awaited
         return waiter
 
     async def wait(self) -> None:
-        """Until there was a `wake` since `take`."""
+        """Wait until `wake` has been called since `take`."""
         assert self._awaited is not None, "what is due is taken first"
         await self._awaited.wait()
 
 
 class FollowerWatch:
-    """One quiet partition of one session. The partition holds it, by replica id, and lets go of it with `changed`."""
+    """A watch on one quiet partition of one session. The partition holds it, by replica id, and removes it with
+    `changed`."""
 
     __slots__ = ("cached", "session")
 
@@ -118,7 +121,7 @@ class FollowerWatch:
         self.cached = cached
 
     def changed(self, followers: Followers) -> None:
-        """There is something to send, or to say. Until its last Fetch the follower had everything."""
+        """Make the partition due, and record that the follower was caught up until its last Fetch."""
         session = self.session
         follower = followers.get(session.replica_id) if followers is not None else None
         # At the start of a leader epoch nothing is known of it yet.
@@ -128,7 +131,7 @@ class FollowerWatch:
         session.wake()
 
     def committed(self) -> None:
-        """More is committed, or the log starts later: worth telling with the next answer."""
+        """Note a new high watermark or log start offset, to be sent in the next response."""
         session = self.session
         session.news[self.cached.key] = None
         if session.prompt:

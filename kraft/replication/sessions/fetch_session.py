@@ -1,7 +1,7 @@
-"""Incremental fetch sessions (KIP-227), as the one who is asked keeps them. Pure.
+"""The broker's side of incremental fetch sessions (KIP-227). Pure.
 
-A session remembers the partitions of a fetcher and what it was last told of each. So an unchanged partition costs
-nothing on the wire, in either direction. `fetch_session_handler` is the fetcher's end.
+A session keeps the partitions of a fetcher and what each was last sent. So an unchanged partition costs nothing on the
+wire, in either direction. `fetch_session_handler` is the fetcher's side.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOPIC_ID_VERSION = 13
 
 
 class PartitionKey(NamedTuple):
-    """Topic by id (v13 and later) or by name; the other one is empty."""
+    """A partition, with its topic by id (v13 and later) or by name. The other field is empty."""
 
     topic_id: bytes
     topic: str
@@ -68,14 +68,14 @@ class CachedPartition:
         self.high_watermark = -1
         self.told_log_start_offset = -1
         self.turn = 0
-        """Its place in the order of its session."""
+        """Its position in the fetch order of the session."""
 
     def would_differ(self, high_watermark: int, log_start_offset: int) -> bool:
-        """Whether these are other than what was told last."""
+        """Whether these offsets differ from those last sent."""
         return high_watermark != self.high_watermark or log_start_offset != self.told_log_start_offset
 
     def differs(self, high_watermark: int, log_start_offset: int, has_news: bool) -> bool:
-        """Whether an incremental answer must mention this partition; remembers what it will say."""
+        """Whether an incremental response must include this partition. Stores the offsets as sent."""
         changed = has_news or high_watermark != self.high_watermark or log_start_offset != self.told_log_start_offset
         self.high_watermark = high_watermark
         self.told_log_start_offset = log_start_offset
@@ -83,7 +83,7 @@ class CachedPartition:
 
 
 class FetchSession:
-    """Partitions in fetch order. `epoch` is the one expected of the next request."""
+    """The partitions of a session in fetch order. `epoch` is the session epoch expected in the next request."""
 
     __slots__ = (
         "_turns",
@@ -105,13 +105,13 @@ class FetchSession:
         self.last_used = now
         self.partitions: dict[PartitionKey, CachedPartition] = {}
         self.due: DuePartitions | None = None
-        """Of a follower: which partitions have to be looked at."""
+        """A follower's due partitions."""
         self.consumer_due: ConsumerDue | None = None
-        """Of a consumer with many partitions, likewise."""
+        """The due partitions of a consumer with many partitions."""
         self._turns = 0
 
     def update(self, wanted: Sequence[CachedPartition], forgotten: Sequence[PartitionKey]) -> None:
-        """Merge what an incremental request says: new and changed partitions, and those to forget."""
+        """Apply an incremental request: add or change the `wanted` partitions, and remove the `forgotten` ones."""
         for partition in wanted:
             known = self.partitions.get(partition.key)
             if known is not None:
@@ -125,7 +125,7 @@ class FetchSession:
             self.partitions.pop(key, None)
 
     def moved_to_end(self, key: PartitionKey) -> None:
-        """A partition that returned data goes last, so that none starves the others."""
+        """Move a partition that returned data to the end of the fetch order, so that it does not starve the others."""
         partition = self.partitions.pop(key, None)
         if partition is not None:
             partition.turn = self._next_turn()
@@ -136,7 +136,7 @@ class FetchSession:
         return self._turns
 
     def close(self) -> None:
-        """The session is over."""
+        """End the session."""
         if self.consumer_due is not None:
             self.consumer_due.close()
 
@@ -150,8 +150,8 @@ class FetchSession:
 class FetchSessionCache:
     """All sessions of a broker, bounded by `max.incremental.fetch.session.cache.slots`.
 
-    A full cache evicts a session idle for `idle_seconds`, or, for a follower, a consumer's; if none qualifies the
-    fetcher goes on without a session (id 0), which every client understands.
+    A full cache evicts a session that was idle for `idle_seconds`. For a follower it may also evict a consumer's
+    session. If there is none to evict, the fetcher continues without a session (id 0), which every client supports.
     """
 
     __slots__ = ("_idle_seconds", "_next_id", "_sessions", "_slots", "evictions")
@@ -191,7 +191,7 @@ class FetchSessionCache:
         return True
 
     def use(self, session_id: int, epoch: int, uses_topic_ids: bool, now: float) -> FetchSession:
-        """The session of an incremental request. Raises ApiError FETCH_SESSION_ID_NOT_FOUND,
+        """Return the session of an incremental request. Raises ApiError FETCH_SESSION_ID_NOT_FOUND,
         INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR."""
         session = self._sessions.pop(session_id, None)
         if session is None:
@@ -221,11 +221,11 @@ class FetchSessionCache:
 
 
 class RequestedSession(NamedTuple):
-    """What one Fetch asks for.
+    """The session and partitions of one Fetch.
 
-    `session` is None where the request stands for itself. `mentioned` are the partitions that the request names,
-    `wanted` those that it asks for: in a session all of that. The answer to an `incremental` request leaves out what
-    has not changed.
+    `session` is None for a Fetch without a session. `mentioned` are the partitions that the request names. `wanted` are
+    the partitions to serve: in a session, all of it. The response to an `incremental` request leaves out unchanged
+    partitions.
     """
 
     session: FetchSession | None
@@ -243,7 +243,8 @@ def resolve_session(
     is_follower: bool,
     now: float,
 ) -> RequestedSession:
-    """The session that a Fetch means, made or closed as it says. Raises ApiError as `FetchSessionCache.use` does."""
+    """Return the session of a Fetch. Creates or closes a session as the request says. Raises ApiError like
+    `FetchSessionCache.use`."""
     by_id = version >= TOPIC_ID_VERSION
     wanted = mentioned
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -270,13 +271,13 @@ def resolve_session(
 
 
 def partitions_of(request: FetchRequest) -> list[CachedPartition]:
-    """The partitions that a Fetch names, each once: the last mention counts."""
+    """The partitions that a Fetch names, each once. The last mention of a partition counts."""
     mentions = [_cached(topic, wanted) for topic in request.topics for wanted in topic.partitions]
     return mentions if len(mentions) < 2 else list({cached.key: cached for cached in mentions}.values())
 
 
 def partitions_in_turns(request: FetchRequest) -> Steps[list[CachedPartition]]:
-    """Collect the partitions like `partitions_of`, but pause after each mention."""
+    """Collect the partitions like `partitions_of`, yielding after each mention."""
     found: dict[PartitionKey, CachedPartition] = {}
     for topic in request.topics:
         for wanted in topic.partitions:

@@ -1,5 +1,5 @@
-"""The fetcher's end of an incremental fetch session (KIP-227): what the leader was told of each partition, so that
-only what changed is told again. Pure."""
+"""The fetcher's side of an incremental fetch session (KIP-227). It keeps what each partition's last request said, so
+that only changes are sent. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ISOLATION_READ_UNCOMMITTED: Final = 0
 
 
 class Wanted(NamedTuple):
-    """What a follower asks of one partition. `last_fetched_epoch` is -1 for an empty log."""
+    """A follower's request for one partition. `last_fetched_epoch` is -1 for an empty log."""
 
     leader_epoch: int
     fetch_offset: int
@@ -33,7 +33,7 @@ class FetchLimits(NamedTuple):
 
 
 class FetchSessionHandler:
-    """One with one leader. `build` makes the next request, `answered` or `broken` must follow."""
+    """The fetch session with one leader. `build` makes the next request. `answered` or `broken` must follow."""
 
     def __init__(self) -> None:
         self._id = INVALID_SESSION_ID
@@ -41,15 +41,15 @@ class FetchSessionHandler:
         self._told: dict[Key, Wanted] = {}
 
     def broken(self) -> None:
-        """The answer did not come, or said that the leader does not know the session: the next request tells
-        everything."""
+        """Drop the session: the response was lost, or the leader does not know the session. The next request names
+        every partition."""
         self._id, self._epoch, self._told = INVALID_SESSION_ID, INITIAL_EPOCH, {}
 
     def build(
         self, wanted: dict[Key, Wanted], forgotten: list[Key], replica: ReplicaState, limits: FetchLimits, wait_ms: int
     ) -> FetchRequest:
-        """Ask for `wanted`: all partitions in a new session, else those that differ from what was told before;
-        `forgotten` leave the session."""
+        """Return a Fetch for `wanted`: all of them in a new session, else only those that changed since the last
+        request. The `forgotten` partitions are removed from the session."""
         told = self._told
         topics: dict[bytes, list[FetchPartition]] = {}
         for key, want in wanted.items():
@@ -75,8 +75,8 @@ class FetchSessionHandler:
         )
 
     def answered(self, session_id: int) -> bool:
-        """A request was answered. False without a session (the leader has no room for one): every request tells
-        everything then."""
+        """Record a response. Returns False if the leader has no room for a session: every request then names all
+        partitions."""
         if session_id == INVALID_SESSION_ID:
             self.broken()
             return False

@@ -1,6 +1,6 @@
-"""What moves a broker's tiered partitions between the tiers (KIP-405), and reads from the remote one.
+"""Moves a broker's tiered partitions between the tiers (KIP-405), and reads from the remote tier.
 
-Enters: partitions that lead or follow, a metadata view of their remote segments, reads that begin before the local
-log. Leaves: copied and deleted segments, later local log starts, records. Deliberately absent: what is copied, expired
-or found, which `kraft/remote` decides.
+Enters: partitions that lead or follow, a metadata view of their remote segments, reads that start before the local log.
+Leaves: copied and deleted segments, higher local log start offsets, records. Deliberately absent: which segments to
+copy, expire or read, which `kraft/remote` decides.
 """

@@ -1,5 +1,5 @@
-"""What one replica has done and found in the remote tier: plain integers, read at a scrape, under the meaning that
-Kafka's metrics of tiered storage give them."""
+"""Remote-tier counters of one replica: plain integers, read by a metrics scrape, with the meaning of Kafka's metrics of
+tiered storage."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ NO_REASON: Final = "no reason was told"
 
 
 class PartitionTier:
-    """Counters since the replica is here. What is measured is as of the last round in which this replica led.
+    """Remote-tier counters since the replica was created on this broker. Gauges are those of the last round in which
+    this replica led.
 
-    A request is a segment that is copied, deleted, or read from. The auxiliary state is what a follower takes from the
-    remote tier to begin behind it. The copy lag is what is closed and lies on the disk
-    alone; the delete lag is what should be gone from the store.
+    A request is a segment that is copied, deleted, or read from. The auxiliary state is what a follower reads from the
+    remote tier to start after the remote records. The copy lag counts closed segments that are only on the local disk.
+    The delete lag counts segments that are due for deletion from the store.
     """
 
     __slots__ = (
@@ -69,23 +70,25 @@ class PartitionTier:
         self.delete_lag_bytes = self.delete_lag_segments = 0
         self.remote_bytes = self.metadata_count = 0
         self.first_waiting: tuple[int, float] | None = None
-        """The base offset of the first segment that waits for its copy, and since when it was known to be the first."""
+        """The base offset of the next segment to copy, and since when it has been the next."""
         self.last_error = ""
-        """Why the last round was put off; empty after one that was not."""
+        """The error of the last round; empty if it succeeded."""
         self.last_error_ms = -1
 
     @property
     def put_off(self) -> int:
-        """1 while the last round was put off."""
+        """1 if the last round failed, else 0."""
         return 1 if self.last_error else 0
 
     def copy_wait(self, now: float) -> float:
-        """For how many seconds the segment that is to be copied next has been that; 0 where none is."""
+        """The seconds for which the next segment to copy has been waiting; 0 if no segment waits."""
         return 0.0 if self.first_waiting is None else now - self.first_waiting[1]
 
     def measure(self, waiting: Sequence[LogSegment], expiry: Expiry, cache: RemoteLogMetadataCache, now: float) -> None:
-        """At the end of a round of the leader, when nothing is being copied. `waiting` are the closed segments that
-        are to be copied and lie on the disk alone. `now` is of the monotonic clock."""
+        """Set the gauges at the end of a leader's round, when no copy is in progress.
+
+        `waiting` are the closed segments that are still to be copied. `now` is a time of the monotonic clock.
+        """
         self.copy_lag_bytes, self.copy_lag_segments = sum(each.size for each in waiting), len(waiting)
         if not waiting:
             self.first_waiting = None
@@ -96,7 +99,7 @@ class PartitionTier:
         self.metadata_count, self.remote_bytes = cache.segment_count, cache.finished_bytes
 
     def measure_emptied(self, cache: RemoteLogMetadataCache) -> None:
-        """Tiering is off: nothing is to be copied, and whatever is left is to be deleted."""
+        """Set the gauges while tiering is off: nothing is to be copied, and all remote segments are to be deleted."""
         self.copy_lag_bytes = self.copy_lag_segments = 0
         self.first_waiting = None
         self.metadata_count, self.remote_bytes = cache.segment_count, cache.finished_bytes
@@ -104,16 +107,16 @@ class PartitionTier:
         self.delete_lag_bytes = sum(segment.size for segment in cache.segments())
 
     def failed(self, reason: str, now_ms: int) -> None:
-        """A round was put off. Some exceptions have no text."""
+        """Record a failed round. An exception without text gets a standard reason."""
         self.last_error, self.last_error_ms = reason[:ERROR_CHARS_MAX] or NO_REASON, now_ms
 
     def succeeded(self) -> None:
-        """A round was whole."""
+        """Record a completed round."""
         self.last_error, self.last_error_ms = "", -1
 
 
 def tier_of(partition: Partition) -> PartitionTier:
-    """The tier state of a partition of a tiered topic, created when it is asked for first."""
+    """The tier state of a partition of a tiered topic, created at the first use."""
     if partition.tier is None:
         partition.tier = PartitionTier()
     return partition.tier

@@ -1,7 +1,7 @@
-"""Moves a broker's tiered partitions between the tiers (KIP-405): what leads is copied and expired, what has been
-copied leaves the disk, on leaders and followers alike.
+"""Moves a broker's tiered partitions between the tiers (KIP-405). A leader copies and expires segments. Leaders and
+followers delete copied segments from the disk.
 
-Each tiered partition has a task. A round begins with reading its metadata to the end.
+Each tiered partition has a task. A round starts by reading the partition's remote log metadata to its end.
 """
 
 from __future__ import annotations
@@ -49,24 +49,24 @@ if TYPE_CHECKING:
     from kraft.storage.unified_log import UnifiedLog
 
 WORK: Final = "remote log"
-"""What the health calls it."""
+"""The name of this work in health reports."""
 ROUNDS_BETWEEN_STRAYS: Final = 100
-"""Objects that late requests left are looked for now and then: it costs a listing."""
+"""Rounds between two searches for objects left by late requests. Each search costs a listing."""
 START_SECONDS_MAX: Final = 60.0
-"""Within that the remote tier tells a follower where it goes on, or is asked again later."""
+"""Longest wait for the remote tier when a follower starts. Then it is retried later."""
 
 Failures = (KraftError, ObjectError, OSError, TimeoutError)
 
 
 class RemoteMetadataTopic(MetadataTopic, Protocol):
-    """`__remote_log_metadata`, which may not be there yet."""
+    """The topic `__remote_log_metadata`, which may not exist yet."""
 
     async def make_sure(self) -> None:
-        """Returns when it is. Raises MetadataNotWritten."""
+        """Return once the topic exists. Raises MetadataNotWritten."""
 
 
 class RemoteLogManager(ReplicaListener):
-    """Owned by the broker's loop. `run` works until cancelled."""
+    """The tiered partitions of one broker. Owned by the broker's loop. `run` works until cancelled."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class RemoteLogManager(ReplicaListener):
         self._emptied: dict[tuple[bytes, int], int] = {}
         """The leader epochs in which partitions whose tiering is off had nothing left in the remote tier."""
         self._changed: dict[tuple[bytes, int], Partition] = {}
-        """Those of which there may be, or may be no more, work since they were looked at."""
+        """Partitions to check again: whether they need a task may have changed."""
         self._woken = trio.Event()
         self.reads = RemoteReads(replicas.world, store, self.metadata_of, replicas.time_lookups, config())
         self.starts = RemoteStarts()
@@ -122,7 +122,7 @@ class RemoteLogManager(ReplicaListener):
                 await self._woken.wait()
 
     def _look_at(self, key: tuple[bytes, int], partition: Partition) -> bool:
-        """Whether work on the partition is to begin."""
+        """Whether to start the partition's task."""
         self._forget_unless_emptied(key, partition)
         if not self._is_ours(partition) or self._working.get(key) is partition:
             return False
@@ -137,7 +137,7 @@ class RemoteLogManager(ReplicaListener):
         return self._config().seconds("remote.log.manager.task.interval.ms")
 
     def _is_ours(self, partition: Partition) -> bool:
-        """Whether there is work for it: it is tiered, or what is in the remote tier is to be deleted."""
+        """Whether the partition needs a task: it is tiered, or its remote segments are to be deleted."""
         if self._is_tiered(partition):
             return True
         emptied_in = self._emptied.get((partition.topic_id, partition.index))
@@ -184,7 +184,8 @@ class RemoteLogManager(ReplicaListener):
         )
 
     async def metadata_of(self, partition: Partition) -> PartitionMetadata:
-        """What is known of a partition that is here, as of now. Raises MetadataNotWritten, ProtocolError."""
+        """Return the remote log metadata of a hosted partition, up to date.
+        Raises MetadataNotWritten, ProtocolError."""
         await self._topic.make_sure()
         metadata = self._metadata.follow(topic_id_partition(partition))
         await metadata.catch_up()
@@ -193,7 +194,7 @@ class RemoteLogManager(ReplicaListener):
     # A round
 
     async def _round(self, partition: Partition, *, with_strays: bool) -> bool:
-        """Whether there is more to do at once."""
+        """Run one round; returns True if work remains."""
         if not partition.log.config.remote_storage_enable:
             await self._empty(partition)
             return False
@@ -207,7 +208,7 @@ class RemoteLogManager(ReplicaListener):
         if partition.is_leader:
             try:
                 has_more = await self._lead(partition, metadata, with_strays=with_strays)
-            except Failures as problem:  # What was copied may leave the disk all the same.
+            except Failures as problem:  # Copied segments may be deleted from the disk nevertheless.
                 failure = problem
         await self._delete_local(partition, metadata)
         await self._measure(partition, metadata.cache)
@@ -240,7 +241,7 @@ class RemoteLogManager(ReplicaListener):
         copied = 0
         while copied < COPIES_MAX and not config.remote_log_copy_disable and await self._copy_next(task, partition):
             copied += 1
-            await self._delete_local(partition, metadata)  # The disk need not wait for the rest.
+            await self._delete_local(partition, metadata)  # Frees disk space before the rest of the round.
         await self._expire(task, partition, cache)
         if with_strays:
             await self._delete_strays(remote, partition)
@@ -258,8 +259,8 @@ class RemoteLogManager(ReplicaListener):
         )
 
     async def _empty(self, partition: Partition) -> None:
-        """Tiering was switched off: the log begins on the disk, and what the remote tier has is deleted after that
-        (KIP-950)."""
+        """Handle a topic whose tiering was switched off: raise the log start offset to the local log's start, then
+        delete all remote segments (KIP-950)."""
         key, log, leader_epoch = (partition.topic_id, partition.index), partition.log, partition.leader_epoch
         if log.log_start_offset < log.local_log_start_offset <= log.high_watermark:
             await self._advance_log_start(partition, log.local_log_start_offset)
@@ -272,13 +273,13 @@ class RemoteLogManager(ReplicaListener):
                 tier_of(partition).measure_emptied(metadata.cache)
             await self._delete_strays(remote, partition)
             if metadata.cache.segment_count:
-                return  # A later leader's, or one whose copy was finished just now.
+                return  # A later leader's segment, or one whose copy was just finished.
         self._emptied[key] = leader_epoch
 
     async def _delete_all(
         self, remote: RemotePartition, partition: Partition, cache: RemoteLogMetadataCache, leader_epoch: int
     ) -> None:
-        """All but what a later leader copies."""
+        """Delete all remote segments except those copied by a later leader."""
         with self._counting_deletes(partition, cache):
             for segment in cache.segments():
                 if segment.last_epoch <= leader_epoch and await remote.delete(segment):
@@ -297,7 +298,7 @@ class RemoteLogManager(ReplicaListener):
             tier.deletes += before - cache.segment_count
 
     async def _copy_next(self, task: RemoteLogTask, partition: Partition) -> bool:
-        """Whether there was a segment to copy."""
+        """Copy the next segment. Returns whether there was one."""
         tier = tier_of(partition)
         try:
             segments = await task.copy(1)
@@ -339,7 +340,7 @@ class RemoteLogManager(ReplicaListener):
         strays = await remote.delete_stray_objects(topic_id_partition(partition))
         if strays.unknown:
             self._log.warning(
-                "objects that no segment has",
+                "remote objects that belong to no segment",
                 partition=str(partition),
                 count=len(strays.unknown),
                 first=strays.unknown[0],
@@ -350,9 +351,11 @@ class RemoteLogManager(ReplicaListener):
         self._log.info(event, partition=str(partition), offsets=offsets, size=segment.size, **more)
 
     async def _advance_log_start(self, partition: Partition, offset: int) -> None:
-        """The log begins at `offset`, also after a crash of this broker. A follower learns of it with its next fetch;
-        one that does not, and leads some day, finds it out by what the remote tier has. Raises ApiError,
-        StorageError."""
+        """Raise the log start offset to `offset`, durably on this broker.
+
+        A follower learns it with its next fetch. A follower that misses it and becomes leader finds it out from the
+        remote segments. Raises ApiError, StorageError.
+        """
         partition.delete_records_before(offset)
         directory = self._replicas.logs.directory_of(partition.log)
         try:
@@ -364,7 +367,7 @@ class RemoteLogManager(ReplicaListener):
             raise
 
     async def _make_snapshots(self, partition: Partition) -> None:
-        """See to it that a file tells of the producers wherever a segment begins. Raises StorageError, OSError."""
+        """Write the missing producer snapshots at segment starts. Raises StorageError, OSError."""
         log = partition.log
         try:
             for offset in lacking_snapshots(log):
@@ -381,7 +384,7 @@ class RemoteLogManager(ReplicaListener):
         deleted = 0
         try:
             while await self._delete_first_local(partition, log, metadata.cache):
-                # One at a time: after a power loss no later one may be gone while an earlier one is back.
+                # One at a time: after a power failure no later segment may be gone while an earlier one is back.
                 await self._world.threads.run(self._world.files.sync_directory, log.directory)
                 deleted += 1
         except (StorageError, OSError) as problem:
@@ -392,12 +395,13 @@ class RemoteLogManager(ReplicaListener):
                 self._log.info("segments deleted", partition=str(partition), count=deleted, reason="local retention")
 
     async def _delete_first_local(self, partition: Partition, log: UnifiedLog, cache: RemoteLogMetadataCache) -> bool:
-        """Take the first segment off the disk if it is to go, and may. Whether it did. Raises StorageError, OSError."""
+        """Delete the first local segment if it is due and may be deleted. Returns whether it was deleted. Raises
+        StorageError, OSError."""
         if not self._is_due_locally(partition, log, cache):
             return False
         offset = log.segments[1].base_offset
         if offset in log.producers.snapshots:
-            # The first that tells of the producers then: after a power loss, too.
+            # It becomes the first producer snapshot, and must survive a power failure.
             await self._world.threads.run(sync_snapshot, log, offset)
             if not self._is_due_locally(partition, log, cache) or log.segments[1].base_offset != offset:
                 return False
@@ -405,7 +409,7 @@ class RemoteLogManager(ReplicaListener):
         return bool(self._replicas.logs.delete_local_segments(log, 1, now_ms=now_ms).count)
 
     def _is_due_locally(self, partition: Partition, log: UnifiedLog, cache: RemoteLogMetadataCache) -> bool:
-        """Whether the first segment may leave the disk, and is to."""
+        """Whether the first local segment is due for deletion and may be deleted."""
         if not self._is_tiered(partition) or self._replicas.logs.get(log.topic_partition) is not log:
             return False
         retention_ms, retention_bytes = log.config.local_retention
@@ -421,7 +425,7 @@ class RemoteLogManager(ReplicaListener):
     # What others ask
 
     async def latest_tiered(self, partition: Partition) -> int:
-        """The last offset of the log that is in the remote tier; -1 where nothing is. Raises ApiError."""
+        """Return the last offset of the log that is in the remote tier; -1 if there is none. Raises ApiError."""
         try:
             metadata = await self.metadata_of(partition)
         except KraftError as problem:
@@ -435,8 +439,11 @@ class RemoteLogManager(ReplicaListener):
         return max(highest, default=-1)
 
     async def remote_start(self, partition: Partition, leader: LocalStart) -> RemoteStart:
-        """What a follower needs whose leader has what is before `leader.offset` in the remote tier alone. Raises
-        KraftError, ObjectError; after START_SECONDS_MAX at most."""
+        """Return the state with which a follower starts after remote records: its leader has the records before
+        `leader.offset` in the remote tier only.
+
+        Raises KraftError, ObjectError; ApiError REQUEST_TIMED_OUT after START_SECONDS_MAX.
+        """
         with self._world.clock.move_on_after(START_SECONDS_MAX):
             return await self._remote_start(partition, leader)
         raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"{partition}: the remote tier did not answer in time")
@@ -471,6 +478,6 @@ def retention_of(partition: Partition) -> RemoteRetention:
 
 
 def _knew_segments(facts: LogFacts, cache: RemoteLogMetadataCache) -> bool:
-    """Whether anything of the log was ever in the remote tier. Metadata that knows nothing may have been lost, and
-    says nothing of where the log begins."""
+    """Whether the metadata knows any remote segment of this log. Metadata without any may have been lost, and does not
+    say where the log starts."""
     return any(cache.highest_offset_for_epoch(epoch) is not None for epoch, _ in facts.leader_epochs)

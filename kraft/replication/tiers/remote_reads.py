@@ -1,7 +1,7 @@
-"""Reads from the remote tier: records for a Fetch, offsets by time.
+"""Reads from the remote tier: records for a Fetch, and offsets by time.
 
-A read goes on when nobody waits for it any more, and its result is kept for a while: a store that needs longer than
-remote.fetch.max.wait.ms is waited for by the client's next Fetch.
+A read continues when its requester has stopped waiting, and its result is kept for a while. So if a store needs longer
+than remote.fetch.max.wait.ms, the client's next Fetch gets the result.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ if TYPE_CHECKING:
     from kraft.replication.partition import Partition
 
 KEPT_BYTES_MAX: Final = 64 << 20
-"""Of records that were read and not sent yet."""
+"""Limit of records that were read and not sent yet, in bytes."""
 KEPT_READS_MAX: Final = 1_000
-"""They are gone through with each read, and those of small segments have few bytes, or none."""
+"""Limit of kept results. Each read scans them, and a result of a small segment has few or no bytes."""
 INDEX_BYTES_MAX: Final = 128 << 20
 FULL_SECONDS: Final = 0.05
-"""How often it is looked whether there is room for another read."""
+"""Seconds between two checks for room for another read."""
 SCAN_BYTES: Final = 1 << 20
-"""So much is read at a time where a record is looked for by its time."""
+"""Bytes per read in a search by time."""
 
 TURN_PARTS: Final = 200
-"""Segments that are looked up between two pauses."""
+"""Segments looked up between two yields."""
 
 MetadataOf = Callable[["Partition"], Awaitable[PartitionMetadata]]
 
 
 class RemoteRecords(NamedTuple):
-    """What a Fetch gets. `aborted` are (producer id, first offset)."""
+    """The result of a remote Fetch. `aborted` contains (producer id, first offset)."""
 
     records: memoryview
     aborted: list[tuple[int, int]] | None
 
 
 class _Read:
-    """One read, under way or over."""
+    """One read, in progress or complete."""
 
     __slots__ = ("data", "done", "problem")
 
@@ -68,12 +68,12 @@ _Key = tuple[Uuid, int, int, bool]
 
 
 class RemoteReads:
-    """Owned by the broker's loop; many requests use it while `run` runs."""
+    """The remote reads of one broker, shared by all requests. Owned by the broker's loop; `run` must be running."""
 
     def __init__(
         self, world: World, store: ObjectStore, metadata_of: MetadataOf, times: TimeLookups, config: NodeConfig
     ) -> None:
-        """`metadata_of` returns what is known of a partition, as of now."""
+        """`metadata_of` returns the remote log metadata of a partition, up to date."""
         self._clock = world.clock
         self._metadata_of = metadata_of
         self._times = times
@@ -91,7 +91,7 @@ class RemoteReads:
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:
-        """Read until cancelled."""
+        """Run reads until cancelled."""
         async with trio.open_nursery() as reading_nursery:
             self._nursery = reading_nursery
             try:
@@ -100,7 +100,7 @@ class RemoteReads:
                 self._nursery = None
 
     def knows(self, partition: Partition, metadata: PartitionMetadata) -> None:
-        """What is known of the partition has been read to its end once."""
+        """Store the partition's remote log metadata, which has been read to its end once."""
         self._known[partition.topic_id, partition.index] = metadata
 
     def forget(self, partition: Partition) -> None:
@@ -109,8 +109,11 @@ class RemoteReads:
     async def fetch(
         self, partition: Partition, offset: int, max_bytes: int, *, min_one_message: bool, committed: bool
     ) -> RemoteRecords:
-        """Batches from the one that has `offset` on; none where there is no room, or the store is not fast enough, or
-        asked for too much already. Raises ApiError KAFKA_STORAGE_ERROR, OFFSET_OUT_OF_RANGE."""
+        """Return batches, starting with the one that contains `offset`.
+
+        Returns none if they exceed `max_bytes`, or if the store is too slow or has too many requests queued. Raises
+        ApiError KAFKA_STORAGE_ERROR, OFFSET_OUT_OF_RANGE.
+        """
         tier = tier_of(partition)
         tier.fetches += 1
         try:
@@ -137,7 +140,7 @@ class RemoteReads:
             return again, await self._read(again, offset, max_bytes, min_one_message)
 
     async def find(self, partition: Partition, offset: int) -> RemotePart:
-        """Where an offset lies. Raises ApiError, MetadataNotWritten."""
+        """Return the part of a remote segment that contains the offset. Raises ApiError, MetadataNotWritten."""
         metadata = self._known.get((partition.topic_id, partition.index))
         found = None if metadata is None else find_part(reading_facts(partition.log), metadata.cache, offset)
         if found is None:
@@ -151,9 +154,9 @@ class RemoteReads:
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: offset {offset} is not known in the remote tier")
 
     async def _read(self, part: RemotePart, offset: int, max_bytes: int, min_one_message: bool) -> bytes:
-        """Raises ObjectError, RemoteDataDamaged."""
+        """Read a part of a segment, or join the same read in progress. Raises ObjectError, RemoteDataDamaged."""
         key = part.segment.segment_id, offset, max_bytes, min_one_message
-        while (read := self._reads.get(key)) is None:  # Whoever asks has a time limit.
+        while (read := self._reads.get(key)) is None:  # The caller has a deadline.
             if self._nursery is not None and self._waiting() < self._waiting_max:
                 read = self._reads[key] = _Read()
                 self._nursery.start_soon(self._work, key, read, part)
@@ -189,8 +192,8 @@ class RemoteReads:
                 del self._reads[key]
 
     async def _aborted(self, partition: Partition, offset: int, bound: int) -> list[tuple[int, int]]:
-        """The aborted transactions that overlap [offset, bound). Raises ObjectError, KraftError: also where the replica
-        has left meanwhile."""
+        """Return the aborted transactions that overlap [offset, bound). Raises ObjectError, KraftError; also if the
+        replica has left this broker meanwhile."""
         search = AbortedSearch(offset, bound)
         metadata, facts = self._known.get((partition.topic_id, partition.index)), reading_facts(partition.log)
         if metadata is None:
@@ -210,8 +213,8 @@ class RemoteReads:
         return list(search.found)
 
     async def find_by_time(self, partition: Partition, timestamp: int) -> Found | None:
-        """The first record before the local log's start that is not earlier than `timestamp`; None where there is
-        none. Raises ApiError."""
+        """Return the first record before the local log's start whose timestamp is not below `timestamp`, or None.
+        Raises ApiError."""
         with self._clock.move_on_after(self._list_seconds_max):
             try:
                 return await self._find_by_time(partition, timestamp)
@@ -228,7 +231,7 @@ class RemoteReads:
                 data = await self._read(part, offset, SCAN_BYTES, True)
                 whole = list(batches(data, partial_tail=True))
                 if not whole:
-                    raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"{partition}: too much is read from the remote tier")
+                    raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"{partition}: the remote tier returned no batch")
                 for batch in whole:
                     if batch.max_timestamp >= timestamp and batch.base_offset < part.end_offset:
                         found = await self._times.find_in_batch(batch, timestamp, offset)
@@ -238,7 +241,7 @@ class RemoteReads:
         return None
 
     async def _parts_before_local(self, partition: Partition) -> list[tuple[RemotePart, int]]:
-        """With the offset from which on each is meant."""
+        """Return the remote parts before the local log, each with the offset at which it starts to count."""
         log = partition.log
         metadata = await self._metadata_of(partition)
         self.knows(partition, metadata)
@@ -253,7 +256,7 @@ class RemoteReads:
         return found
 
     async def max_timestamp(self, partition: Partition) -> int:
-        """The largest timestamp of what is before the local log's start; -1 where none has one. Raises ApiError."""
+        """Return the largest timestamp before the local log's start; -1 if no record has one. Raises ApiError."""
         try:
             parts = await self._parts_before_local(partition)
         except KraftError as problem:
@@ -262,8 +265,8 @@ class RemoteReads:
 
 
 def _bounded(data: bytes, end_offset: int) -> tuple[int, int]:
-    """(how many bytes are of batches before `end_offset`, the offset behind what is there). The last batch may be cut
-    off."""
+    """Return (size of the batches before `end_offset` in bytes, offset after the last of them). The last batch of
+    `data` may be truncated."""
     position = next_offset = 0
     while position + HEADER_SIZE <= len(data):
         batch = RecordBatch(data, position)

@@ -1,7 +1,7 @@
-"""Asking the remote tier where a follower goes on whose leader has what it lacks there alone.
+"""Finds where a follower starts when only remote storage has the data that it lacks.
 
-A store may need long to answer, or never do. So each partition is a task of its own, beside the fetchers, which go on
-with all others. (Kafka's fetcher threads wait for the store: TierStateMachine.)
+A store may be slow or never respond. So each partition has its own task, and the fetchers continue with all other
+partitions. (Kafka's fetcher threads wait for the store: TierStateMachine.)
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ if TYPE_CHECKING:
     from kraft.replication.fetchers.following import Following
 
 STARTS_MAX: Final = 8
-"""At once. They read whole objects, of which a producer snapshot may be large."""
+"""Limit of concurrent starts. Each reads whole objects, and a producer snapshot may be large."""
 
 Work = Callable[[], Awaitable[None]]
 
 
 class RemoteStarts:
-    """Owned by the broker's loop. What is begun before `run`, or beyond STARTS_MAX, waits in order; nothing waits that
-    is not followed, so there are as many as there are partitions at most."""
+    """Tasks that read the remote tier for followers. Owned by the broker's loop.
+
+    Tasks started before `run`, or beyond STARTS_MAX, are queued in order. Only followed partitions are queued, so the
+    queue is bounded by their number.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[Following, Work] = {}
@@ -40,13 +43,13 @@ class RemoteStarts:
                 self._nursery = None
 
     def begin(self, following: Following, work: Work) -> None:
-        """Do `work`, which handles its errors, as soon as there is room. It ends in bounded time."""
+        """Run `work` as soon as there is room. `work` handles its own errors and ends in bounded time."""
         assert following not in self._running, "a partition waits for one answer"
         self._waiting[following] = work
         self._start_next()
 
     def give_up(self, following: Following) -> None:
-        """Nobody wants to know any more: others need not wait for it."""
+        """Cancel the partition's task, queued or running, to make room for others."""
         self._waiting.pop(following, None)
         if following in self._running:
             self._running[following].cancel()

@@ -1,8 +1,8 @@
-"""Deletes from the remote tier what deleted topics left there.
+"""Deletes the remote segments of deleted topics.
 
-A topic that is deleted has no leader any more that could do it. So whoever leads a partition of `__remote_log_metadata`
-looks through the partitions that have their records in it, and deletes those whose topic is gone. Its leader may change
-at any time: each step may be done again, by anybody. What was done is in the records (DELETE_PARTITION_FINISHED).
+A deleted topic has no leader that could delete them. So the leader of a partition of `__remote_log_metadata` scans the
+user partitions whose records are in it, and deletes the remote segments of deleted topics. That leader may change at
+any time, so any broker may repeat a step. The progress is recorded in the topic (DELETE_PARTITION_FINISHED).
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 
 WORK: Final = "remote topic deletion"
 STRAY_PASSES: Final = 3
-"""So often the objects of a deleted partition are looked for: a put that was under way takes effect late."""
+"""Passes over a deleted partition's objects. A put in flight during a pass may add an object after it."""
 
 
 class _Swept:
-    """A partition of the metadata's topic, as far as it is read. `passes` counts those over partitions of deleted
-    topics. `topic_id` is of the metadata's topic: one that was deleted and made anew is read from its beginning."""
+    """One partition of the metadata topic, as far as it has been read.
+
+    `passes` counts the passes over each partition of a deleted topic. `topic_id` is the id of the metadata topic. If
+    that topic is recreated, it is read again from its start.
+    """
 
     __slots__ = ("next_offset", "partitions", "passes", "topic_id")
 
@@ -44,7 +47,7 @@ class _Swept:
 
 
 class RemoteTopicSweep:
-    """One task of the broker runs `run`."""
+    """The sweep of one broker, run by one task."""
 
     def __init__(
         self,
@@ -56,8 +59,8 @@ class RemoteTopicSweep:
         interval: Callable[[], float],
         log: Logger,
     ) -> None:
-        """`is_current` returns when this broker's metadata has all that was committed before the call; raises
-        KraftError where nobody can tell."""
+        """`is_current` returns once this broker's metadata contains everything committed before the call. It raises
+        KraftError if that cannot be determined."""
         self._replicas = replicas
         self._topic = topic
         self._topic_name = topic_name
@@ -101,7 +104,7 @@ class RemoteTopicSweep:
         doomed = [key for key in swept.partitions if key[0] not in self._replicas.topic_names]
         if not doomed:
             return
-        await self._is_current()  # The topics of all that was read were made before that.
+        await self._is_current()  # All topics named by the records read were created before this.
         for key in doomed:
             if key[0] not in self._replicas.topic_names:
                 await self._delete(swept.partitions[key])
@@ -121,7 +124,7 @@ class RemoteTopicSweep:
         ):
             entry = record.topic_id_partition
             key = Uuid(bytes(entry.id)), entry.partition
-            if key not in swept.passes:  # Somebody else has done it.
+            if key not in swept.passes:  # Another broker has done it.
                 swept.partitions.pop(key, None)
 
     async def _delete(self, place: TopicIdPartition) -> None:

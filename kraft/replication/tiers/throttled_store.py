@@ -1,5 +1,5 @@
-"""An object store that is written to at a limited rate. What has begun is let through whole; what it took too much is
-waited for before the next object."""
+"""An object store with a limited write rate. A write that has started is never cut. The next write waits until the rate
+is met again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kraft.world.ports import Buffer, Clock, FilePart, ObjectDigest, ObjectStore
 
 
 class ThrottledStore:
-    """Implements `kraft.world.ports.ObjectStore`. `rate` gives the bytes a second, as configured now."""
+    """Implements `kraft.world.ports.ObjectStore`. `rate` returns the configured bytes per second."""
 
     __slots__ = ("_clock", "_quota", "_store", "delete", "digest", "get_range", "list_names")
 

@@ -1,9 +1,9 @@
-"""Completes reports of unclean elections (`kraft.common.config.dynamic.loss_reports`): tells the active controller what
-replicas of this broker lost.
+"""Completes reports of unclean elections (`kraft.common.config.dynamic.loss_reports`): reports to the active controller
+which records the replicas of this broker lost.
 
-`untold_losses` decides. A loss that may count is in a file of its log directory before the log is truncated. It
-leaves that file when the controller has it, or refused it for good. So whenever the process ends, the next one tells
-what is left. A loss that is told twice does no harm: the controller keeps the union of both.
+`unreported_losses` makes the decisions. A loss that may count is written to a file of its log directory before the log
+is truncated. It is removed from the file once the controller has it, or has refused it permanently. So after a crash
+the next run reports the remaining losses. Reporting a loss twice does no harm: the controller keeps the union of both.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 RETRY_SECONDS: Final = 1.0
 WORK: Final = "losses of unclean elections"
 PASSES: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR)
-"""What may be over at the next try; for anything else the report is gone: dismissed, or its topic deleted."""
+"""Errors to retry. Any other error means that the report is gone: dismissed, or its topic deleted."""
 
 
 class LossReporter:
-    """Owned by the broker's loop."""
+    """Reports the losses of one broker. Owned by the broker's loop."""
 
     def __init__(
         self,
@@ -62,20 +62,19 @@ class LossReporter:
         self._log = log
         self._untold = UnreportedLosses(replica_id)
         self._outdated: dict[str, None] = {}
-        """Log directories whose file keeps more than there is to tell."""
+        """Log directories whose file still contains losses that are reported or dropped."""
         self._woken = trio.Event()
 
     def recall(self) -> None:
-        """Read what the last run did not tell, before any log is truncated."""
+        """Read the losses that the last run did not report. Called before any log is truncated."""
         for directory, untold in self._files.read():
             self._untold.note(directory, untold)
         if self._untold:
-            self._log.info("losses of the last run to be told", losses=len(self._untold))
+            self._log.info("unreported losses of the last run found", losses=len(self._untold))
             self._woken.set()
 
     def truncating(self, partition: Partition, truncation: Truncation) -> None:
-        """A replica is about to be truncated. If that may count, it is noted durably when this returns. Raises
-        StorageError."""
+        """Record the loss durably before a replica is truncated, if the loss may count. Raises StorageError."""
         loss = Loss(
             truncation.start_offset,
             truncation.end_offset,
@@ -91,7 +90,7 @@ class LossReporter:
             self._woken.set()
 
     async def run(self) -> None:
-        """Tell until cancelled."""
+        """Report losses until cancelled."""
         while True:
             await self._woken.wait()
             self._woken = trio.Event()
@@ -103,7 +102,7 @@ class LossReporter:
                     await self._clock.sleep(RETRY_SECONDS)
 
     async def _go_on(self) -> bool:
-        """Tell some, and bring the files up to date. False when there is to be a pause before the next."""
+        """Report some losses, and update the files. Returns False if the next request should wait for the back-off."""
         image = self._image()
         self._outdate(self._untold.look(image, self._files.has_happened))
         telling = self._untold.telling(image)
@@ -119,11 +118,11 @@ class LossReporter:
         self._outdated.update(dict.fromkeys(entry.directory for entry in entries))
 
     async def _tell(self, losses: dict[str, dict[str, Loss]], entries: Sequence[Entry]) -> list[Entry]:
-        """Tell the controller. Returns those that need not be told again."""
+        """Send losses to the controller. Returns the entries that need not be sent again."""
         try:
             response = await self._channel.send(_request(losses))
         except ApiError as problem:
-            self._log.info("losses not told yet", losses=len(entries), reason=str(problem))
+            self._log.info("losses not reported yet", losses=len(entries), reason=str(problem))
             return []
         again = {result.resource_name for result in response.responses if result.error_code in PASSES}
         return [entry for entry in entries if entry.loss.topic not in again]

@@ -1,10 +1,11 @@
-"""Losses of which the active controller has to hear: which count, in which order they are told, and when one may be
-forgotten. Pure.
+"""Losses to report to the active controller: which ones count, in which order they are reported, and when one can be
+dropped. Pure.
 
 A truncation counts as a loss if its records are older than an election that the metadata reports, and if it happens
-under that election's leader or a later one. Any other only ends what was never acknowledged. A loss is noted before
-the log is truncated, so it is known even if the process ends in between. It is told once the log shows that it
-happened. One that will never happen, because its records are the partition's again, is forgotten.
+under that election's leader or a later one. Any other truncation removes only records that were never acknowledged.
+
+A loss is recorded before the log is truncated, so it survives a crash in between. It is reported once the log shows
+that the truncation happened. A loss that will never happen, because the partition has its records again, is dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.partition_registration import PartitionRegistration
 
 UNTOLD_MAX: Final = 10_000
-"""In all log directories. The oldest beyond that is only in this node's log."""
+"""Limit over all log directories. Beyond it the oldest loss is dropped and only logged."""
 TOLD_AT_ONCE_MAX: Final = 500
 
 
@@ -48,8 +49,8 @@ class Entry(NamedTuple):
 
 
 class Telling(NamedTuple):
-    """The next change to tell the controller: set `losses`, by topic and key, for the entries in `told`. No report has
-    a place for those in `dropped`."""
+    """The next change to send to the controller: set `losses`, by topic and key, for the entries in `told`. The entries
+    in `dropped` belong to no report."""
 
     losses: dict[str, dict[str, Loss]]
     told: Sequence[Entry]
@@ -57,7 +58,7 @@ class Telling(NamedTuple):
 
 
 class UnreportedLosses:
-    """The losses of one broker that are not yet reported, oldest first. `replica_id` is that broker's."""
+    """The losses of one broker that are not yet reported, oldest first. `replica_id` is the broker's id."""
 
     def __init__(self, replica_id: int) -> None:
         self._replica_id = replica_id
@@ -68,16 +69,15 @@ class UnreportedLosses:
         return len(self._entries)
 
     def may_count(self, image: MetadataImage, untold: UntoldLoss) -> bool:
-        """Whether a loss that is about to happen has to be noted: a report has a place for it, or may have once the
-        image is newer."""
+        """Whether an expected loss must be recorded: it belongs to a report, or may belong to one in a newer image."""
         return (
             _is_ahead(image, untold)
             or self._report(image, keys_by_partition(image.configs.topic(untold.topic).items()), untold) is not None
         )
 
     def note(self, directory: str, untold: UntoldLoss) -> None:
-        """It is about to happen, or was when the last run ended. Steps under one leader, of records of one epoch,
-        become one loss."""
+        """Record a loss that is about to happen, or was about to when the last run ended. Truncations of one epoch's
+        records under one leader are merged into one loss."""
         entry = Entry(directory, untold)
         key, known = entry.key, self._entries.get(entry.key)
         self._entries[key] = (
@@ -88,11 +88,11 @@ class UnreportedLosses:
             self._forget(next(iter(self._entries)))
 
     def of(self, directory: str) -> list[UntoldLoss]:
-        """What the file of a log directory has to keep."""
+        """The losses that the file of a log directory must contain."""
         return [entry.loss for entry in self._entries.values() if entry.directory == directory]
 
     def look(self, image: MetadataImage, has_happened: Callable[[UntoldLoss], bool]) -> list[Entry]:
-        """Find out which losses have happened. Those that never will are forgotten and returned."""
+        """Find out which losses have happened. Losses that never will are dropped and returned."""
         dropped = []
         for key in list(self._expected):
             entry = self._entries[key]
@@ -104,7 +104,7 @@ class UnreportedLosses:
         return dropped
 
     def telling(self, image: MetadataImage) -> Telling:
-        """The next to be told. What is ahead of `image` waits for a newer one."""
+        """Return the next losses to report. A loss newer than `image` waits for a newer image."""
         happened = (
             entry
             for key, entry in self._entries.items()
@@ -130,7 +130,7 @@ class UnreportedLosses:
         return Telling(losses, told, dropped)
 
     def forget(self, entries: Iterable[Entry]) -> None:
-        """These need not be told any more, except one that has grown by a further step meanwhile."""
+        """Remove reported losses, except one that has grown by a further truncation meanwhile."""
         for entry in entries:
             if self._entries.get(entry.key) is entry:
                 self._forget(entry.key)
@@ -142,8 +142,7 @@ class UnreportedLosses:
     def _report(
         self, image: MetadataImage, keys: dict[int, list[tuple[str, str]]], untold: UntoldLoss
     ) -> Report | None:
-        """The report that the loss belongs to, among those of its topic. None if the topic was deleted and created
-        anew."""
+        """Return the report of its topic to which the loss belongs. None if the topic was deleted and recreated."""
         if _partition(image, untold) is None:
             return None
         return report_of_loss(
@@ -151,8 +150,8 @@ class UnreportedLosses:
         )
 
     def _is_partitions_again(self, image: MetadataImage, untold: UntoldLoss) -> bool:
-        """Whether a replica that has the records yet may keep them: it is in sync under a later leader, perhaps
-        itself; or the partition is gone from here."""
+        """Whether the replica may keep the records that it still has: it is in sync under a later leader, perhaps
+        itself, or the partition has left this broker."""
         partition = _partition(image, untold)
         if partition is None or self._replica_id not in partition.replicas:
             return True
@@ -165,6 +164,7 @@ def _partition(image: MetadataImage, untold: UntoldLoss) -> PartitionRegistratio
 
 
 def _is_ahead(image: MetadataImage, untold: UntoldLoss) -> bool:
-    """Whether replicas saw the election before the image is shown here, which is a matter of moments."""
+    """Whether the loss belongs to a newer leader epoch than the image has. Replicas may learn of an election moments
+    before the image."""
     partition = _partition(image, untold)
     return partition is not None and partition.leader_epoch < untold.loss.leader_epoch

@@ -1,8 +1,9 @@
-"""The files that keep losses of which no controller has heard: `untold-cuts-checkpoint`, one in each log directory.
+"""The files that keep unreported losses: `untold-cuts-checkpoint`, one in each log directory.
 
-Text, as the other checkpoints: version, count, then a line for each loss - topic, partition, topic id, epoch of the
-first record, start offset, end offset (exclusive), high watermark, leader epoch, time in ms. A file is replaced whole
-and is durable before the log is truncated. So a line says what was there; the log tells whether it was truncated.
+Text, like the other checkpoints: version, count, then a line for each loss with topic, partition, topic id, epoch of
+the first record, start offset, end offset (exclusive), high watermark, leader epoch, time in ms. The file is replaced
+atomically, and is durable before the log is truncated. So a line says which records were there. The log shows whether
+it was truncated.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ UNTOLD_LOSSES_CHECKPOINT: Final = "untold-cuts-checkpoint"
 
 
 class UntoldLossCheckpoint:
-    """The file of the log directory at `directory`. It is made when there is something to write, and has no lines when
-    everything is told."""
+    """The file in the log directory `directory`. It is created with the first loss, and has no lines once everything is
+    reported."""
 
     __slots__ = ("_files", "_newest", "path")
 
@@ -39,12 +40,12 @@ class UntoldLossCheckpoint:
         self._newest: dict[str, bytes] = {}
 
     def read(self) -> list[UntoldLoss]:
-        """What the last run left, oldest first. Raises OSError, CorruptData."""
+        """Return the losses left by the last run, oldest first. Raises OSError, CorruptData."""
         text = read_text(self._files, self.path)
         return [_parse(self.path, words) for words in checkpoint_lines(self.path, text or "")]
 
     def job(self, untold: Iterable[UntoldLoss]) -> CheckpointJob:
-        """A job that replaces the file's content by these losses. A job that is made later wins."""
+        """Return a job that replaces the file's content by these losses. The newest job wins."""
         content = checkpoint_text(map(_line, untold)).encode()
         self._newest[self.path] = content
         return CheckpointJob(self._files, [(self.path, content)], self._newest)
@@ -71,7 +72,7 @@ def _parse(path: str, words: list[str]) -> UntoldLoss:
 
 
 class UntoldLossFiles:
-    """Owned by the broker's loop."""
+    """The loss files of all log directories. Owned by the broker's loop."""
 
     def __init__(self, replicas: ReplicaManager, log: Logger) -> None:
         self._replicas = replicas
@@ -86,36 +87,37 @@ class UntoldLossFiles:
         return self._replicas.logs.directory_of(partition.log).path
 
     def has_happened(self, untold: UntoldLoss) -> bool:
-        """Whether the log has lost these records. An offset is written once in an epoch, so nothing is lost while the
-        first record is there."""
+        """Whether the log has lost these records. Offsets are written once per epoch, so nothing is lost while the
+        first record is still there."""
         log = self._replicas.logs.get(TopicPartition(untold.topic, untold.partition))
         start = untold.loss.start_offset
         if log is None:
-            # What an offline directory has is seen at the next start.
+            # The log of an offline directory is checked after the next start.
             return (untold.topic, untold.partition) not in self._replicas.offline
         if log.topic_id != untold.topic_id or log.log_end_offset <= start:
             return True
         return log.leader_epoch_cache.epoch_for_offset(start) != untold.first_epoch
 
     def read(self) -> list[tuple[str, UntoldLoss]]:
-        """What the last run left, with the directories. A damaged file is logged and counts as empty. One that cannot
-        be read takes its directory offline."""
+        """Return the losses left by the last run, each with its directory. A damaged file is logged and counts as
+        empty. An unreadable file takes its directory offline."""
         found: list[tuple[str, UntoldLoss]] = []
         for directory in self._replicas.logs.online():
             try:
                 found += [(directory.path, untold) for untold in self._checkpoints[directory.path].read()]
             except CorruptData as problem:
-                self._log.error("losses of the last run cannot be told", reason=str(problem))
+                self._log.error("unreported losses of the last run cannot be read", reason=str(problem))
             except OSError as problem:
                 self._replicas.directory_failed(directory.path, str(problem))
         return found
 
     def write_now(self, directory: str, untold: Sequence[UntoldLoss]) -> None:
-        """Durably, before this returns. Blocks for some syncs. Raises StorageError."""
+        """Write the file durably before returning. Blocks for several syncs. Raises StorageError."""
         self._checkpoints[directory].job(untold).run()
 
     async def write(self, directory: str, untold: Sequence[UntoldLoss]) -> bool:
-        """Write in a thread. False when it has to be tried again. A disk that fails takes its directory offline."""
+        """Write the file in a thread. Returns False if the write must be retried. A failed disk takes its directory
+        offline."""
         if directory not in (online.path for online in self._replicas.logs.online()):
             return True
         try:

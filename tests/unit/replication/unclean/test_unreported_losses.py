@@ -352,7 +352,7 @@ def test_a_damaged_file_is_said_and_tells_nothing() -> None:
         await life.made.world.clock.sleep(1)
 
     async def returning(life: Life) -> None:
-        assert any(event["event"] == "losses of the last run cannot be told" for event in life.made.events)
+        assert any(event["event"] == "unreported losses of the last run cannot be read" for event in life.made.events)
         await _until_all_is_told(life)
 
     assert not live(universe, controller, damaging)
