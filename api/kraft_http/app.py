@@ -10,7 +10,7 @@ from kraft_http import errors, openapi
 from kraft_http.idempotency import IdempotencyKeys
 from kraft_http.int64 import int64_form
 from kraft_http.logins import AuthMiddleware
-from kraft_http.middleware import BoundedBodies, EncodedSlashes, OriginMiddleware
+from kraft_http.middleware import BoundedBodies, EncodedSlashes, KafkaPrefix, OriginMiddleware
 from kraft_http.parameters import known_parameters
 from kraft_http.ports import AdminPort
 from kraft_http.preconditions import Preconditions
@@ -104,6 +104,7 @@ def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
     app.add_middleware(AuthMiddleware, port=port)
     app.add_middleware(OriginMiddleware, identity=port.identity)
     app.add_middleware(Failures, identity=port.identity, log_sink=log_sink)
+    app.add_middleware(KafkaPrefix)
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)

@@ -144,6 +144,15 @@ async def page(
 PageQuery = Annotated[Page, Depends(page)]
 
 
+IncludeOperations = Annotated[
+    bool,
+    Query(
+        alias="include_authorized_operations",
+        description="Whether authorized_operations tells what the caller may do (KIP-430).",
+    ),
+]
+
+
 def unanswered(kafka: Kafka) -> list[UnansweredBroker]:
     """The brokers that an answer had to do without."""
     return [UnansweredBroker(broker_id=broker_id, detail=detail) for broker_id, detail in sorted(kafka.silent.items())]

@@ -271,7 +271,7 @@ def error_response(
         title=_TITLES.get(status, "Error"),
         status=status,
         detail=detail,
-        instance=path,
+        instance=request.scope.get("root_path", "") + path,
         error_code=error_code,
         message=detail,
         kafka_error=kafka_error,

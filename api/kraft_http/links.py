@@ -6,6 +6,8 @@ import re
 from typing import Final
 from urllib.parse import quote
 
+PREFIX: Final = "/kafka"
+"""Confluent Server has the same API below /kafka/v3, and what is generated from its OpenAPI document asks there."""
 SLASH_STAND_IN = "\ue02f"
 """Stands for an encoded slash inside one path segment (`kraft_http.middleware`): group ids may contain slashes, and a
 router would split them there."""
@@ -29,9 +31,11 @@ class Links:
     """Absolute URLs below one cluster, as the client addressed it."""
 
     def __init__(self, base_url: str, cluster_id: str) -> None:
-        self.base_url = base_url.rstrip("/")
+        """`base_url` ends with PREFIX where the client addressed it so."""
+        prefixed = base_url.rstrip("/")
+        self.base_url = prefixed.removesuffix(PREFIX)
         self.cluster_id = cluster_id
-        self.clusters = f"{self.base_url}/v3/clusters"
+        self.clusters = f"{prefixed}/v3/clusters"
         self._own = f"{self.clusters}/{segment(cluster_id)}"
 
     def to(self, *segments: object) -> str:

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kraft_http.errors import error_response
-from kraft_http.links import SLASH_STAND_IN
+from kraft_http.links import PREFIX, SLASH_STAND_IN
 from kraft_http.ports import NodeIdentity
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -130,6 +130,24 @@ class OriginMiddleware:
 def _normal(host: str) -> str:
     """The host as `host_of` gives it."""
     return host.strip("[]").lower().removesuffix(".")
+
+
+class KafkaPrefix:
+    """Serves /kafka/v3 as /v3. What is behind it sees the prefix as the root path alone, so links have it, too."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raw: bytes = scope.get("raw_path") or quote(scope.get("path", "")).encode()
+        if scope["type"] == "http" and (raw + b"/").startswith(f"{PREFIX}/v3/".encode()):
+            scope = {
+                **scope,
+                "path": scope["path"].removeprefix(PREFIX),
+                "raw_path": raw.removeprefix(PREFIX.encode()),
+                "root_path": scope.get("root_path", "") + PREFIX,
+            }
+        await self.app(scope, receive, send)
 
 
 class EncodedSlashes:

@@ -17,7 +17,8 @@ from kraft_http.preconditions import CHANGING
 TITLE: Final = "kraft HTTP admin"
 DESCRIPTION: Final = """\
 Administers a cluster and reads and writes records over HTTP. Everything below `/v3` has the bodies of Confluent's
-REST API v3, so its clients work; `/v1` and the addresses without a version are about this node and its health.
+REST API v3, so its clients work, also those that ask below `/kafka/v3`, as of Confluent Server; `/v1` and the
+addresses without a version are about this node and its health.
 
 Every error is a problem (RFC 9457) that also carries v3's `error_code` and `message`, the Kafka error behind it, and
 often what to do.

@@ -158,6 +158,98 @@ def test_another_cluster_is_not_here(http: httpx.Client) -> None:
     assert http.get("/v3/clusters/other/topics").json()["error_code"] == 404
 
 
+@pytest.mark.parametrize(
+    ("path", "error_code"),
+    [
+        ("/topics/missing/partitions", 40403),
+        ("/topics/missing/partitions/0", 40403),
+        ("/topics/missing/partitions/0/offset", 40403),
+        ("/topics/errors/partitions/7/offset", 40403),
+        ("/topics/errors/partitions/7/replicas", 40403),
+        ("/topics/errors/partitions/7/replicas/1", 40403),
+        ("/topics/errors/partitions/0/replicas/9", 404),
+        ("/topics/missing/configs/retention.ms", 40403),
+        ("/brokers/99/configs", 404),
+        ("/brokers/99/partition-replicas", 404),
+        ("/consumer-groups/missing/consumers", 40405),
+        ("/consumer-groups/missing/lags", 40405),
+        ("/consumer-groups/missing/lag-summary", 40405),
+        ("/consumer-groups/missing/lags/errors/partitions/0", 40405),
+    ],
+)
+def test_what_is_missing_is_told_with_the_code_of_rest_v3(
+    http: httpx.Client, base: str, path: str, error_code: int
+) -> None:
+    if http.get(f"{base}/topics/errors").status_code == 404:
+        make_topic(http, base, "errors")
+    answer = http.get(base + path)
+    assert (answer.status_code, answer.json()["error_code"]) == (404, error_code), answer.text
+    elsewhere = http.get(f"/v3/clusters/other{path}")
+    assert (elsewhere.status_code, elsewhere.json()["error_code"]) == (404, 404)
+    assert elsewhere.json()["message"] == "Cluster other does not exist."
+
+
+def test_offsets_of_a_partition_accept_the_offset_type_of_rest_v3(http: httpx.Client, base: str) -> None:
+    make_topic(http, base, "typed")
+    here = f"{base}/topics/typed/partitions/0/offset"
+    told = http.get(here, params={"offset_type": "earliest_and_latest"})
+    assert told.json() == http.get(here).json()
+    assert (told.json()["earliest_offset"], told.json()["latest_offset"]) == (0, 0)
+    refused = http.get(here, params={"offset_type": "middle"})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (400, "offset_type")
+
+
+def test_authorized_operations_are_told_where_they_are_asked_for(
+    http: httpx.Client, base: str, node: RunningNode
+) -> None:
+    make_topic(http, base, "allowed")
+    consumer = Consumer({"bootstrap.servers": node.kafka, "group.id": "allowed"})
+    consumer.commit(offsets=[TopicPartition("allowed", 0, 0)], asynchronous=False)
+    consumer.close()
+    asked = {"include_authorized_operations": "true"}
+    topic = ["READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"]
+    group = ["READ", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"]
+    cluster = ["CREATE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE"]
+    for path, expected in (
+        ("/topics/allowed", topic),
+        ("/topics?q=allowed", topic),
+        ("/consumer-groups/allowed", group),
+        ("/consumer-groups?q=allowed", group),
+        ("", cluster),
+    ):
+        for parameters, operations in ((asked, expected), ({}, [])):
+            query = "&".join(f"{name}={value}" for name, value in parameters.items())
+            answer = http.get(f"{base}{path}{'&' if '?' in path else '?'}{query}" if query else f"{base}{path}").json()
+            for each in answer.get("data", [answer]):
+                assert each["authorized_operations"] == operations, path
+    assert http.get("/v3/clusters", params=asked).json()["data"][0]["authorized_operations"] == cluster
+
+
+def test_the_api_is_served_below_the_prefix_of_confluent_server_with_links_that_keep_it(
+    http: httpx.Client, base: str, node: RunningNode
+) -> None:
+    make_topic(http, base, "prefixed", partitions_count=3)
+    [cluster] = http.get("/kafka/v3/clusters").json()["data"]
+    assert cluster["metadata"]["self"] == f"{node.admin}/kafka{base}"
+    assert cluster["acls"]["related"] == f"{node.admin}/kafka{base}/acls"
+    assert http.get(f"{base}").json()["acls"]["related"] == f"{node.admin}{base}/acls"
+    topic = http.get(f"/kafka{base}/topics/prefixed").json()
+    partitions = http.get(topic["partitions"]["related"])
+    assert partitions.json()["metadata"]["self"] == f"{node.admin}/kafka{base}/topics/prefixed/partitions"
+    page = http.get(f"/kafka{base}/topics?page_size=1").json()
+    assert page["metadata"]["next"].startswith(f"{node.admin}/kafka{base}/topics?")
+    assert http.get(page["metadata"]["next"]).status_code == 200
+    assert http.get(f"/kafka{base}/consumer-groups/a%2Fb").json()["kafka_error"]["name"] == "GROUP_ID_NOT_FOUND"
+    sent = http.post(f"/kafka{base}/topics/prefixed/records", content=b'{"value": {"type": "JSON", "data": 1}}')
+    assert sent.json()["error_code"] == 200
+    missing = http.get(f"/kafka{base}/topics/missing")
+    assert (missing.json()["error_code"], missing.json()["instance"]) == (40403, f"/kafka{base}/topics/missing")
+    assert missing.headers["content-type"] == "application/json"
+    for path in ("/kafka/v1/node", "/kafka", "/kafka/v3x", f"/kafka/kafka{base}", "/kafka/livez"):
+        assert http.get(path).status_code == 404, path
+    assert not any(path.startswith("/kafka") for path in http.get("/openapi.json").json()["paths"])
+
+
 def test_configuration_is_read_set_altered_and_reset(http: httpx.Client, base: str) -> None:
     make_topic(http, base, "configured", configs=[{"name": "retention.ms", "value": "5000"}])
     here = f"{base}/topics/configured/configs"

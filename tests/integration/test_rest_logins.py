@@ -129,6 +129,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 def test_who_has_no_password_gets_in_nowhere_but_at_the_probes(guarded: Guarded) -> None:
     for url in guarded.urls:
+        assert httpx.get(f"{url}/kafka/v3/clusters").status_code == 401
         refused = httpx.get(f"{url}/v3/clusters")
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, 'Basic realm="kraft"')
         assert "Log in with the name and password" in refused.json()["detail"]
@@ -161,6 +162,8 @@ def test_each_caller_has_its_own_rights_and_loses_them_at_once(guarded: Guarded)
     assert written("alice") == [40301] * 3
     guarded.kraft("acls", "add", "--allow-principal", "User:alice", "--producer", "--topic", "hers")
     until(lambda: written("alice") == [200] * 3)
+    told = guarded.ask("alice", "GET", ":/topics/hers?include_authorized_operations=true").json()
+    assert told["authorized_operations"] == ["WRITE", "CREATE", "DESCRIBE"]
     assert guarded.everywhere("bob", "GET", ":/topics/hers") == [403] * 3
     assert written("bob") == [40301] * 3
     here = ("--deny-principal", "User:alice", "--deny-host", "127.0.0.9", "--operation", "Write", "--topic", "hers")

@@ -5,18 +5,20 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from kraft_http.int64 import Int64
-from kraft_http.models.common import Collection, Relationship, Resource
+from kraft_http.models.common import AuthorizedOperations, Collection, Relationship, Resource
 
 
 class ClusterData(Resource):
     controller: Relationship | None = Field(
         description="The broker that is the active controller, when it is a broker; null as well while there is none."
     )
+    acls: Relationship
     brokers: Relationship
     broker_configs: Relationship
     consumer_groups: Relationship
     topics: Relationship
     partition_reassignments: Relationship
+    authorized_operations: AuthorizedOperations = Field(default_factory=list)
 
 
 class ClusterDataList(Collection):

@@ -51,6 +51,15 @@ UnansweredBrokers = Annotated[
 ]
 
 
+AuthorizedOperations = Annotated[
+    list[str],
+    Field(
+        description="What the caller may do with it, where include_authorized_operations asks for that.",
+        examples=[["READ", "DESCRIBE"]],
+    ),
+]
+
+
 class Resource(BaseModel):
     kind: str
     metadata: ResourceMetadata

@@ -10,6 +10,7 @@ from kraft_http.health_findings import LateMember
 from kraft_http.int64 import Int64
 from kraft_http.models.common import (
     INT64_MAX,
+    AuthorizedOperations,
     Body,
     Collection,
     CollectionMetadata,
@@ -40,6 +41,7 @@ class ConsumerGroupData(Resource):
     coordinator: Relationship
     consumers: Relationship
     lag_summary: Relationship
+    authorized_operations: AuthorizedOperations = Field(default_factory=list)
 
 
 class ConsumerGroupDataList(Collection):

@@ -7,7 +7,16 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from kraft_http.int64 import Int64
-from kraft_http.models.common import INT32_MAX, Body, BrokerId, Collection, Relationship, Resource, TopicName
+from kraft_http.models.common import (
+    INT32_MAX,
+    AuthorizedOperations,
+    Body,
+    BrokerId,
+    Collection,
+    Relationship,
+    Resource,
+    TopicName,
+)
 
 
 class TopicData(Resource):
@@ -19,7 +28,7 @@ class TopicData(Resource):
     partitions: Relationship
     configs: Relationship
     partition_reassignments: Relationship
-    authorized_operations: list[str] = Field(default_factory=list)
+    authorized_operations: AuthorizedOperations = Field(default_factory=list)
 
 
 class TopicDataList(Collection):

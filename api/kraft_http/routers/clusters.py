@@ -7,11 +7,12 @@ from typing import Final
 
 from fastapi import APIRouter, Request
 
+from kraft.admin.authorized_operations import cluster_operations
 from kraft.admin.cluster import BrokerState, describe_cluster, describe_quorum
 from kraft.admin.errors import Refused
 from kraft.admin.topics import list_topics
 from kraft_http.asking import Kafka
-from kraft_http.deps import BrokerIdPath, Cluster, ClusterContext, Port, whole
+from kraft_http.deps import BrokerIdPath, Cluster, ClusterContext, IncludeOperations, Port, whole
 from kraft_http.errors import documented, not_found
 from kraft_http.links import Links
 from kraft_http.models.clusters import BrokerData, BrokerDataList, ClusterData, ClusterDataList
@@ -25,18 +26,18 @@ QUORUM_SECONDS_MAX: Final = 2.0
 
 
 @router.get("", tags=["Clusters"], summary="List clusters: always this one")
-async def list_clusters(request: Request, port: Port) -> ClusterDataList:
+async def list_clusters(request: Request, port: Port, tells: IncludeOperations = False) -> ClusterDataList:
     links = Links(str(request.base_url), port.identity.cluster_id)
-    cluster = await _cluster_data(Kafka(port), links)
+    cluster = await _cluster_data(Kafka(port), links, tells=tells)
     return ClusterDataList(kind="KafkaClusterList", metadata=CollectionMetadata(self=links.clusters), data=[cluster])
 
 
 @router.get("/{cluster_id}", tags=["Clusters"], summary="Describe the cluster", responses=documented(404))
-async def get_cluster(cluster: Cluster) -> ClusterData:
-    return await _cluster_data(cluster.kafka, cluster.links)
+async def get_cluster(cluster: Cluster, tells: IncludeOperations = False) -> ClusterData:
+    return await _cluster_data(cluster.kafka, cluster.links, tells=tells)
 
 
-async def _cluster_data(kafka: Kafka, links: Links) -> ClusterData:
+async def _cluster_data(kafka: Kafka, links: Links, *, tells: bool) -> ClusterData:
     leader = await _controller(kafka)
     brokers = [broker.node_id for broker in (await describe_cluster(kafka)).brokers]
     return ClusterData(
@@ -44,11 +45,13 @@ async def _cluster_data(kafka: Kafka, links: Links) -> ClusterData:
         metadata=ResourceMetadata(self=links.to(), resource_name=links.name()),
         cluster_id=links.cluster_id,
         controller=Relationship(related=links.to("brokers", leader)) if leader in brokers else None,
+        acls=Relationship(related=links.to("acls")),
         brokers=Relationship(related=links.to("brokers")),
         broker_configs=Relationship(related=links.to("broker-configs")),
         consumer_groups=Relationship(related=links.to("consumer-groups")),
         topics=Relationship(related=links.to("topics")),
         partition_reassignments=Relationship(related=links.to("topics", "-", "partitions", "-", "reassignment")),
+        authorized_operations=list(await cluster_operations(kafka)) if tells else [],
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
+from kraft.admin.authorized_operations import Operations, group_operations
 from kraft.admin.groups import (
     CLASSIC,
     CONSUMER,
@@ -24,6 +25,7 @@ from kraft_http.deps import (
     Cluster,
     ClusterContext,
     GroupIdPath,
+    IncludeOperations,
     PageQuery,
     PartitionIdPath,
     TopicNamePath,
@@ -66,6 +68,7 @@ async def list_consumer_groups(
     page: PageQuery,
     q: Annotated[str | None, Query(description="Only groups whose id contains this.")] = None,
     state: Annotated[str | None, Query(description="Only groups in this state.", examples=["STABLE"])] = None,
+    tells: IncludeOperations = False,
 ) -> ConsumerGroupDataList:
     listed = [
         group
@@ -81,6 +84,8 @@ async def list_consumer_groups(
     told = await cluster.kafka.ask_brokers(describe, sorted({group.coordinator for group in shown}))
     described = {group.group_id: group for groups in told for group in groups}
     data = [group_data(cluster, described[each.group_id]) for each in shown if each.group_id in described]
+    if tells:
+        await _add_operations(cluster, data, described)
     return ConsumerGroupDataList(
         kind="KafkaConsumerGroupList", metadata=metadata, data=data, unanswered_brokers=unanswered(cluster.kafka)
     )
@@ -92,8 +97,31 @@ async def list_consumers_groups(kafka: Kafka) -> list[ListedGroup]:
 
 
 @router.get("/{consumer_group_id}", summary="Describe a consumer group", responses=documented(404))
-async def get_consumer_group(cluster: Cluster, group_id: GroupIdPath) -> ConsumerGroupData:
-    return group_data(cluster, await describe_group(cluster.kafka, group_id))
+async def get_consumer_group(
+    cluster: Cluster, group_id: GroupIdPath, tells: IncludeOperations = False
+) -> ConsumerGroupData:
+    group = await describe_group(cluster.kafka, group_id)
+    data = group_data(cluster, group)
+    if tells:
+        await _add_operations(cluster, [data], {group_id: group})
+    return data
+
+
+async def _add_operations(
+    cluster: ClusterContext, shown: Sequence[ConsumerGroupData], groups: Mapping[str, Group]
+) -> None:
+    """Ask each coordinator once. Groups of a coordinator that does not answer any more keep none."""
+    by_coordinator: dict[int, list[str]] = {}
+    for each in shown:
+        by_coordinator.setdefault(groups[each.consumer_group_id].coordinator, []).append(each.consumer_group_id)
+
+    async def ask(coordinator: int) -> dict[str, Operations]:
+        return await group_operations(cluster.kafka, by_coordinator[coordinator], coordinator)
+
+    told = await cluster.kafka.ask_brokers(ask, sorted(by_coordinator))
+    operations = {group_id: found for answer in told for group_id, found in answer.items()}
+    for each in shown:
+        each.authorized_operations = list(operations.get(each.consumer_group_id, ()))
 
 
 @router.delete(

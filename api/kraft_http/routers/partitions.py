@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
@@ -52,6 +52,9 @@ async def get_offsets(
         int | None,
         Query(ge=0, le=INT64_MAX, description="Also the offset of the first record at or after this time in ms."),
     ] = None,
+    offset_type: Annotated[
+        Literal["earliest_and_latest"], Query(description="Which offsets: both is all that REST v3 has.")
+    ] = "earliest_and_latest",
 ) -> PartitionOffsetsData:
     partition = await _partition(cluster, topic_name, partition_id)
     place = TopicPartition(topic_name, partition_id)

@@ -7,10 +7,11 @@ from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
+from kraft.admin.authorized_operations import topic_operations
 from kraft.admin.metadata import Topic
 from kraft.admin.topics import CLUSTER_DEFAULT, create_topic, delete_topic, describe_topic, grow_topic
 from kraft.common.ids import uuid_to_text
-from kraft_http.deps import Cluster, ClusterContext, PageQuery, Port, Recent, TopicNamePath, Writable
+from kraft_http.deps import Cluster, ClusterContext, IncludeOperations, PageQuery, Port, Recent, TopicNamePath, Writable
 from kraft_http.errors import ApiProblem, documented
 from kraft_http.idempotency import KEY_CHARACTERS_MAX, IdempotencyKeys
 from kraft_http.models.common import Relationship, ResourceMetadata
@@ -69,6 +70,7 @@ async def list_topics(
     ] = True,
     sort: Annotated[TopicOrder, Query(description="What to sort by; a minus turns the order round.")] = "name",
     empty_only: Annotated[bool, Query(description="Only topics without records.")] = False,
+    tells: IncludeOperations = False,
 ) -> TopicDataList:
     """The header X-Total-Count says how many topics there are on all pages. `empty_only`, and sorting by what
     /v1/topic-facts tells, is for at most 2,000 topics (`q` narrows them), for those who may describe the cluster. What
@@ -98,6 +100,8 @@ async def list_topics(
         )
         for each in shown
     ]
+    if tells:
+        await _add_operations(cluster, data)
     return TopicDataList(kind="KafkaTopicList", metadata=metadata, data=data)
 
 
@@ -199,8 +203,18 @@ def _check_placement(body: CreateTopicBody) -> None:
 
 
 @router.get("/{topic_name}", summary="Describe a topic", responses=documented(404))
-async def get_topic(cluster: Cluster, topic_name: TopicNamePath) -> TopicData:
-    return topic_data(cluster, await describe_topic(cluster.kafka, topic_name))
+async def get_topic(cluster: Cluster, topic_name: TopicNamePath, tells: IncludeOperations = False) -> TopicData:
+    data = topic_data(cluster, await describe_topic(cluster.kafka, topic_name))
+    if tells:
+        await _add_operations(cluster, [data])
+    return data
+
+
+async def _add_operations(cluster: ClusterContext, topics: Sequence[TopicData]) -> None:
+    names = [topic.topic_name for topic in topics]
+    operations = await topic_operations(cluster.kafka, names) if names else {}
+    for topic in topics:
+        topic.authorized_operations = list(operations.get(topic.topic_name, ()))
 
 
 @router.patch(

@@ -1,0 +1,84 @@
+"""The operations that the caller may carry out on the cluster, on topics and on groups (KIP-430), by name and in order
+of Kafka's ids, as DESCRIBE or ALTER_CONFIGS. Without an authorizer that is every operation that the resource knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kraft.admin.errors import check
+from kraft.admin.transport import AdminTransport
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraft.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kraft.protocol.messages.describe_groups_response import DescribeGroupsResponse
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.protocol.messages.metadata_response import MetadataResponse
+from kraft.security.acls import OPERATION_NAMES
+
+Operations = tuple[str, ...]
+
+NOT_TOLD: Final = -(2**31)
+"""What Kafka answers where it tells no operations."""
+
+
+def operation_names(bits: int) -> Operations:
+    """The operations of a bit field; none where the node does not tell."""
+    if bits == NOT_TOLD:
+        return ()
+    return tuple(name for operation, name in sorted(OPERATION_NAMES.items()) if bits & (1 << operation))
+
+
+async def cluster_operations(port: AdminTransport) -> Operations:
+    """None for a caller who may not describe the cluster. Raises Refused."""
+
+    async def attempt() -> Operations:
+        request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+        response = await port.ask(request, DescribeClusterResponse)
+        check(response.error_code, "the cluster", response.error_message)
+        return operation_names(response.cluster_authorized_operations)
+
+    return await port.retrying(attempt)
+
+
+async def topic_operations(port: AdminTransport, names: Sequence[str]) -> dict[str, Operations]:
+    """By topic, without those that do not exist or may not be seen. Raises Refused."""
+
+    async def attempt() -> dict[str, Operations]:
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=True,
+        )
+        return {
+            topic.name: operation_names(topic.topic_authorized_operations)
+            for topic in (await port.ask(request, MetadataResponse)).topics
+            if topic.name is not None and topic.error_code == ErrorCode.NONE
+        }
+
+    return await port.retrying(attempt)
+
+
+async def group_operations(port: AdminTransport, group_ids: Sequence[str], coordinator: int) -> dict[str, Operations]:
+    """By group, without those that do not exist or may not be seen. One attempt at their coordinator, in at most two
+    requests. Raises Refused."""
+    request = DescribeGroupsRequest(groups=list(group_ids), include_authorized_operations=True)
+    response = await port.ask(request, DescribeGroupsResponse, node_id=coordinator)
+    found = {
+        group.group_id: operation_names(group.authorized_operations)
+        for group in response.groups
+        if group.error_code == ErrorCode.NONE and group.group_state != "Dead"
+    }
+    rest = [group_id for group_id in group_ids if group_id not in found]
+    if rest and ConsumerGroupDescribeRequest.API_KEY in await port.versions(coordinator):
+        asked = ConsumerGroupDescribeRequest(group_ids=rest, include_authorized_operations=True)
+        told = await port.ask(asked, ConsumerGroupDescribeResponse, node_id=coordinator)
+        found |= {
+            group.group_id: operation_names(group.authorized_operations)
+            for group in told.groups
+            if group.error_code == ErrorCode.NONE
+        }
+    return found
