@@ -38,7 +38,7 @@ exits with 2. An unknown key is an error.
 | status | meaning |
 |---|---|
 | enforced | It does what is written here. |
-| accepted | Valid values are taken and shown, but change nothing here. A value other than the default is logged. |
+| accepted | It changes nothing here. Other values than the default are logged at start, and refused over the wire. |
 | refused | Not served yet. Any value but the default is an error, since passing over it would break a promise. |
 | plugin | Names code that only a JVM could load. It is logged once and has no effect. |
 

@@ -3,8 +3,8 @@ keeps. Pure.
 
 What was set for the source goes with its records: what is deleted and when, what is compacted, how large a record
 may be. What belongs to the cluster that it is in stays behind, as with MirrorMaker 2: how many replicas must be in
-sync, which are throttled, whether one that lacks records may lead, where tiers are. So does what would change or
-refuse timestamps, which were given long ago.
+sync, which are throttled, whether one that lacks records may lead, where tiers are, how files grow. So does what would
+change or refuse timestamps, which were given long ago.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ LEFT_BEHIND = (
     "message.timestamp.*",
     "remote.*",
     "local.retention.*",
+    "preallocate",
 )
 KEEPS_TIMESTAMPS = {"message.timestamp.type": "CreateTime"}
 """A copy has it set, whatever the defaults of its cluster: under LogAppendTime the broker would replace the

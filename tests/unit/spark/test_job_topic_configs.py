@@ -56,6 +56,7 @@ def test_what_belongs_to_the_cluster_or_touches_timestamps_stays_behind() -> Non
         message_timestamp_after_max_ms="1000",
         remote_storage_enable="true",
         local_retention_ms="5",
+        preallocate="true",
         compression_type="zstd",
         secret=None,
     )
