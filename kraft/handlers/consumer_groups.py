@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ApiError
 from kraft.common.features import GROUP_VERSION
@@ -23,8 +23,6 @@ from kraft.world.turns import Turn
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.security.authorizer import Access
-
-CONSUMER_PROTOCOL: Final = "consumer"
 
 
 class _OnSubscription:
@@ -130,8 +128,7 @@ def _describe_failed(
 
 def _require_protocol(broker: BrokerServices) -> None:
     """Raises ApiError where the cluster or this broker does without consumer groups."""
-    protocols = broker.config.texts("group.coordinator.rebalance.protocols")
-    if broker.finalized_features().get(GROUP_VERSION, 0) < 1 or CONSUMER_PROTOCOL not in protocols:
+    if not broker.serves_consumer_groups or broker.metadata.image.features.level(GROUP_VERSION) < 1:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
 
 

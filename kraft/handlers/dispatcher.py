@@ -15,13 +15,14 @@ from kraft.handlers.api_versions import unsupported_version_reply
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import Handler, Registry, RequestContext
 from kraft.handlers.throttling import LoopMeter, Metered, wait_ms
-from kraft.network.reply import FirstStage, Peer, Reply, Staged, inside
+from kraft.network.reply import SCRATCH_BYTES, FirstStage, Peer, Reply, Staged, inside
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.framing import RequestHeader, encode_response, encode_response_in_turns
-from kraft.protocol.schema import WHOLE_BYTES_MAX
+from kraft.protocol.schema import WHOLE_BYTES_MAX, Message
 from kraft.world.memory import new_buffer
 from kraft.world.ports import Clock
+from kraft.world.steps import Steps, at_once
 from kraft.world.turns import TURN_ITEMS, in_turns
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from kraft.quota.client_quotas import ClientQuotas
 
 SAMPLED = 16
-"""Of so many requests that are served raw (Produce, Fetch) one is timed: the clock is a share of what they cost."""
+"""Of so many requests that begin at once (Produce, Fetch) one is timed: the clock is a share of what they cost."""
 COPIED_BYTES_MAX = 16 << 20
 """A request of no more bytes is copied out of its connection's buffer, which others may have meanwhile."""
 COPIED_AT_ONCE_BYTES = 1 << 20
@@ -108,8 +109,8 @@ class RequestDispatcher:
         counters.requests += 1
         if self._quotas is not None and self._quotas.limits_time:
             return self._begin_metered(handler, frame, position, context, counters)
-        if handler.raw is not None and counters.requests % SAMPLED:
-            return self._serve_raw(handler, frame, position, context)
+        if handler.begins_at_once and counters.requests % SAMPLED:
+            return self._serve_at_once(handler, frame, position, context)
         return self._begin(handler, frame, position, context, counters)
 
     async def refuse(self, peer: Peer, frame: memoryview, code: int, message: str | None) -> Reply:
@@ -125,10 +126,9 @@ class RequestDispatcher:
         request = None
         if is_served:
             request, _ = await in_turns(handler.request_class.decode_in_turns(frame, position, version))
-        response = await in_turns(
-            handler.error_response_in_turns(request, context.api_version, code, message), TURN_ITEMS
-        )
-        return await encode_reply_in_turns(context, response)
+        response = await in_turns(handler.error_response(request, context.api_version, code, message), TURN_ITEMS)
+        encoding = encode_response_in_turns(context.api_key, context.api_version, context.correlation_id, response)
+        return Reply((await in_turns(encoding),))
 
     def _begin_metered(
         self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
@@ -150,7 +150,7 @@ class RequestDispatcher:
     def _begin(
         self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
     ) -> Reply | Awaitable[Reply]:
-        if handler.raw is not None:
+        if handler.begins_at_once:
             return self._serve_timed(handler, frame, position, context, counters)
         if len(frame) > WHOLE_BYTES_MAX:
             return self._dispatch_large(handler, frame, position, context, counters)
@@ -167,9 +167,8 @@ class RequestDispatcher:
         if handler.frame_bytes_max is not None and len(frame) > (limit := handler.frame_bytes_max(self._services)):
             message = f"a request of {len(frame)} bytes, of which there may be {limit}"
             counters.errors[handler.too_large_code] = counters.errors.get(handler.too_large_code, 0) + 1
-            return encode_reply(
-                context, handler.error_response(None, context.api_version, handler.too_large_code, message)
-            )
+            refusal = at_once(handler.error_response(None, context.api_version, handler.too_large_code, message))
+            return encode_reply(context, refusal)
         if len(frame) <= COPIED_AT_ONCE_BYTES:
             return self._serve_large(handler, memoryview(bytes(frame)), position, context, counters)
         stage = FirstStage(1)
@@ -203,7 +202,7 @@ class RequestDispatcher:
         self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
     ) -> Reply | Awaitable[Reply]:
         start = self._clock.now()
-        outcome = self._serve_raw(handler, frame, position, context)
+        outcome = self._serve_at_once(handler, frame, position, context)
         if type(outcome) is Reply:
             counters.durations.observe(self._clock.now() - start)
             return outcome
@@ -214,23 +213,73 @@ class RequestDispatcher:
         counters.durations.observe(self._clock.now() - start)
         return reply
 
-    def _serve_raw(
+    def _serve_at_once(
         self, handler: Handler, frame: memoryview, position: int, context: RequestContext
     ) -> Reply | Awaitable[Reply]:
-        assert handler.raw is not None
+        outcome: Any
         try:
-            outcome = handler.raw(frame, position, context, self._services)
+            if handler.in_place is None:
+                assert handler.raw is not None
+                outcome = handler.raw(frame, position, context, self._services)
+            elif len(frame) <= WHOLE_BYTES_MAX:
+                request, _ = handler.request_class.decode_from(frame, position, context.api_version)
+                outcome = handler.in_place(request, len(frame), context, self._services)
+            else:
+                outcome = self._serve_large_in_place(handler, frame, position, context)
+            if type(outcome) is Reply:
+                return outcome
+            if isinstance(outcome, Message):
+                return encode_reply(context, outcome)
         except ProtocolError:
             raise
         except Exception as problem:  # The boundary of a request, as in `_serve`.
             raise self._broken(context, problem) from problem
-        if type(outcome) is Reply:
-            return outcome
-        return inside(outcome, lambda answer: self._finish_raw(answer, context))  # type: ignore[arg-type]  # A Reply is excluded.
+        return inside(outcome, lambda answer: self._finish(answer, context))
 
-    async def _finish_raw(self, outcome: Awaitable[Reply], context: RequestContext) -> Reply:
+    def _serve_large_in_place(self, handler: Handler, frame: memoryview, position: int, context: RequestContext) -> Any:
+        """One that has few elements and large records begins at once, too. Others are served while one of many elements
+        is decoded: that belongs to its first stage."""
+        assert handler.in_place is not None
+        request, size = None, len(frame)
+        decoding = handler.request_class.decode_in_turns(frame, position, context.api_version)
         try:
-            return await outcome
+            next(decoding)
+        except StopIteration as end:
+            request, _ = end.value
+        if request is not None:
+            return handler.in_place(request, size, context, self._services)
+        if size <= SCRATCH_BYTES:  # The scratch buffer is not ours across an await.
+            decoding = handler.request_class.decode_in_turns(memoryview(bytes(frame)), position, context.api_version)
+        stage = FirstStage(1)
+        return Staged(self._decode_and_serve_in_place(handler, decoding, size, context, stage), stage)
+
+    async def _decode_and_serve_in_place(
+        self,
+        handler: Handler,
+        decoding: Steps[tuple[Message, int]],
+        size: int,
+        context: RequestContext,
+        stage: FirstStage,
+    ) -> Any:
+        assert handler.in_place is not None
+        outcome: Any = None
+        try:
+            request, _ = await in_turns(decoding)
+            outcome = handler.in_place(request, size, context, self._services)
+        finally:
+            if type(outcome) is Staged:
+                outcome.first_stage.when_over(stage.step_ended)
+            else:
+                stage.step_ended()
+        return outcome if isinstance(outcome, Reply | Message) else await outcome
+
+    async def _finish(self, outcome: Awaitable[Reply | Message], context: RequestContext) -> Reply:
+        try:
+            answer = await outcome
+            if isinstance(answer, Reply):
+                return answer
+            encoding = encode_response_in_turns(context.api_key, context.api_version, context.correlation_id, answer)
+            return Reply((await in_turns(encoding),), getattr(answer, "throttle_time_ms", 0))
         except (ProtocolError, OSError):
             raise
         except Exception as problem:  # Likewise.
@@ -257,7 +306,9 @@ class RequestDispatcher:
         if type(response) is Reply:
             return response
         try:
-            return await encode_reply_in_turns(context, response, self._tell_wait(context, response))
+            waits = self._tell_wait(context, response)
+            encoding = encode_response_in_turns(context.api_key, context.api_version, context.correlation_id, response)
+            return Reply((await in_turns(encoding),), waits)
         except Exception as problem:  # The answer cannot be said in the client's version: a fault of ours.
             raise self._broken(context, problem) from problem
 
@@ -276,7 +327,7 @@ class RequestDispatcher:
         if not isinstance(problem, EXPECTED):
             self._log_failure(context, problem)
         return await in_turns(
-            handler.error_response_in_turns(request, context.api_version, code_of(problem), message_of(problem)),
+            handler.error_response(request, context.api_version, code_of(problem), message_of(problem)),
             TURN_ITEMS,
         )
 
@@ -300,14 +351,7 @@ async def _copied_in_turns(frame: memoryview) -> memoryview:
     return copy.toreadonly()
 
 
-def encode_reply(context: RequestContext, response: Any, throttle_ms: int = 0) -> Reply:
-    """A whole response frame: size, correlation id, header tags where the version has them, body."""
-    return Reply(
-        (encode_response(context.api_key, context.api_version, context.correlation_id, response),), throttle_ms
-    )
-
-
-async def encode_reply_in_turns(context: RequestContext, response: Any, throttle_ms: int = 0) -> Reply:
-    """Encode like `encode_reply`, in turns: other requests are served while a large response is encoded."""
-    encoding = encode_response_in_turns(context.api_key, context.api_version, context.correlation_id, response)
-    return Reply((await in_turns(encoding),), throttle_ms)
+def encode_reply(context: RequestContext, response: Any) -> Reply:
+    """A small response as a whole frame: size, correlation id, header tags where the version has them, body."""
+    frame = encode_response(context.api_key, context.api_version, context.correlation_id, response)
+    return Reply((frame,), getattr(response, "throttle_time_ms", 0))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.common.errors import ApiError, NotLeader, ProtocolError
 from kraft.common.internal_topics import INTERNAL_TOPICS
-from kraft.handlers.dispatcher import encode_reply, encode_reply_in_turns
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.produce_checks import ADMIN_CLIENT_ID, ZSTD_VERSION, check_codec, check_topic, refusal_of
 from kraft.handlers.registry import Handler, RequestContext, between
@@ -41,7 +40,7 @@ from kraft.security.acls import Operation, ResourceKind
 from kraft.storage.log_validator import AppendOrigin, NotOneBatch
 from kraft.storage.record_validator import RecordsRejected
 from kraft.world.steps import Steps
-from kraft.world.turns import Turn, in_turns
+from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -72,26 +71,26 @@ WITHOUT_LOG_START = frozenset(
 tell expired records from lost ones. Nor are they counted as failures: these are mistakes of clients, or pass."""
 
 
-@API.serve_raw
+Answer = Reply | ProduceResponse
+
+
+@API.serve_in_place
 def produce(
-    frame: memoryview, position: int, context: RequestContext, broker: BrokerServices
-) -> Reply | Awaitable[Reply]:
+    request: ProduceRequest, size: int, context: RequestContext, broker: BrokerServices
+) -> Answer | Awaitable[Answer]:
     """Answers at once unless a thread writes, this replica's disk or followers must be waited for, or there are so
     many partitions that others are served in between."""
     if broker.quotas.limits_producers and not context.peer.has_produced:
         context.peer.has_produced = True
-        owed = broker.quotas.producer_owes(user_of(context), context.client_id or "", len(frame))
+        owed = broker.quotas.producer_owes(user_of(context), context.client_id or "", size)
         if owed > 0:
-            return _produce_in_turns(frame, position, context, broker, owed)
-    request = ProduceRequest.decode_at_once(frame, position, context.api_version)
-    if request is None:
-        return _produce_in_turns(frame, position, context, broker)
+            return _produce_in_turns(request, size, context, broker, owed)
     topics = request.topic_data
     if (len(topics[0].partition_data) if len(topics) == 1 else _partition_count(topics)) > PARTITIONS_A_TURN:
-        return _produce_in_turns(frame, position, context, broker)
-    pending = PendingProduce(context, broker, request, len(frame))
+        return _produce_in_turns(request, size, context, broker)
+    pending = PendingProduce(context, broker, request, size)
     if pending.transaction is not None and pending.transaction.is_needed:
-        return _produce_in_turns(frame, position, context, broker)
+        return _produce_in_turns(request, size, context, broker)
     for number, topic in enumerate(topics):
         for data in topic.partition_data:
             pending.append(number, topic, data)
@@ -131,21 +130,20 @@ async def _wait_for_share(context: RequestContext, broker: BrokerServices, secon
 
 
 def _produce_in_turns(
-    frame: memoryview, position: int, context: RequestContext, broker: BrokerServices, owed: float = 0.0
+    request: ProduceRequest, size: int, context: RequestContext, broker: BrokerServices, owed: float = 0.0
 ) -> Staged:
     """A Produce to many partitions, or of a transaction that the coordinator must confirm first, or that waits for
     the seconds that its share owes: until the last append it is in its first stage, and others are served
     meanwhile."""
-    if len(frame) <= SCRATCH_BYTES:
-        frame = memoryview(bytes(frame))  # The scratch buffer is not ours across an await.
+    if size <= SCRATCH_BYTES:
+        _keep_records(request)
     stage = FirstStage(1)
 
-    async def answer() -> Reply:
+    async def answer() -> Answer:
         try:
             if owed > 0:
-                await _wait_for_share(context, broker, owed, len(frame))
-            decoding = ProduceRequest.decode_in_turns(frame, position, context.api_version)
-            pending = PendingProduce(context, broker, (await in_turns(decoding))[0], len(frame))
+                await _wait_for_share(context, broker, owed, size)
+            pending = PendingProduce(context, broker, request, size)
             if pending.transaction is not None:
                 await pending.transaction.verify()
             await pending.append_in_turns()
@@ -154,6 +152,14 @@ def _produce_in_turns(
         return await pending.acknowledge()
 
     return Staged(answer(), stage)
+
+
+def _keep_records(request: ProduceRequest) -> None:
+    """They lie in the scratch buffer, which is not ours across an await."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None:
+                data.records = memoryview(bytes(data.records))
 
 
 class _Unacknowledged:
@@ -195,7 +201,6 @@ class PendingProduce:
         "_context",
         "_deadline",
         "_failed",
-        "_in_turns",
         "_now_ms",
         "_queued",
         "_refusal",
@@ -215,7 +220,6 @@ class PendingProduce:
         self._now_ms = broker.world.clock.wall_ms()
         self._deadline = 0.0
         self._failed = False
-        self._in_turns = False
         self._queued: list[_Queued] = []
         self._unacknowledged: list[_Unacknowledged] = []
         self._access = access_of(context, broker)
@@ -256,7 +260,6 @@ class PendingProduce:
     async def append_in_turns(self) -> None:
         """Append to every partition. Others are served in between, so each append looks up its partition for itself:
         topics, leaders and epochs may change meanwhile."""
-        self._in_turns = True
         turn = Turn(PARTITIONS_A_TURN)
         for number, topic in enumerate(self._request.topic_data):
             for data in topic.partition_data:
@@ -350,10 +353,10 @@ class PendingProduce:
             answer.log_start_offset = partition.log.log_start_offset
             partition.traffic.failed_produces += 1
 
-    def outcome(self) -> Reply | Awaitable[Reply]:
+    def outcome(self) -> Answer | Awaitable[Answer]:
         """The answer, at once where nothing has to be waited for."""
         if not self._queued and not self._unacknowledged:
-            return self._reply() if self._acks else self._silence()
+            return self._response() if self._acks else self._silence()
         self._deadline = self._broker.world.clock.now() + self._request.timeout_ms / 1000
         if not self._queued:
             return self.acknowledge()
@@ -362,7 +365,7 @@ class PendingProduce:
             queued.append.when_done = stage.step_ended
         return Staged(self.acknowledge(), stage)
 
-    async def acknowledge(self) -> Reply:
+    async def acknowledge(self) -> Answer:
         """The second stage: wait for this replica's disk where flush.messages asks for it, then for the high
         watermark with acks=all."""
         for queued in self._queued:
@@ -382,9 +385,7 @@ class PendingProduce:
                     )
             except EXPECTED as problem:
                 self._fail(append.answer, problem, append.partition.topic, None)
-        if not self._acks:
-            return self._silence()
-        return await self._reply_in_turns() if self._in_turns else self._reply()
+        return self._response() if self._acks else self._silence()
 
     async def _finish_queued(self, queued: _Queued) -> None:
         """A thread has written it: fill in its answer."""
@@ -408,14 +409,6 @@ class PendingProduce:
             return Reply((), close_after=True)
         waits = self._wait_ms()
         return Reply((), waits) if waits else NO_REPLY
-
-    def _reply(self) -> Reply:
-        response = self._response()
-        return encode_reply(self._context, response, response.throttle_time_ms)
-
-    async def _reply_in_turns(self) -> Reply:
-        response = self._response()
-        return await encode_reply_in_turns(self._context, response, response.throttle_time_ms)
 
     def _wait_ms(self) -> int:
         """How long the client has to wait for what it has produced."""

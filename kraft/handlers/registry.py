@@ -1,9 +1,9 @@
 """The registry of handlers: the single source for dispatch, ApiVersions, docs/api-support.md and tests. Never
 advertise what is not served.
 
-Two kinds of handler. An ordinary one gets a decoded request that is its own and answers with a response message; it
-may await. A raw one (Produce, Fetch) gets the frame itself, in place, finishes its first stage without awaiting, and
-encodes its own reply.
+Three kinds of handler. An ordinary one gets a decoded request that is its own and answers with a response message; it
+may await. One that is served in place (Produce, Fetch) gets a request whose records lie in the frame, and finishes its
+first stage without awaiting. A raw one (Metadata) gets the frame itself, and encodes its own reply.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kraft.network.reply import Peer, Reply
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.api_versions_response import ApiVersion
-from kraft.protocol.schema import fields_of
+from kraft.protocol.schema import Message, fields_of
 from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ class RequestContext:
 
 
 Serve = Callable[[Any, RequestContext, Any], Awaitable[Any]]
+ServeInPlace = Callable[[Any, int, RequestContext, Any], Reply | Message | Awaitable[Reply | Message]]
+"""(request, bytes of its frame, context, services) -> the answer. One that is there at once is small."""
 ServeRaw = Callable[[memoryview, int, RequestContext, Any], Reply | Awaitable[Reply]]
 OnError = Callable[[Any, int, str | None], Any]
 """(request, code, message) -> the response, or a generator that yields after each item and returns the response."""
@@ -72,7 +74,9 @@ class Handler:
 
     __slots__ = (
         "advertised_min",
+        "begins_at_once",
         "frame_bytes_max",
+        "in_place",
         "key",
         "listeners",
         "max_version",
@@ -115,7 +119,10 @@ class Handler:
         self.frame_bytes_max = frame_bytes_max
         self.too_large_code = too_large_code
         self.serve_function: Serve | None = None
+        self.in_place: ServeInPlace | None = None
         self.raw: ServeRaw | None = None
+        self.begins_at_once = False
+        """Whether it is served in place or raw."""
         self.on_error: OnError | None = None
 
     def serve(self, function: Serve) -> Serve:
@@ -126,6 +133,13 @@ class Handler:
     def serve_raw(self, function: ServeRaw) -> ServeRaw:
         """Decorator: the function that answers this API from the frame itself."""
         self.raw = function
+        self.begins_at_once = True
+        return function
+
+    def serve_in_place(self, function: ServeInPlace) -> ServeInPlace:
+        """Decorator: the function that answers this API from a request that lies in its frame."""
+        self.in_place = function
+        self.begins_at_once = True
         return function
 
     def error(self, function: OnError) -> OnError:
@@ -134,7 +148,7 @@ class Handler:
         return function
 
     def guarded(self, authorizer: Authorizer) -> Handler:
-        """The same, which asks the authorizer first. Raw handlers ask for themselves."""
+        """The same, which asks the authorizer first. Handlers that begin at once ask for themselves."""
         if self.serve_function is None:
             return self
         guarded = copy.copy(self)
@@ -146,18 +160,9 @@ class Handler:
         guarded.serve_function = serve
         return guarded
 
-    def error_response(self, request: Any, version: int, code: int, message: str | None) -> Any:
-        """The response that says that the whole request failed. Raises ProtocolError where this API has no way to
-        say so: the connection then closes."""
-        work = self.error_response_in_turns(request, version, code, message)
-        while True:
-            try:
-                next(work)
-            except StopIteration as end:
-                return end.value
-
-    def error_response_in_turns(self, request: Any, version: int, code: int, message: str | None) -> Steps[Any]:
-        """The same; yields after each item of the request, where its answer names each."""
+    def error_response(self, request: Any, version: int, code: int, message: str | None) -> Steps[Any]:
+        """The response that says that the whole request failed. Yields after each item of the request, where its answer
+        names each. Raises ProtocolError where this API has no way to say so: the connection then closes."""
         if self.on_error is None:
             return self._top_level_error(code, message)
         response = self.on_error(request, code, message)

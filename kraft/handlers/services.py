@@ -4,7 +4,7 @@ one for the controller's."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -90,6 +90,15 @@ class BrokerServices(NodeServices):
     transaction_partitions: TransactionPartitions
     quotas: ClientQuotas
     unmade_topics: MissingInternalTopics
+    fetch_bytes_max: int = field(init=False)
+    """`fetch.max.bytes`, which is as the process was given it."""
+    serves_consumer_groups: bool = field(init=False)
+    """Whether `group.coordinator.rebalance.protocols` has KIP-848's, likewise."""
+
+    def __post_init__(self) -> None:
+        config = self.configs.static
+        self.fetch_bytes_max = config.integer("fetch.max.bytes")
+        self.serves_consumer_groups = "consumer" in config.texts("group.coordinator.rebalance.protocols")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -84,15 +84,15 @@ class FirstStage:
 
 
 class Staged:
-    """An answer whose request is still in its first stage. Awaiting it gives the reply."""
+    """An answer whose request is still in its first stage. Awaiting it gives the reply, or what becomes one."""
 
     __slots__ = ("answer", "first_stage")
 
-    def __init__(self, answer: Coroutine[Any, Any, Reply], first_stage: FirstStage) -> None:
+    def __init__(self, answer: Coroutine[Any, Any, Any], first_stage: FirstStage) -> None:
         self.answer = answer
         self.first_stage = first_stage
 
-    def __await__(self) -> Generator[Any, Any, Reply]:
+    def __await__(self) -> Generator[Any, Any, Any]:
         return self.answer.__await__()
 
 

@@ -145,20 +145,6 @@ class Message(Struct):
         """Decode a large message like `decode_from`, as a generator that pauses so that others can be served."""
         return (cls._turn_decoders.get(version) or _compile_turn_decoder(cls, version))(buffer, position)
 
-    @classmethod
-    def decode_at_once(cls, buffer: Bytes, position: int, version: int) -> Self | None:
-        """The message that starts at `position`; None if it has so many elements that it has to be decoded in turns.
-        Raises ProtocolError."""
-        if len(buffer) <= WHOLE_BYTES_MAX:
-            return cls.decode_from(buffer, position, version)[0]
-        decoding = cls.decode_in_turns(buffer, position, version)
-        try:
-            next(decoding)
-        except StopIteration as end:
-            message: Self = end.value[0]
-            return message
-        return None
-
     def encode_in_turns(self, out: bytearray, version: int) -> Steps[None]:
         """Encode a large message like `encode_into`, as a generator that pauses. `self` must not change until it
         ends."""

@@ -28,6 +28,7 @@ from kraft.protocol.framing import SIZE_BYTES, decode_response, encode_request
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.world.ports import World
+from kraft.world.turns import TURN_ITEMS, in_turns
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -159,7 +160,8 @@ class NodeToControllerChannel:
         except KraftError as problem:
             if isinstance(problem, NotLeader) or code_of(problem) in TRIES_AGAIN:
                 raise
-            return handler.error_response(request, context.api_version, code_of(problem), str(problem))
+            failing = handler.error_response(request, context.api_version, code_of(problem), str(problem))
+            return await in_turns(failing, TURN_ITEMS)
 
     async def _connect(self, leader: tuple[int, str, int], timeout: float) -> ClientConnection:
         async with self._connecting:  # Or two who find none open two, of which one is never closed.

@@ -1,4 +1,5 @@
 """Fetch (KIP-74, KIP-227, KIP-320, KIP-392, KIP-516, KIP-951): whole batches from the offset asked for, straight
+from kraft.protocol.schema import WHOLE_BYTES_MAX
 from kraft.world.steps import Steps, at_once
 from file to socket.
 
@@ -26,6 +27,7 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.protocol.schema import WHOLE_BYTES_MAX
 from kraft.replication.partition import CONSUMER, READ_COMMITTED, READ_UNCOMMITTED
 from kraft.replication.purgatory import FetchWaiter
 from kraft.replication.sessions.consumer_due import ConsumerDue
@@ -35,12 +37,11 @@ from kraft.replication.sessions.fetch_session import (
     CachedPartition,
     FetchSession,
     PartitionKey,
-    partitions_in_turns,
     partitions_of,
     resolve_session,
 )
 from kraft.world.steps import Steps, at_once
-from kraft.world.turns import PARTITIONS_A_TURN, TURN_ITEMS, Turn, in_turns
+from kraft.world.turns import PARTITIONS_A_TURN, Turn, in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -53,22 +54,18 @@ FEW_PARTITIONS = 8
 API = Handler(ApiKey.FETCH, between(4, 18), permission=ASKS_INSIDE, listeners=(BROKER,))
 
 
-@API.serve_raw
+@API.serve_in_place
 def fetch(
-    frame: memoryview, position: int, context: RequestContext, broker: BrokerServices
+    request: FetchRequest, size: int, context: RequestContext, broker: BrokerServices
 ) -> Reply | Awaitable[Reply]:
     """Answers at once where it can."""
-    request = FetchRequest.decode_at_once(frame, position, context.api_version)
-    if request is None:
-        return _fetch_in_turns(memoryview(bytes(frame)), position, context, broker)
-    return _serve(request, partitions_of(request), context, broker)
+    if size > WHOLE_BYTES_MAX:
+        return _fetch_large(request, context, broker)
+    return _serve(request, at_once(partitions_of(request)), context, broker)
 
 
-async def _fetch_in_turns(frame: memoryview, position: int, context: RequestContext, broker: BrokerServices) -> Reply:
-    """A request of very many partitions: others are served while it is decoded."""
-    request, _ = await in_turns(FetchRequest.decode_in_turns(frame, position, context.api_version))
-    mentioned = await in_turns(partitions_in_turns(request), TURN_ITEMS)
-    outcome = _serve(request, mentioned, context, broker)
+async def _fetch_large(request: FetchRequest, context: RequestContext, broker: BrokerServices) -> Reply:
+    outcome = _serve(request, await in_turns(partitions_of(request)), context, broker)
     return outcome if type(outcome) is Reply else await outcome  # type: ignore[misc]  # A Reply is excluded.
 
 
@@ -189,11 +186,7 @@ class PendingFetch:
         self._wanted = wanted
         self._clock: Clock = broker.world.clock
         self._wait_ms_max = request.max_wait_ms
-        self._bytes_max = (
-            request.max_bytes
-            if reader.is_follower
-            else min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
-        )
+        self._bytes_max = request.max_bytes if reader.is_follower else min(request.max_bytes, broker.fetch_bytes_max)
         if self._quotas.limits_consumers and not reader.is_follower:
             most = self._quotas.fetch_bytes_max(user_of(context), context.client_id or "")
             self._bytes_max = self._bytes_max if most is None else min(self._bytes_max, most)

@@ -4,7 +4,7 @@ address around it."""
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ApiError, NotLeader, ProtocolError
 from kraft.handlers.errors import EXPECTED, code_of, message_of
@@ -14,11 +14,12 @@ from kraft.network.reply import Peer
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import FORWARDABLE, ApiKey
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.framing import SIZE_BYTES, decode_request, encode_response
+from kraft.protocol.framing import SIZE_BYTES, decode_request, encode_response_in_turns
 from kraft.protocol.messages.default_principal_data import DefaultPrincipalData
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.security.acls import Operation
+from kraft.world.turns import TURN_ITEMS, in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import ControllerServices
@@ -53,14 +54,17 @@ async def envelope(request: EnvelopeRequest, context: RequestContext, node: Cont
     except ApiError as problem:
         if problem.code == ErrorCode.NOT_CONTROLLER:
             raise
-        response = handler.error_response(inner, header.api_version, code_of(problem), message_of(problem))
+        response = await _failed(handler, inner, header.api_version, problem)
     except EXPECTED as problem:
-        response = handler.error_response(inner, header.api_version, code_of(problem), message_of(problem))
-    return EnvelopeResponse(
-        response_data=bytes(
-            encode_response(header.api_key, header.api_version, header.correlation_id, response)[SIZE_BYTES:]
-        )
+        response = await _failed(handler, inner, header.api_version, problem)
+    frame = await in_turns(
+        encode_response_in_turns(header.api_key, header.api_version, header.correlation_id, response)
     )
+    return EnvelopeResponse(response_data=bytes(frame[SIZE_BYTES:]))
+
+
+async def _failed(handler: Handler, request: Any, version: int, problem: Exception) -> Any:
+    return await in_turns(handler.error_response(request, version, code_of(problem), message_of(problem)), TURN_ITEMS)
 
 
 def encode_principal(principal: str, by_token: bool) -> bytes:

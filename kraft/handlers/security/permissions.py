@@ -130,7 +130,7 @@ class OnEach:
         for code, some in refused.items():
             why = error_message_of(code) if self._tells_why else None
             part = await in_turns(
-                handler.error_response_in_turns(self._with(request, some), context.api_version, code, why),
+                handler.error_response(self._with(request, some), context.api_version, code, why),
                 TURN_ITEMS,
             )
             if response is None:

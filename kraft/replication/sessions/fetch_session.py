@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.world.steps import Steps
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ EPOCH_MAX = 2**31 - 1
 
 SESSION_VERSION = 7
 TOPIC_ID_VERSION = 13
+
+MENTIONS_A_TURN = 1000
+"""Partitions of a request that are noted between two pauses."""
 
 
 class PartitionKey(NamedTuple):
@@ -270,29 +273,23 @@ def resolve_session(
     return RequestedSession(session, session, wanted, True)
 
 
-def partitions_of(request: FetchRequest) -> list[CachedPartition]:
-    """The partitions that a Fetch names, each once. The last mention of a partition counts."""
-    mentions = [_cached(topic, wanted) for topic in request.topics for wanted in topic.partitions]
-    return mentions if len(mentions) < 2 else list({cached.key: cached for cached in mentions}.values())
-
-
-def partitions_in_turns(request: FetchRequest) -> Steps[list[CachedPartition]]:
-    """Collect the partitions like `partitions_of`, yielding after each mention."""
+def partitions_of(request: FetchRequest) -> Steps[list[CachedPartition]]:
+    """The partitions that a Fetch names, each once: the last mention counts. Yields after each MENTIONS_A_TURN."""
     found: dict[PartitionKey, CachedPartition] = {}
+    left = MENTIONS_A_TURN
     for topic in request.topics:
         for wanted in topic.partitions:
-            cached = _cached(topic, wanted)
-            found[cached.key] = cached
-            yield None
+            key = PartitionKey(topic.topic_id, topic.topic, wanted.partition)
+            found[key] = CachedPartition(
+                key,
+                wanted.fetch_offset,
+                wanted.partition_max_bytes,
+                wanted.current_leader_epoch,
+                wanted.log_start_offset,
+                wanted.last_fetched_epoch,
+            )
+            left -= 1
+            if not left:
+                left = MENTIONS_A_TURN
+                yield None
     return list(found.values())
-
-
-def _cached(topic: FetchTopic, wanted: FetchPartition) -> CachedPartition:
-    return CachedPartition(
-        PartitionKey(topic.topic_id, topic.topic, wanted.partition),
-        wanted.fetch_offset,
-        wanted.partition_max_bytes,
-        wanted.current_leader_epoch,
-        wanted.log_start_offset,
-        wanted.last_fetched_epoch,
-    )

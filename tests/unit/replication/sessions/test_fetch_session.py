@@ -17,7 +17,6 @@ from kraft.replication.sessions.fetch_session import (
     FetchSession,
     FetchSessionCache,
     PartitionKey,
-    partitions_in_turns,
     partitions_of,
     resolve_session,
 )
@@ -76,8 +75,7 @@ def test_a_partition_that_is_asked_for_otherwise_is_not_told_again_what_it_knows
 def test_of_a_partition_that_is_named_twice_the_last_mention_counts() -> None:
     mentions = [FetchPartition(partition=0, fetch_offset=offset) for offset in (1, 2)]
     request = FetchRequest(topics=[FetchTopic(topic="a", partitions=mentions)])
-    for found in (partitions_of(request), at_once(partitions_in_turns(request))):
-        assert [each.fetch_offset for each in found] == [2]
+    assert [each.fetch_offset for each in at_once(partitions_of(request))] == [2]
 
 
 def test_a_session_that_is_begun_anew_takes_the_room_of_the_one_before() -> None:
@@ -86,7 +84,7 @@ def test_a_session_that_is_begun_anew_takes_the_room_of_the_one_before() -> None
     session_id = INVALID_SESSION_ID
     for _ in range(3):
         request = FetchRequest(session_id=session_id, session_epoch=INITIAL_EPOCH, topics=topics)
-        resolved = resolve_session(request, partitions_of(request), 12, cache, is_follower=False, now=0.0)
+        resolved = resolve_session(request, at_once(partitions_of(request)), 12, cache, is_follower=False, now=0.0)
         assert resolved.session is not None
         session_id = resolved.session.id
     assert len(cache) == 1
