@@ -1,4 +1,4 @@
-"""The requests that only the active controller carries out, each decided by its control."""
+"""The requests that only the active controller handles. Each is decided by its control module."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ from kraft.world.turns import TURN_ITEMS, in_turns
 
 
 class ControllerRequests:
-    """One method for each request that only the active controller carries out. All raise ApiError(NOT_CONTROLLER)
-    while this node is not it."""
+    """One method for each request that only the active controller handles. All raise ApiError(NOT_CONTROLLER) while
+    another node is active."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class ControllerRequests:
         placer: ReplicaPlacer,
         world: World,
     ) -> None:
-        """`term` returns the term of now: each epoch in which this node is active has its own."""
+        """`term` returns the current term: each epoch in which this node is active has its own."""
         self._settings = settings
         self._pending = pending
         self._writes = writes
@@ -168,7 +168,7 @@ class ControllerRequests:
     async def renew_delegation_token(
         self, request: RenewDelegationTokenRequest, context: ControllerRequestContext
     ) -> tuple[str | None, RenewDelegationTokenResponse]:
-        """The token's id, if there is one, and the answer."""
+        """Find and renew a delegation token. Returns its id, or None, and the response."""
         token_id = await self._find_token(request.hmac)
         now_ms = self._world.clock.wall_ms()
         return token_id, await self._writes.write(
@@ -198,7 +198,7 @@ class ControllerRequests:
         return await self._writes.write(lambda view: acl_control.create_acls(view, request, new_id))
 
     async def delete_acls(self, request: DeleteAclsRequest, context: ControllerRequestContext) -> DeleteAclsResponse:
-        """The entries are found in turns before the decision. Those that others add meanwhile stay."""
+        """Find the entries, yielding regularly, then delete them in one decision. Entries added meanwhile stay."""
         await self._writes.until_active()
         found = await in_turns(acl_control.find_acls(self._writes.view().image.acls.by_id, request), TURN_ITEMS)
         return await self._writes.write(lambda view: acl_control.delete_acls(view, found))
@@ -206,7 +206,7 @@ class ControllerRequests:
     async def update_features(
         self, request: UpdateFeaturesRequest, context: ControllerRequestContext
     ) -> UpdateFeaturesResponse:
-        """All of the features that a request names, or none, kraft.version among them."""
+        """Update all features that a request names, kraft.version included, or none."""
 
         async def raise_kraft_version(
             result: ControllerResult[UpdateFeaturesResponse],
@@ -228,8 +228,13 @@ class ControllerRequests:
     async def register_broker(
         self, request: BrokerRegistrationRequest, context: ControllerRequestContext
     ) -> BrokerRegistrationResponse:
-        """An incarnation whose predecessor's session lasts is refused, unless the predecessor proves to be dead, can
-        only be our own past, or has fallen silent while its successor stands in its place."""
+        """Register a broker. While the session of its previous incarnation lasts, the request is refused, except in
+        three cases:
+
+        - The previous incarnation is proven dead.
+        - The request is from this node's own broker, so the previous process is its own past.
+        - The previous incarnation is silent, and the new one has its directories and ports.
+        """
         self._pending.require_active()
         known = self._pending.image.cluster.brokers.get(request.broker_id)
         if (
@@ -271,7 +276,7 @@ class ControllerRequests:
     async def broker_heartbeat(
         self, request: BrokerHeartbeatRequest, context: ControllerRequestContext
     ) -> BrokerHeartbeatResponse:
-        """The session is refreshed at once, whatever the answer will have to wait for."""
+        """Handle a heartbeat. The session is refreshed immediately, however long the response must wait."""
         self._pending.require_active()
         self._term().heartbeats.contact(request.broker_id, request.broker_epoch)
 
@@ -335,7 +340,7 @@ class ControllerRequests:
     async def list_partition_reassignments(
         self, request: ListPartitionReassignmentsRequest, context: ControllerRequestContext
     ) -> ListPartitionReassignmentsResponse:
-        """The reassignments of the committed state. Raises ApiError(NOT_CONTROLLER)."""
+        """Return the reassignments of the committed state. Raises ApiError(NOT_CONTROLLER)."""
         self._pending.require_active()
         return reassignments.list_partition_reassignments(self._loader.image, request)
 

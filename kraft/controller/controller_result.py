@@ -1,4 +1,4 @@
-"""What a control decides: records to write and the answer to give once they are committed."""
+"""The result of a control's decision: records to write, and the response to send once they are committed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ MAX_RECORDS_PER_USER_OPERATION: Final = 10_000
 
 
 class ControllerResult(Generic[T]):
-    """Records and an answer. Atomic records go into one batch, all or none; others may be split over several."""
+    """Records and a response. Atomic records are written in one batch, all or none. Other records may be split over
+    several batches."""
 
     __slots__ = ("atomic", "records", "response")
 
@@ -31,21 +32,21 @@ class ControllerResult(Generic[T]):
 
 
 Decision = ControllerResult[T] | Steps[ControllerResult[T]]
-"""What an operation decides. One of many partitions yields after each of them: others may be served there, and nobody
-else decides meanwhile."""
+"""The decision of an operation. An operation on many partitions yields after each: other tasks may run there, but no
+other decision is made."""
 
 
 def generic_error(code: int) -> ApiError:
-    """An error with Kafka's standard sentence for its code."""
+    """Return an error with Kafka's standard message for its code."""
     return ApiError(code, message_of(code))
 
 
 def message_of_error(error: ApiError) -> str | None:
-    """What goes into an ErrorMessage field: null when there is nothing to say."""
+    """The value of an ErrorMessage field: null if there is no message."""
     return error.message or None
 
 
 def check_operation_size(records: list[Record]) -> None:
-    """Refuse an operation of a user that would write more than 10,000 records. Raises ApiError(POLICY_VIOLATION)."""
+    """Raises ApiError(POLICY_VIOLATION) if a user's operation would write more than 10,000 records."""
     if len(records) > MAX_RECORDS_PER_USER_OPERATION:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")

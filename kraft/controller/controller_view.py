@@ -1,4 +1,4 @@
-"""What a control may look at: one image, the node's settings, and the table of configuration keys."""
+"""The inputs of a control's decision: one image, the node's settings, and the table of configuration keys."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _SUPPORTED: Final = OrderedMap({name: FeatureRange(low, high) for name, (low, hi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """The controller's share of the node's configuration; each field names its Kafka key. Times are milliseconds."""
+    """The part of the node's configuration that the controller uses. Each field names its Kafka key. Times are
+    milliseconds."""
 
     node_id: int
     cluster_id: str
@@ -48,13 +49,13 @@ class ControllerSettings:
     delegation_token_expiry_check_interval_ms: int = 3_600_000  # delegation.token.expiry.check.interval.ms
     internal_topics_grow: bool = False  # kraft.internal.topics.growth.enable
     remote_storage_enabled: bool = False  # remote.log.storage.system.enable
-    # inter.broker.listener.name: where brokers are asked; their first listener where they have none of that name
+    # inter.broker.listener.name: the listener to ask brokers at; their first listener if none has that name
     inter_broker_listener_name: str = ""
-    probe_timeout_ms: int = 1_000  # How long a connect to a broker that seems dead may take before it proves nothing.
+    probe_timeout_ms: int = 1_000  # Timeout of a connect to a broker that seems dead. A timeout proves nothing.
 
 
 class ControllerView:
-    """One moment of the cluster as a decision sees it. Nothing here changes; made anew for every decision."""
+    """The state of the cluster as a decision sees it. Immutable; created for every decision."""
 
     __slots__ = (
         "_avoided",
@@ -76,7 +77,7 @@ class ControllerView:
         schema: ConfigSchema,
         held_brokers: frozenset[int] = frozenset(),
     ) -> None:
-        """`held_brokers` were fenced before their session timed out: see the property of that name."""
+        """`held_brokers` were fenced before their session timed out. See the property `held_brokers`."""
         self.image = image
         self.settings = settings
         self.schema = schema
@@ -89,11 +90,11 @@ class ControllerView:
         self._report_keys: dict[str, dict[int, list[tuple[str, str]]]] = {}
 
     def holding(self, held_brokers: frozenset[int]) -> ControllerView:
-        """The same moment, with these brokers held."""
+        """Return the same view with these brokers held."""
         return ControllerView(self.image, self.settings, self.schema, held_brokers)
 
     def after(self, records: Sequence[Any]) -> Steps[ControllerView]:
-        """The next moment: these records are replayed. Yields as often as there are records."""
+        """Return the view after these records are replayed. Yields once for each record."""
         image = self.image
         for start in range(0, len(records), RECORDS_AT_ONCE):
             replayed = records[start : start + RECORDS_AT_ONCE]
@@ -104,8 +105,8 @@ class ControllerView:
 
     @property
     def held_brokers(self) -> frozenset[int]:
-        """Fenced brokers whose records count as there: their session lasts still, or an operator keeps them fenced.
-        No partition of theirs is given by policy to a replica that may lack records."""
+        """Fenced brokers whose records still count: their session lasts, or an operator keeps them fenced. The
+        unclean-election policy does not give their partitions to a replica that may lack records."""
         if self._held is None:
             configs = self.image.configs
             self._held = self._early | {
@@ -114,8 +115,8 @@ class ControllerView:
         return self._held
 
     def is_same_as(self, other: ControllerView) -> bool:
-        """Whether a decision would see the same of both. By identity, which costs nothing and errs on the side of
-        looking once more."""
+        """Whether a decision would see the same state in both views. Compares by identity, which costs nothing. A wrong
+        "no" only causes one more check."""
         old, new = other.image, self.image
         return (
             old.topics is new.topics
@@ -138,7 +139,7 @@ class ControllerView:
 
     @property
     def internal_topics_grow(self) -> bool:
-        """Whether partitions may be added to topics whose keys are placed by the number of partitions."""
+        """Whether partitions may be added to internal topics, whose keys are placed by the number of partitions."""
         for configs in (self.own_broker_configs, self.cluster_configs):
             if GROWTH_ENABLE in configs:
                 return _is_true(configs[GROWTH_ENABLE])
@@ -152,7 +153,8 @@ class ControllerView:
 
     @property
     def avoided(self) -> frozenset[int]:
-        """Brokers that an operator has taken out of duty: they lead only what nobody else can."""
+        """Brokers that an operator has taken out of service. Such a broker leads a partition only if no other replica
+        can."""
         if self._avoided is None:
             self._avoided = frozenset(
                 broker_id
@@ -162,7 +164,8 @@ class ControllerView:
         return self._avoided
 
     def default_directory(self, broker_id: int) -> bytes:
-        """Where a new replica goes: the broker's only directory, or its own choice when it has several (KIP-858)."""
+        """The directory of a new replica: the broker's only one, or UNASSIGNED if the broker chooses among several
+        (KIP-858)."""
         broker = self.broker(broker_id)
         if broker is None:
             return UNASSIGNED_DIRECTORY
@@ -171,7 +174,7 @@ class ControllerView:
         return broker.directories[0] if len(broker.directories) == 1 else UNASSIGNED_DIRECTORY
 
     def replica_is_usable(self, partition: PartitionRegistration, broker_id: int) -> bool:
-        """Whether that replica sits on a working directory of a registered broker."""
+        """Whether the replica is in an online directory of a registered broker."""
         broker = self.broker(broker_id)
         return (
             broker is not None
@@ -180,7 +183,7 @@ class ControllerView:
         )
 
     def min_in_sync_replicas(self, topic_id: bytes) -> int:
-        """The topic's min.insync.replicas, but never more than its replication factor."""
+        """The topic's min.insync.replicas, at most its replication factor."""
         known = self._min_isr.get(topic_id)
         if known is None:
             topic = self.image.topics.by_id[topic_id]
@@ -196,8 +199,8 @@ class ControllerView:
         return known
 
     def recovery_strategy(self, topic_id: bytes) -> str:
-        """The topic's kraft.unclean.recovery.strategy, one of RECOVERY_STRATEGIES. Unless it is none,
-        unclean.leader.election.enable does not count."""
+        """The topic's kraft.unclean.recovery.strategy, one of RECOVERY_STRATEGIES. Any value but none overrides
+        unclean.leader.election.enable."""
         known = self._strategies.get(topic_id)
         if known is None:
             known = self._strategies[topic_id] = self._topic_config(
@@ -206,7 +209,7 @@ class ControllerView:
         return known
 
     def report_keys(self, topic: str) -> Mapping[int, list[tuple[str, str]]]:
-        """The keys of the topic's reports of unclean elections, by partition."""
+        """The config keys of the topic's reports of unclean elections, by partition."""
         known = self._report_keys.get(topic)
         if known is None:
             known = self._report_keys[topic] = keys_by_partition(self.image.configs.topic(topic).items())

@@ -1,9 +1,8 @@
-"""Being the active controller: claiming the role, activation, losing it.
+"""The role of active controller: claim, activation, loss.
 
 A node becomes the active controller when its whole log, up to its own LEADER_CHANGE, is replayed and committed. It
-then writes the activation records before anything else, starts all heartbeat sessions afresh (`ControllerTerm`), and
-asks after every unfenced broker. What it writes goes through `ControllerWrites`; what it does unasked is
-`PeriodicWork`.
+first writes the activation records. Then it starts new heartbeat sessions (`ControllerTerm`) and probes every unfenced
+broker. Its writes go through `ControllerWrites`. Its scheduled work is `PeriodicWork`.
 """
 
 from __future__ import annotations
@@ -48,8 +47,11 @@ FULL_DISK_RETRY_SECONDS: Final = 0.2
 
 
 class QuorumController:
-    """One per node with the controller role. Start `run` in the node's nursery; the loader's hooks do the rest.
-    `requests` serves the requests that only the active controller carries out."""
+    """The controller of one node with the controller role. Start `run` in the node's nursery; the loader calls the
+    other methods.
+
+    `requests` handles the requests that only the active controller handles.
+    """
 
     def __init__(
         self,
@@ -66,8 +68,8 @@ class QuorumController:
         listener: RecoveryListener | None = None,
         logger: Logger | None = None,
     ) -> None:
-        """`bootstrap` are the records that the first controller of a cluster writes. `probe` tells whether an
-        endpoint refuses connections. `listener` hears of recoveries."""
+        """`bootstrap` are the records that a cluster's first controller writes. `probe` returns whether an endpoint
+        refuses connections. `listener` is notified of recoveries."""
         self._settings = settings
         self._loader = loader
         self._world = world
@@ -98,7 +100,7 @@ class QuorumController:
         loader.controller = self
         loader.add_publisher(self.open_times)
 
-    # The loader's hooks.
+    # Called by the loader.
 
     def prepared(
         self, base: MetadataImage, last_offset: int, epoch: int
@@ -106,8 +108,11 @@ class QuorumController:
         return self._pending.prepared(base, last_offset, epoch)
 
     def handle_committed(self, update: MetadataUpdate, transaction_is_open: bool) -> None:
-        """Commits are told before the news of leaders: one of a later epoch says that ours is over, and that what
-        was ours at these offsets may be gone."""
+        """Handle committed records. Called before `handle_leader_change`.
+
+        A commit of a later epoch shows that this node's epoch has ended, and that its own records at these offsets may
+        be lost.
+        """
         if self._pending.epoch is not None and update.epoch > self._pending.epoch:
             self._pending.leader_id = NO_LEADER
             self._renounce(LeaderAndEpoch(NO_LEADER, update.epoch))
@@ -115,8 +120,8 @@ class QuorumController:
         self._pending.handle_committed(update.offset, update.image, transaction_is_open)
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
-        """We lead: everything up to our LEADER_CHANGE is replayed, claim the epoch. Somebody else leads: renounce
-        ours."""
+        """Claim the epoch if this node leads: everything up to its LEADER_CHANGE is replayed. Renounce it if another
+        node leads."""
         self._pending.leader_id = leader.leader_id
         we_lead = leader.is_leader(self._settings.node_id)
         if self._pending.epoch is not None and not (we_lead and self._pending.epoch == leader.epoch):
@@ -124,7 +129,7 @@ class QuorumController:
         if we_lead and self._pending.epoch is None:
             self._claim(leader.epoch)
 
-    # Being the active controller.
+    # The role of active controller.
 
     @property
     def is_active(self) -> bool:
@@ -132,16 +137,16 @@ class QuorumController:
 
     @property
     def epoch(self) -> int:
-        """The epoch in which this node is the active controller; -1 when it is not."""
+        """The epoch in which this node is the active controller; -1 if it is not active."""
         return -1 if self._pending.epoch is None else self._pending.epoch
 
     @property
     def image(self) -> MetadataImage:
-        """The newest image: pending while active, else committed."""
+        """The newest image: the pending one while active, else the committed one."""
         return self._pending.image if self.is_active else self._loader.image
 
     def session_is_valid(self, broker_id: int) -> bool:
-        """Whether the broker's incarnation spoke to us within its session."""
+        """Whether the registered incarnation of the broker has a live session with this controller."""
         broker = self.image.cluster.brokers.get(broker_id)
         return broker is not None and self._term.heartbeats.session_is_valid(broker_id, broker.epoch)
 
@@ -151,26 +156,26 @@ class QuorumController:
         return self._term.heartbeats.refused_brokers()
 
     def waiting_elections(self, keys: Sequence[TopicIdPartition]) -> list[dict[str, Any]]:
-        """What is known of those of the partitions `keys` that wait for a leader, in `waiting_fields`. Raises
+        """Return the wait of each leaderless partition among `keys`, in the fields of `waiting_fields`. Raises
         ApiError(NOT_CONTROLLER)."""
         self._pending.require_active()
         return [self._fields_of(waiting) for waiting in self._term.leaderless.waiting(keys)]
 
     async def run(self) -> None:
-        """Do what an active controller does besides answering, whenever this node is it. Never ends; raises when a
-        record cannot be replayed."""
+        """Run the active controller's scheduled work whenever this node is active. Never returns. Raises if a record
+        cannot be replayed."""
         async with trio.open_nursery() as controller_nursery:
             self._probes = controller_nursery
             self._work.start(controller_nursery)
             try:
                 await self._activate_when_claimed()
             finally:
-                # Connections may end later than this; and a nursery is closed before who waits in it goes on.
+                # Connections may end after this. The nursery is closed before the tasks that wait in it resume.
                 self._probes = None
 
     def broker_connection_lost(self, broker_id: int) -> None:
-        """A broker's heartbeat connection ended. If its process proves to be gone, it is fenced without waiting for
-        its session."""
+        """Handle the end of a broker's heartbeat connection. If the broker is proven dead, it is fenced without waiting
+        for its session."""
         self._term.heartbeats.connection_ended(broker_id)
         broker = self.image.cluster.brokers.get(broker_id)
         if self.is_active and self._probes is not None and broker is not None and not broker.fenced:
@@ -203,7 +208,7 @@ class QuorumController:
 
     def _renounce(self, leader: LeaderAndEpoch) -> None:
         self._pending.renounce()
-        self._term.activated.set()  # Whoever waits for it finds out that we are not active.
+        self._term.activated.set()  # Waiting writes then find that this node is not active.
         if self._logger is not None:
             self._logger.info("controller renounced", leader=leader.leader_id, epoch=leader.epoch)
 
@@ -219,16 +224,16 @@ class QuorumController:
             except ApiError as error:
                 if error.code != ErrorCode.NOT_CONTROLLER:
                     raise
-                continue  # The leadership was lost meanwhile.
+                continue  # Leadership was lost meanwhile.
             finally:
                 term.activated.set()
             if self._logger is not None:
                 self._logger.info("controller active", epoch=epoch, offset=self._loader.offset)
 
     async def _activate(self, epoch: int) -> None:
-        """Write the activation records, then ask after the brokers that should be there. Raises
-        ApiError(NOT_CONTROLLER)."""
-        while not self._pending.image.topics.has_brokers_indexed:  # It may be followed by another while this takes.
+        """Write the activation records, then probe the brokers that should be alive.
+        Raises ApiError(NOT_CONTROLLER)."""
+        while not self._pending.image.topics.has_brokers_indexed:  # A newer image may replace it meanwhile.
             await in_turns(self._pending.image.topics.index_brokers())
         while not await self._writes.write_first(epoch, self._activation_records):
             await self._world.clock.sleep(FULL_DISK_RETRY_SECONDS)

@@ -1,4 +1,4 @@
-"""The caller of a request, the API version, and what the caller may see: the context that the controller needs."""
+"""The context of a request that the controller needs: the caller, the API version, and the caller's permissions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def _no_quota(mutations: int) -> None:
 
 
 class ControllerRequestContext:
-    """Made per request by the handlers, which also did the authorization. `api_version` is the version the request
-    came in."""
+    """Created for each request by the handlers, which have authorized it.
+    `api_version` is the version of the request."""
 
     __slots__ = (
         "api_version",
@@ -38,10 +38,12 @@ class ControllerRequestContext:
         may_delete: Callable[[str], bool] = _everything,
         charge_mutations: Callable[[int], None] = _no_quota,
     ) -> None:
-        """`may_describe_configs` tells whether the caller may see a new topic's configs, `may_describe` and
-        `may_delete` what they may do with a topic that there is; `charge_mutations` takes a
-        number of partitions made or deleted and raises ApiError(THROTTLING_QUOTA_EXCEEDED) when a quota forbids them
-        (KIP-599)."""
+        """`may_describe_configs` returns whether the caller may see a new topic's configs. `may_describe` and
+        `may_delete` return the caller's permissions on an existing topic.
+
+        `charge_mutations` takes the number of partitions created or deleted. It raises
+        ApiError(THROTTLING_QUOTA_EXCEEDED) if a quota forbids them (KIP-599).
+        """
         self.api_version = api_version
         self.principal = principal
         self.forwarded = forwarded

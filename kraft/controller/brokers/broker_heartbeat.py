@@ -1,16 +1,18 @@
-"""BrokerHeartbeat: the life of a broker as the controller sees it.
+"""BrokerHeartbeat: the states of a broker, as the controller decides them.
 
-    FENCED --caught up with its registration, wants to run--> UNFENCED --wants to stop, leads--> CONTROLLED_SHUTDOWN
-    --leads nothing, others know--> SHUTDOWN_NOW
-       ^------------------------- wants to be fenced, or session over
-       -------'------------------------------------------'
+- FENCED to UNFENCED: the broker has replayed its registration and wants to run.
+- UNFENCED to CONTROLLED_SHUTDOWN: it wants to stop, and leads partitions.
+- UNFENCED or CONTROLLED_SHUTDOWN to SHUTDOWN_NOW: it wants to stop, and leads nothing.
+- FENCED to SHUTDOWN_NOW: it wants to stop.
+- Any state to FENCED: it wants to be fenced, or its session has timed out.
 
-What a heartbeat tells of lost directories comes first: what the broker is to become is decided of a cluster in which
-they are gone. (Apache Kafka decides both of the same moment, so a broker that is unfenced may come to lead on a disk
-that it has just reported lost.) One that an operator wants fenced (`kraft.common.broker_state`) is fenced with its
-next heartbeat, if it was not before, and stays so. A broker in controlled shutdown may only go when it leads nothing
-and every active broker's metadata has reached the offset at which its shutdown was decided: else somebody would
-still send to it, or fetch from it.
+Lost directories in a heartbeat are handled first. The broker's next state is decided with these directories already
+offline. (Apache Kafka decides both from the same image, so an unfenced broker may become leader on a disk that it has
+just reported lost.)
+
+A broker that an operator wants fenced (`kraft.common.broker_state`) is fenced at its next heartbeat, and stays fenced.
+A broker in controlled shutdown may stop only when it leads nothing and every active broker's metadata has reached the
+offset of its shutdown. Otherwise a client or follower could still send requests to it.
 """
 
 from __future__ import annotations
@@ -38,14 +40,17 @@ class BrokerControlState:
 class HeartbeatReply(NamedTuple):
     response: BrokerHeartbeatResponse
     following: str
-    """What the broker is once the records are in the log."""
+    """The broker's state once the records are in the log."""
 
 
 def process_heartbeat(
     view: ControllerView, request: BrokerHeartbeatRequest, heartbeats: BrokerHeartbeatManager, registration_offset: int
 ) -> Steps[ControllerResult[HeartbeatReply]]:
-    """Records and answer for BrokerHeartbeat. `registration_offset` is where the broker's registration lies in the
-    log. Yields after each partition that is decided of. Raises ApiError(STALE_BROKER_EPOCH)."""
+    """Return the records and the response for BrokerHeartbeat.
+
+    `registration_offset` is the log offset of the broker's registration. Yields after each partition. Raises
+    ApiError(STALE_BROKER_EPOCH).
+    """
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
     records = yield from leader_and_isr.directories_offline(
         view, request.broker_id, request.broker_epoch, request.offline_log_dirs
@@ -71,8 +76,10 @@ def process_heartbeat(
 def note_heartbeat(
     heartbeats: BrokerHeartbeatManager, request: BrokerHeartbeatRequest, reply: HeartbeatReply, offset: int
 ) -> None:
-    """The records of a heartbeat are in the log, the last one at `offset`. What could not be written, for want of
-    room, say, has changed nothing: a broker that is still fenced is held as long as it was."""
+    """Update the broker's state after the records of a heartbeat were appended, the last one at `offset`.
+
+    It is not called when the append failed, for example on a full disk. Then a broker that is still fenced stays held.
+    """
     heartbeats.touch(
         request.broker_id, fenced=reply.response.is_fenced, metadata_offset=request.current_metadata_offset
     )
@@ -95,7 +102,7 @@ def next_state(
     current: str,
     registration_offset: int,
 ) -> Steps[str]:
-    """What the broker is to be. Yields after each partition that is looked at."""
+    """Return the broker's next state. Yields after each partition."""
     broker_id = request.broker_id
     want_fence = request.want_fence or view.image.configs.desired_state(broker_id) == FENCED
     if current == BrokerControlState.FENCED:
@@ -120,8 +127,8 @@ def next_state(
 
 
 def _has_no_disk(view: ControllerView, request: BrokerHeartbeatRequest) -> bool:
-    """Whether all its directories are lost. They stay in its registration, where no directories would mean that it
-    tells of none."""
+    """Whether all directories of the broker are lost. Lost directories stay in its registration, because an empty list
+    means that the broker does not report directories."""
     directories = view.image.cluster.brokers[request.broker_id].directories
     return bool(directories) and set(directories) <= set(request.offline_log_dirs)
 

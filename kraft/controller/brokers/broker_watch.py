@@ -1,9 +1,11 @@
-"""Noticing that a broker is gone: by silence, as Kafka does, and at once where its death is proven.
+"""Detects dead brokers: by silence, as Kafka does, and immediately if the death is proven.
 
-A killed process closes its sockets, and its ports refuse. So when a broker's heartbeat connection ends and every one
-of its endpoints refuses a connection, it is dead; if one accepts, or hangs, nothing is proven and its session
-decides. A broker fenced by proof is held until its session would have ended: clean elections go ahead, but nobody is
-elected who might lack its records.
+A killed process closes its sockets, and its ports refuse connections. So a broker is dead if its heartbeat connection
+has ended and every endpoint refuses a connection. If an endpoint accepts or hangs, nothing is proven, and the broker's
+session decides.
+
+A broker fenced by proof is held until its session would have ended. Clean elections take place immediately, but no
+replica that may lack its records is elected.
 """
 
 from __future__ import annotations
@@ -25,15 +27,16 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 PROBE_PAUSES_SECONDS: Final = (0.0, 0.02, 0.1, 0.5, 1.0)
-"""Before each time that a broker is asked after. Heartbeats come every two seconds."""
+"""Pause before each probe of a broker. Heartbeats arrive every two seconds."""
 
 Probe = Callable[[str, int], Awaitable[bool]]
-"""Tells whether a connection to host and port is refused. May hang: it is given up after a while, and has then
-proven nothing."""
+"""Returns whether a connection to host and port is refused. May hang: it is then cancelled after a timeout, and proves
+nothing."""
 
 
 class Write(Protocol):
-    """Has the controller decide, append, tell `appended` the answer and the last offset, and wait for the commit."""
+    """Let the controller decide, append, call `appended` with the response and the last offset, and wait for the
+    commit."""
 
     def __call__(
         self,
@@ -43,7 +46,7 @@ class Write(Protocol):
 
 
 def connect_probe(network: Network) -> Probe:
-    """The probe that connects."""
+    """Return a probe that opens a connection. It returns whether the connection was refused."""
 
     async def probe(host: str, port: int) -> bool:
         try:
@@ -59,7 +62,7 @@ def connect_probe(network: Network) -> Probe:
 
 
 class BrokerWatch:
-    """The judgements; `QuorumController` runs them while it is active."""
+    """Decides which brokers are dead and fences them. `QuorumController` runs it while it is active."""
 
     def __init__(
         self,
@@ -90,24 +93,24 @@ class BrokerWatch:
         return True
 
     async def fence_if_dead(self, broker: BrokerRegistration) -> bool:
-        """Probe an unfenced broker and fence it if it is dead. Tells whether it was.
+        """Probe an unfenced broker and fence it if it is dead. Returns whether it was fenced.
 
-        It is asked after several times: of a process that is being killed the kernel closes connections before
-        listeners, so the first probe may come too soon.
+        It probes several times. When a process is killed, the kernel closes its connections before its listeners, so
+        the first probe may be too early.
         """
         contact = self._heartbeats.last_contact(broker.id, broker.epoch)
         for pause in PROBE_PAUSES_SECONDS:
             await self._clock.sleep(pause)
             dead = await self.is_proven_dead(broker)
             if self._heartbeats.last_contact(broker.id, broker.epoch) != contact:
-                return False  # It spoke while we asked.
+                return False  # It sent a heartbeat during the probe.
             if dead:
                 return await self._fence(broker.id, broker.epoch, early=True)
         return False
 
     async def fence_silent_brokers(self) -> None:
-        """Fence brokers whose sessions have ended, one after another, so that each sees the one before. What cannot
-        be written waits for next time.
+        """Fence brokers whose sessions have ended, one after another, so that each decision sees the previous one. A
+        fence that cannot be written is retried in the next period.
 
         Raises ApiError: NOT_CONTROLLER, or KAFKA_STORAGE_ERROR while the metadata disk is full.
         """
@@ -139,7 +142,7 @@ class BrokerWatch:
             fenced = bool(await self._write(fence, appended))
         except ApiError as error:
             if early and error.code in (ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR):
-                return False  # Somebody else watches now, or the disk is full and the session's end fences it.
+                return False  # Another controller took over, or the disk is full: its session's end fences the broker.
             raise
         if fenced and self._log is not None:
             self._log.info(

@@ -1,8 +1,10 @@
 """Registration of brokers and controllers (KIP-631, KIP-866, KIP-919, KIP-1073 epochs of clean shutdowns).
 
-A broker's new epoch is the offset at which its registration will be written: greater than any before, without a
-counter. A new incarnation starts fenced; before its record come the changes that take its predecessor out of every
-ISR, so that a controller that dies in between leaves nothing worse than a broker that registers again.
+A broker's new epoch is the offset at which its registration will be written. It is greater than any epoch before, and
+needs no counter.
+
+A new incarnation starts fenced. The changes that remove the previous incarnation from every ISR are written before its
+record. So if the controller dies in between, the broker only has to register again.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerR
 from kraft.world.steps import Steps
 
 SECURITY_PROTOCOLS = range(4)
-"""PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, by their ids in requests."""
+"""Ids in requests: PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
 
 
 def check_broker_epoch(view: ControllerView, broker_id: int, broker_epoch: int) -> BrokerRegistration:
-    """The registration that a request of a broker must match. Raises ApiError(STALE_BROKER_EPOCH)."""
+    """Return the registration that a broker's request names. Raises ApiError(STALE_BROKER_EPOCH)."""
     broker = view.broker(broker_id)
     if broker is None:
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
@@ -49,14 +51,14 @@ def check_broker_epoch(view: ControllerView, broker_id: int, broker_epoch: int) 
 
 
 def is_other_incarnation(view: ControllerView, request: BrokerRegistrationRequest) -> bool:
-    """Whether the request would replace an incarnation that is registered."""
+    """Whether the request would replace another registered incarnation."""
     known = view.broker(request.broker_id)
     return known is not None and known.incarnation_id != request.incarnation_id
 
 
 def stands_in_place(known: BrokerRegistration, request: BrokerRegistrationRequest) -> bool:
-    """Whether the new incarnation has the very directories and ports of the one before, which a process locks and
-    binds for as long as it lives."""
+    """Whether the new incarnation has exactly the directories and ports of the previous one. A living process locks its
+    directories and binds its ports, so the previous process has then ended."""
     endpoints = {(listener.name, listener.host, listener.port) for listener in request.listeners}
     return (
         bool(known.directories)
@@ -75,8 +77,10 @@ def register_broker(
     kraft_version: int,
     session_is_valid: Callable[[int, int], bool],
 ) -> Steps[ControllerResult[BrokerRegistrationResponse]]:
-    """Records and answer for BrokerRegistration. `session_is_valid(broker, epoch)` tells whether that incarnation
-    may still be alive. Yields after each partition that is decided of."""
+    """Return the records and the response for BrokerRegistration.
+
+    `session_is_valid(broker, epoch)` returns whether that incarnation may still be alive. Yields after each partition.
+    """
     settings = view.settings
     if request.cluster_id != settings.cluster_id:
         raise ApiError(
@@ -109,7 +113,7 @@ def register_broker(
 def _registration(
     request: BrokerRegistrationRequest, known: BrokerRegistration | None, next_offset: int
 ) -> RegisterBrokerRecord:
-    """The record; the same incarnation, `known`, keeps its epoch and state."""
+    """Build the registration record. The same incarnation, `known`, keeps its epoch and state."""
     return RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
@@ -156,7 +160,8 @@ def _check_directories(view: ControllerView, request: BrokerRegistrationRequest)
 
 
 def _check_features(view: ControllerView, request: BrokerRegistrationRequest, kraft_version: int) -> None:
-    """Every finalized level must lie within the broker's range; a feature that it does not name, it does not have."""
+    """Check that every finalized level lies within the broker's range. A feature that the broker does not name counts
+    as not supported."""
     finalized = {**dict(view.image.features.levels.items()), KRAFT_VERSION: kraft_version}
     ranges = {
         feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in request.features
@@ -191,7 +196,7 @@ def _check_ranges(ranges: dict[str, tuple[int, int]], finalized: dict[str, int])
 def register_controller(
     view: ControllerView, request: ControllerRegistrationRequest
 ) -> ControllerResult[ControllerRegistrationResponse]:
-    """The record and answer for ControllerRegistration."""
+    """Return the record and the response for ControllerRegistration."""
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -212,7 +217,7 @@ def register_controller(
 
 
 def unregister_broker(view: ControllerView, broker_id: int) -> Steps[ControllerResult[UnregisterBrokerResponse]]:
-    """Records and answer for UnregisterBroker. Yields after each partition that is decided of. Raises
+    """Return the records and the response for UnregisterBroker. Yields after each partition. Raises
     ApiError(BROKER_ID_NOT_REGISTERED)."""
     broker = view.broker(broker_id)
     if broker is None:

@@ -1,12 +1,12 @@
-"""What the active controller remembers of its brokers' heartbeats. None of it is in the log: a new active controller
-starts afresh.
+"""The active controller's state of its brokers' heartbeats. It is not in the log: a new active controller starts with
+none.
 
-A session belongs to an incarnation, named by broker id and epoch. A broker that was fenced before its session ran
-out, because its death was proven, is held until it would have: so long, nobody may be elected in its place who might
-lack its records.
+A session belongs to an incarnation, named by broker id and epoch. A broker fenced before its session timed out, because
+its death was proven, is held until that time. While it is held, no replica that may lack its records is elected in its
+place.
 
-Whatever is proven of a broker, its last contact stays known until its fence, or its successor, is in the log: a
-fence that could not be written is written when the session ends, or as soon after that as can be.
+A broker's last contact is kept until its fence, or the registration of its next incarnation, is in the log. So a fence
+that could not be written is written when the session ends, or as soon after that as possible.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 REFUSED_MAX: Final = 100
-"""How many refused brokers are remembered."""
+"""Limit of refused brokers kept."""
 
 
 class BrokerIdAndEpoch(NamedTuple):
@@ -25,7 +25,7 @@ class BrokerIdAndEpoch(NamedTuple):
 
 
 class BrokerHeartbeatManager:
-    """Owned by the active controller. Times are seconds of `now`."""
+    """Sessions and holds of the brokers. Owned by the active controller. Times are seconds of `now`."""
 
     __slots__ = (
         "_contacts",
@@ -43,26 +43,29 @@ class BrokerHeartbeatManager:
         self._now = now
         self._session_seconds = session_timeout_ms / 1000
         self._contacts: dict[BrokerIdAndEpoch, float] = {}
-        self._gone: set[BrokerIdAndEpoch] = set()  # Of those, whose session keeps no successor out.
+        self._gone: set[BrokerIdAndEpoch] = (
+            set()
+        )  # Incarnations in _contacts whose session does not prevent a new incarnation from registering.
         self._metadata_offsets: dict[int, int] = {}
         self._controlled_shutdown_offsets: dict[int, int] = {}
         self._held: dict[int, float] = {}
         self._speaking: dict[int, int] = {}
-        self._refused: dict[int, tuple[float, float]] = {}  # When the first and the last heartbeat was refused.
+        self._refused: dict[int, tuple[float, float]] = {}  # Times of the first and last refused heartbeat.
 
     def contact(self, broker_id: int, broker_epoch: int) -> None:
-        """A heartbeat came in, whatever will be made of it."""
+        """Record that a heartbeat arrived, whatever its response."""
         self.presume(broker_id, broker_epoch)
         self._speaking[broker_id] = broker_epoch
 
     def presume(self, broker_id: int, broker_epoch: int) -> None:
-        """A former controller knew the broker to live: its session begins, although it has not spoken to us."""
+        """Start a session for a broker that was unfenced under the previous active controller, although it has sent no
+        heartbeat to this one."""
         key = BrokerIdAndEpoch(broker_id, broker_epoch)
         self._contacts[key] = self._now()
         self._gone.discard(key)
 
     def refuse(self, broker_id: int) -> None:
-        """A heartbeat named a registration that is no more."""
+        """Record a heartbeat of an outdated registration."""
         now = self._now()
         first, last = self._refused.get(broker_id, (now, now))
         if now - last > self._session_seconds:
@@ -71,9 +74,11 @@ class BrokerHeartbeatManager:
             self._refused[broker_id] = (first, now)
 
     def refused_brokers(self) -> list[int]:
-        """Ids of processes that go on sending heartbeats of a registration that is no more: a broker that was
-        unregistered while it ran, or one whose id another process has taken. A process that has just been replaced
-        may be late once; that does not count."""
+        """Return the ids of processes that keep sending heartbeats of an outdated registration: the broker was
+        unregistered while it ran, or another process registered with its id.
+
+        A process that has just been replaced may send one late heartbeat. It is not included.
+        """
         now, session = self._now(), self._session_seconds
         return sorted(
             broker_id
@@ -82,11 +87,11 @@ class BrokerHeartbeatManager:
         )
 
     def connection_ended(self, broker_id: int) -> None:
-        """The connection that the broker's heartbeats came by is no more."""
+        """Record that the connection of the broker's heartbeats has ended."""
         self._speaking.pop(broker_id, None)
 
     def is_speaking(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether heartbeats of that incarnation came in by a connection that has not ended."""
+        """Whether the connection of that incarnation's last heartbeat is still open."""
         return self._speaking.get(broker_id) == broker_epoch
 
     def last_contact(self, broker_id: int, broker_epoch: int) -> float | None:
@@ -98,7 +103,7 @@ class BrokerHeartbeatManager:
         return contact is not None and key not in self._gone and contact + self._session_seconds >= self._now()
 
     def expired(self) -> BrokerIdAndEpoch | None:
-        """One incarnation whose session ran out, longest silent first. `fenced` forgets it."""
+        """Return one incarnation whose session has timed out, the longest silent first. `fenced` removes it."""
         deadline = self._now() - self._session_seconds
         late = [(contact, key) for key, contact in self._contacts.items() if contact < deadline]
         if not late:
@@ -106,8 +111,8 @@ class BrokerHeartbeatManager:
         return min(late)[1]
 
     def fenced(self, key: BrokerIdAndEpoch) -> None:
-        """The fence of an incarnation is in the log, or it needs none. Its session is forgotten if it is over: the
-        broker may have spoken since."""
+        """Record that the fence of an incarnation is in the log, or is not needed. Its session is removed if it has
+        timed out; the broker may have sent a heartbeat since."""
         contact = self._contacts.get(key)
         if contact is not None and contact < self._now() - self._session_seconds:
             self._drop(key)
@@ -117,8 +122,8 @@ class BrokerHeartbeatManager:
         self._gone.discard(key)
 
     def replaced(self, broker_id: int) -> None:
-        """A new incarnation is in the log. A hold stays until it is unfenced: until then nobody knows better than
-        its predecessor's session."""
+        """Record that a new incarnation is in the log. A hold stays until the new incarnation is unfenced, because its
+        predecessor's session still determines when its records may be given up."""
         for key in [key for key in self._contacts if key.id == broker_id]:
             self._drop(key)
         self._metadata_offsets.pop(broker_id, None)
@@ -126,19 +131,20 @@ class BrokerHeartbeatManager:
         self._speaking.pop(broker_id, None)
 
     def left(self, broker_id: int, broker_epoch: int) -> None:
-        """The broker was told that it may stop: it does nothing more, so its session keeps no successor out."""
+        """Record that the broker was allowed to stop. It does nothing more, so its session no longer prevents a new
+        incarnation from registering."""
         key = BrokerIdAndEpoch(broker_id, broker_epoch)
         if key in self._contacts:
             self._gone.add(key)
 
     def forget(self, broker_id: int) -> None:
-        """The broker is unregistered."""
+        """Remove an unregistered broker."""
         self.replaced(broker_id)
         self._held.pop(broker_id, None)
 
     def touch(self, broker_id: int, *, fenced: bool, metadata_offset: int) -> None:
-        """What a heartbeat told. A fenced broker is no longer in controlled shutdown; an unfenced one is held no
-        longer."""
+        """Record the result of a heartbeat. A fenced broker is no longer in controlled shutdown. An unfenced broker is
+        no longer held."""
         self._metadata_offsets[broker_id] = metadata_offset
         if fenced:
             self._controlled_shutdown_offsets.pop(broker_id, None)
@@ -149,15 +155,15 @@ class BrokerHeartbeatManager:
         return self._metadata_offsets.get(broker_id, -1)
 
     def controlled_shutdown_offset(self, broker_id: int) -> int | None:
-        """Offset at which the broker's controlled shutdown was last decided upon for the first time; None when it is
-        not in one."""
+        """The offset at which the broker entered its current controlled shutdown; None if it is not in one."""
         return self._controlled_shutdown_offsets.get(broker_id)
 
     def enter_controlled_shutdown(self, broker_id: int, offset: int) -> None:
         self._controlled_shutdown_offsets.setdefault(broker_id, offset)
 
     def lowest_active_offset(self, active: list[int]) -> float:
-        """The metadata offset of the active broker that is furthest behind; infinity when no other broker is active."""
+        """Return the lowest metadata offset of the active brokers that are not in controlled shutdown; infinity if
+        there is none."""
         offsets = [
             self.metadata_offset(broker_id)
             for broker_id in active
@@ -166,8 +172,8 @@ class BrokerHeartbeatManager:
         return min(offsets, default=math.inf)
 
     def hold(self, broker_id: int, broker_epoch: int) -> None:
-        """The broker is fenced although its session lasts. Its death is proven, so the session no longer keeps a
-        successor out."""
+        """Hold a broker that is fenced before its session ends. Its death is proven, so the session no longer prevents
+        a new incarnation from registering."""
         key = BrokerIdAndEpoch(broker_id, broker_epoch)
         contact = self._contacts.setdefault(key, self._now())
         self._gone.add(key)
@@ -181,11 +187,12 @@ class BrokerHeartbeatManager:
         return frozenset(self._held)
 
     def holds_over(self) -> frozenset[int]:
-        """Brokers whose hold ran out. `release_holds` drops it."""
+        """Return the brokers whose hold has ended. `release_holds` removes them."""
         now = self._now()
         return frozenset(broker_id for broker_id, deadline in self._held.items() if deadline < now)
 
     def release_holds(self, brokers: frozenset[int]) -> None:
-        """The elections that waited for these holds are in the log. One that was renewed meanwhile stays."""
+        """Remove holds that have ended, once the elections that waited for them are in the log. A hold renewed
+        meanwhile stays."""
         for broker_id in sorted(brokers & self.holds_over()):
             del self._held[broker_id]

@@ -1,4 +1,4 @@
-"""Where in the log each broker's registration lies: a broker may be unfenced once it has replayed that far."""
+"""The log offset of each broker's registration. A broker may be unfenced once it has replayed its own registration."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from kraft.metadata.image.metadata_image import MetadataImage
 
 
 class RegistrationOffsets:
-    """The offsets of the registered brokers' records. They are known from when this node replayed them, at the latest
-    from when it loaded a snapshot.
+    """The registration offsets of all brokers. An offset is known once this node has replayed the record, or has loaded
+    a snapshot with it.
 
-    An active controller decides by what it has appended. Appended offsets are dropped with the role: the next time it
-    begins with what is committed, which is all there is then.
+    The active controller decides by appended records. Appended offsets are dropped when the role is lost. The next
+    claim starts with the committed offsets, which are then complete.
     """
 
     __slots__ = ("_appended", "_committed")
@@ -21,19 +21,21 @@ class RegistrationOffsets:
         self._appended: dict[int, int] = {}
 
     def of(self, broker_id: int) -> int | None:
-        """The offset of the broker's registration, appended ones included; None if it is not known."""
+        """The offset of the broker's registration, including appended records; None if it is not known."""
         return self._appended.get(broker_id)
 
     def claimed(self) -> None:
-        """This node becomes the active controller, its whole log committed."""
+        """Start with the committed offsets: this node has become the active controller, and its whole log is
+        committed."""
         self._appended = dict(self._committed)
 
     def appended(self, changes: MetadataChanges, image: MetadataImage, offset: int) -> None:
-        """What this active controller appended led to `image`, and the last record of it lies at `offset`."""
+        """Record the registrations among appended records. They lead to `image`, and the last record is at `offset`."""
         _note(self._appended, changes, image, offset)
 
     def committed(self, changes: MetadataChanges, image: MetadataImage, offset: int) -> None:
-        """What is committed led to `image`, and the last record of it lies at `offset`."""
+        """Record the registrations among committed records. They lead to `image`, and the last record is at
+        `offset`."""
         _note(self._committed, changes, image, offset)
 
 

@@ -1,5 +1,5 @@
-"""CreateAcls and DeleteAcls (KIP-140, KIP-801): every entry and filter has its own answer, all changes are one batch.
-An entry that is there already is not written again."""
+"""CreateAcls and DeleteAcls (KIP-140, KIP-801). Every entry and filter has its own result. All changes are written in
+one batch. An entry that already exists is not written again."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ from kraft.security.acls import (
 from kraft.world.steps import Steps
 
 COMPARED_MAX: Final = 200_000
-"""Entries that one DeleteAcls compares with its filters, all together. A filter of one entry compares none."""
+"""Limit of comparisons of entries with filters in one DeleteAcls. A filter for exactly one entry needs none."""
 NAME_BYTES_MAX: Final = 32_767
-"""What a record holds of a name, a principal or a host."""
+"""Longest name, principal or host in a record, in bytes."""
 
 
 def create_acls(
     view: ControllerView, request: CreateAclsRequest, new_id: Callable[[], bytes]
 ) -> ControllerResult[CreateAclsResponse]:
-    """Records and answer. Raises ApiError POLICY_VIOLATION for more records than one operation may write."""
+    """Return the records and the response for CreateAcls. Raises ApiError POLICY_VIOLATION for more records than one
+    operation may write."""
     response = CreateAclsResponse()
     records: dict[AccessControlEntry, Any] = {}
     for creation in request.creations:
@@ -65,8 +66,8 @@ def create_acls(
 
 
 def entry_of(creation: AclCreation) -> AccessControlEntry:
-    """The entry that a request asks for. Raises ApiError INVALID_REQUEST for one that cannot be,
-    UNKNOWN_SERVER_ERROR for what is a filter's."""
+    """Return the requested entry. Raises ApiError INVALID_REQUEST for invalid values, UNKNOWN_SERVER_ERROR for values
+    that only a filter may have."""
     entry = AccessControlEntry(
         creation.resource_type,
         creation.resource_name,
@@ -89,7 +90,7 @@ def entry_of(creation: AclCreation) -> AccessControlEntry:
         if value == UNKNOWN or value not in names:
             raise _invalid(f"Invalid {field} {names[UNKNOWN]}")
         if value in refused:
-            # Kafka has no better code for what only a filter may say.
+            # Kafka has no better code for a value that only a filter may have.
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{field} {names[value]} is for filters only")
     if ":" not in entry.principal:
         raise _invalid(
@@ -103,15 +104,15 @@ def entry_of(creation: AclCreation) -> AccessControlEntry:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a DeleteAcls request is about. `filters`: for each of its filters the ids and entries, or why it is
-    refused."""
+    """The entries that a DeleteAcls request matches. `filters` has, for each filter, the ids and entries, or the error
+    that refuses it."""
 
     filters: tuple[list[tuple[bytes, AccessControlEntry]] | ApiError, ...]
 
 
 def find_acls(acls: OrderedMap[bytes, AccessControlEntry], request: DeleteAclsRequest) -> Steps[Found]:
-    """Compares every entry with every filter; yields after each. Raises ApiError POLICY_VIOLATION for more work than
-    one operation may make."""
+    """Compare every entry with every filter. Yields after each. Raises ApiError POLICY_VIOLATION for more work than one
+    operation may cause."""
     found: list[list[tuple[bytes, AccessControlEntry]] | ApiError] = []
     compared = matches = 0
     for wanted in request.filters:
@@ -142,7 +143,8 @@ def find_acls(acls: OrderedMap[bytes, AccessControlEntry], request: DeleteAclsRe
 
 
 def delete_acls(view: ControllerView, found: Found) -> ControllerResult[DeleteAclsResponse]:
-    """Records and answer. Entries that are gone since they were found are left out: another request deleted them."""
+    """Return the records and the response for DeleteAcls. Entries that another request has deleted since they were
+    found are left out."""
     acls = view.image.acls.by_id
     response = DeleteAclsResponse()
     removed: dict[bytes, Any] = {}
@@ -161,7 +163,7 @@ def delete_acls(view: ControllerView, found: Found) -> ControllerResult[DeleteAc
 
 
 def filter_of(wanted: DeleteAclsFilter | DescribeAclsRequest) -> AclFilter:
-    """The filter that a request asks for. Raises ApiError INVALID_REQUEST for a value that is none of Kafka's."""
+    """Return the requested filter. Raises ApiError INVALID_REQUEST for a value that Kafka does not define."""
     taken = AclFilter(
         wanted.resource_type_filter,
         wanted.resource_name_filter,

@@ -1,4 +1,5 @@
-"""AlterClientQuotas (KIP-546): each entity is changed or refused for itself, all changes are one batch."""
+"""AlterClientQuotas (KIP-546). Each entity is changed or refused independently.
+All changes are written in one batch."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _HOST_NAME: Final = re.compile(r"(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]{0,62})(\.
 def alter_client_quotas(
     view: ControllerView, request: AlterClientQuotasRequest
 ) -> ControllerResult[AlterClientQuotasResponse]:
-    """Records and answer. Raises ApiError POLICY_VIOLATION for more records than one operation may write."""
+    """Return the records and the response for AlterClientQuotas. Raises ApiError POLICY_VIOLATION for more records than
+    one operation may write."""
     records: list[Any] = []
     answers: dict[QuotaEntity, Answer] = {}
     for entry in request.entries:
@@ -55,7 +57,7 @@ def _invalid(message: str) -> ApiError:
 
 
 def _alter(view: ControllerView, parts: list[RecordEntity], ops: list[OpData]) -> list[Any]:
-    """The records that change one entity, none where nothing changes. Raises ApiError INVALID_REQUEST."""
+    """Return the records that change one entity; none if nothing changes. Raises ApiError INVALID_REQUEST."""
     keys = _keys_of(parts)
     now: OrderedMap[str, float] = view.image.client_quotas.entities.get(quota_entity(parts)) or OrderedMap()
     records: list[Any] = []
@@ -75,7 +77,7 @@ def _alter(view: ControllerView, parts: list[RecordEntity], ops: list[OpData]) -
 
 
 def _keys_of(parts: list[RecordEntity]) -> tuple[str, ...]:
-    """The quotas that an entity may have. Raises ApiError INVALID_REQUEST for an entity that cannot be."""
+    """Return the quota keys that an entity may have. Raises ApiError INVALID_REQUEST for an invalid entity."""
     if not parts:
         raise _invalid("Invalid empty client quota entity")
     kinds = [part.entity_type for part in parts]
@@ -97,8 +99,8 @@ def _keys_of(parts: list[RecordEntity]) -> tuple[str, ...]:
 
 
 def _may_be_address(text: str) -> bool:
-    """An address, or what may be a host's name. Kafka resolves the name here; a decision of ours asks no network, and
-    a quota of a name holds for connections whose address is spelt so."""
+    """Whether the text is an IP address or may be a host name. Kafka resolves the name here. This decision uses no
+    network, so a quota of a host name applies only to connections whose address has the same text."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -107,7 +109,7 @@ def _may_be_address(text: str) -> bool:
 
 
 def _check_value(op: OpData, keys: tuple[str, ...]) -> None:
-    """Raises ApiError INVALID_REQUEST."""
+    """Check a quota's key and value. Raises ApiError INVALID_REQUEST."""
     if op.key not in keys:
         raise _invalid(f"Invalid configuration key {op.key}")
     if not op.value > 0:
@@ -121,6 +123,6 @@ def _check_value(op: OpData, keys: tuple[str, ...]) -> None:
 
 
 def _shown(parts: list[RecordEntity]) -> str:
-    """The entity as Kafka prints it."""
+    """The entity in the form in which Kafka prints it."""
     named = ", ".join(f"{part.entity_type}={part.entity_name}" for part in parts)
     return f"ClientQuotaEntity(entries={{{named}}})"

@@ -1,4 +1,4 @@
-"""The table of configuration keys as the controller uses it, over the node's own static configuration."""
+"""The controller's table of configuration keys, based on the node's own static configuration."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kraft.controller.controls.config_schema import EffectiveConfig
 
 
 class ConfigTable:
-    """A ConfigSchema over `NodeConfig`: dynamic layers come from the image, the static one from this node's start."""
+    """A ConfigSchema over `NodeConfig`. Dynamic values come from the image, static ones from this node's start."""
 
     __slots__ = ("_defaults", "_layers", "_static")
 
     def __init__(self, static: NodeConfig) -> None:
         self._static = static
         self._layers = BrokerLayers(static, {}, {})
-        # What a topic without keys of its own gets under `_layers`; most topics are such.
+        # The configs of a topic without own keys under `_layers`; most topics have none.
         self._defaults: list[EffectiveConfig] | None = None
 
     def check(self, resource_type: int, resource_name: str, texts: Mapping[str, str]) -> None:
@@ -30,8 +30,8 @@ class ConfigTable:
     def effective_topic_config(
         self, key: str, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
     ) -> str:
-        """For keys whose broker key has the same name, as all that the controller asks for have. Texts that do not
-        parse are passed over."""
+        """See `ConfigSchema`. Only for keys whose broker key has the same name, which is true of all that the
+        controller uses. Values that do not parse are ignored."""
         row = TOPIC_KEYS[key]
         for layer in (topic, broker, cluster):
             text = layer.get(key)
@@ -49,7 +49,7 @@ class ConfigTable:
             self._layers, self._defaults = layers, _described({}, layers)
         if not topic:
             return self._defaults
-        if "internal.segment.bytes" in topic:  # Changes another key as well.
+        if "internal.segment.bytes" in topic:  # It changes another key as well.
             return _described(topic, layers)
         own = {row.name: row for row in _described(topic, layers, list(topic))}
         return [own.get(row.name, row) for row in self._defaults]

@@ -1,9 +1,11 @@
-"""AlterConfigs and IncrementalAlterConfigs (KIP-226, KIP-339): what the operations make of a resource's texts, and
-whether they may stand.
+"""AlterConfigs and IncrementalAlterConfigs (KIP-226, KIP-339): apply the operations to a resource's values, and check
+the result.
 
-Texts are judged as a whole, after the change. A resource that is refused does not stop the others of its request.
-For brokers a record is written even if the text stays as it is: it makes them
-read files again that the text names (keystores).
+The values of a resource are checked together, after the change. A refused resource does not affect the others in its
+request.
+
+For brokers a record is written even if the value does not change: it makes them read the files that the value names
+again (keystores).
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def incremental_alter_configs(
     """SET, DELETE, APPEND and SUBTRACT single keys."""
 
     def change(resource: ConfigResource, configs: Sequence[Any]) -> list[Any]:
-        # The last one of a key counts.
+        # The last operation on a key counts.
         alterations = {
             config.name: Alteration(config.name, config.config_operation, config.value) for config in configs
         }
@@ -72,7 +74,7 @@ def incremental_alter_configs(
 def alter_configs(
     view: ControllerView, request: AlterConfigsRequest, context: ControllerRequestContext
 ) -> ControllerResult[alter_configs_response.AlterConfigsResponse]:
-    """Replace all texts of a resource; what is not given is deleted."""
+    """Replace all values of a resource. Keys that the request does not name are deleted."""
 
     def change(resource: ConfigResource, configs: Sequence[Any]) -> list[Any]:
         current = _current(view, resource)
@@ -110,7 +112,7 @@ def alter_resource(
     newly_created: bool,
     forwarded: bool,
 ) -> list[Any]:
-    """Records of the operations on one resource. Raises ApiError."""
+    """Return the records for the operations on one resource. Raises ApiError."""
     without_value = [name for name, operation, value in alterations if value is None and operation != 1]
     if without_value:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(without_value)}")
@@ -124,7 +126,7 @@ def alter_resource(
 def _each_resource(
     view: ControllerView, resources: Sequence[Any], change: Callable[[ConfigResource, Sequence[Any]], list[Any]]
 ) -> tuple[list[Any], list[ResourceOutcome]]:
-    """Apply `change` to every resource of a request; refusals become outcomes."""
+    """Apply `change` to every resource of a request. A refusal becomes the outcome of its resource."""
     counts: dict[ConfigResource, int] = {}
     for asked in resources:
         resource = ConfigResource(asked.resource_type, asked.resource_name)
@@ -197,7 +199,7 @@ def _check_change(
     current: Mapping[str, str],
     forwarded: bool,
 ) -> None:
-    """The rules that concern a single key (ELR, cordoned directories, size)."""
+    """Check the rules for a single key (ELR, cordoned directories, size)."""
     if resource.type == ResourceType.BROKER and name == MIN_IN_SYNC_REPLICAS and view.elr_enabled:
         if resource.name:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"Broker-level {name} cannot be altered while ELR is enabled.")
@@ -229,7 +231,7 @@ def _check_change(
 
 
 def _check_tiering_stays(current: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Tiering is switched off with the deletion of what is in the store, or not at all (KIP-950)."""
+    """Check that tiering is switched off only together with the deletion of the remote data (KIP-950)."""
     is_switched_off = current.get(REMOTE_STORAGE) == "true" != after.get(REMOTE_STORAGE)
     if is_switched_off and after.get(DELETE_ON_DISABLE) != "true":
         problem = (
@@ -258,7 +260,7 @@ def _check_exists(view: ControllerView, resource: ConfigResource) -> None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
     if resource.type == ResourceType.BROKER and resource.name:
         node_id = int(resource.name)  # Checked by the schema.
-        # Nobody would look for it there: Kafka takes such a name, and the texts never apply.
+        # No node reads values under such a name. Kafka accepts it, and the values never apply.
         if str(node_id) != resource.name:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"Invalid broker name {resource.name}")
         cluster = view.image.cluster
@@ -267,23 +269,23 @@ def _check_exists(view: ControllerView, resource: ConfigResource) -> None:
 
 
 def _clear_elr_records(view: ControllerView, records: Sequence[Any]) -> list[Any]:
-    """A changed min.insync.replicas makes every ELR computed under the old one void (KIP-966), also one that is left
-    from when the feature was on."""
+    """Return records that clear the ELRs affected by a changed min.insync.replicas (KIP-966). They also clear an ELR
+    left from a time when the feature was on."""
     changed = [record for record in records if record.name == MIN_IN_SYNC_REPLICAS]
     names = [record.resource_name if record.resource_type == ResourceType.TOPIC else "" for record in changed]
     return [ClearElrRecord(topic_name=name) for name in names if view.elr_enabled or _has_elr(view, name)]
 
 
 def _has_elr(view: ControllerView, topic_name: str) -> bool:
-    """Whether a partition of the topic, or of any when the name is empty, has replicas that count as eligible."""
+    """Whether any partition of the topic, or of all topics if the name is empty, has an ELR or lastKnownElr."""
     topic = view.image.topics.by_name(topic_name)
     topics = view.image.topics.by_id.values() if topic is None else (topic,)
     return any(partition.elr or partition.last_known_elr for each in topics for partition in each.partitions.values())
 
 
 def elr_safety_records(view: ControllerView) -> list[Any]:
-    """What must be written before ELR is finalized: min.insync.replicas as one value for the whole cluster, and none
-    for single brokers."""
+    """Return the records to write before ELR is finalized: one cluster-wide min.insync.replicas, and no values for
+    single brokers."""
     records: list[Any] = []
     if MIN_IN_SYNC_REPLICAS not in view.image.configs.cluster:
         value = str(view.schema.static_min_in_sync_replicas())

@@ -1,6 +1,6 @@
-"""Delegation tokens (KIP-48, KIP-900): made, renewed, expired, and swept when their time is over.
+"""Delegation tokens (KIP-48, KIP-900): create, renew, expire, and remove expired ones.
 
-Answers carry a code and no sentence, as Kafka's do.
+As in Kafka, a response has an error code and no message.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from kraft.security.delegation_tokens import hmac_of, is_expired
 from kraft.world.steps import Steps
 
 TOKENS_MAX: Final = 100_000
-"""In a cluster. Kafka has no bound; a client that makes tokens in a loop would fill the metadata."""
+"""Limit in a cluster. Kafka has none, so a client that creates tokens in a loop would fill the metadata."""
 TIMESTAMP_MAX: Final = (1 << 63) - 1
 USER_TYPE: Final = "User"
 REQUESTER_VERSION: Final = 3
-"""From here on Create and Describe tell owner and requester apart (KIP-373)."""
+"""First version in which Create and Describe distinguish owner and requester (KIP-373)."""
 
 
 def create_delegation_token(
@@ -44,7 +44,8 @@ def create_delegation_token(
     now_ms: int,
     new_id: Callable[[], str],
 ) -> ControllerResult[CreateDelegationTokenResponse]:
-    """The token is the caller's, or whom the request names. Raises ApiError POLICY_VIOLATION for one too many."""
+    """Create a token for the caller, or for the owner that the request names. Raises ApiError POLICY_VIOLATION at the
+    limit of tokens."""
     owner = owner_of(request, context.principal)
     response = response_for(owner, context.principal, context.api_version)
     code = _refusal(view)
@@ -81,7 +82,7 @@ def create_delegation_token(
 
 
 def response_for(owner: str, principal: str, version: int) -> CreateDelegationTokenResponse:
-    """An answer that says so far whose token was asked for, and by whom where `version` can say that."""
+    """Return a response with the owner, and with the requester if `version` has that field."""
     response = CreateDelegationTokenResponse()
     response.principal_type, _, response.principal_name = owner.partition(":")
     if version >= REQUESTER_VERSION:
@@ -98,7 +99,7 @@ def owner_of(request: CreateDelegationTokenRequest, principal: str) -> str:
 
 
 def find_token(tokens: OrderedMap[str, DelegationToken], secret: str | None, wanted: bytes) -> Steps[str | None]:
-    """The id of the token that clients know by the HMAC `wanted`. Yields after each that it compares."""
+    """Return the id of the token whose HMAC is `wanted`, or None. Yields after each comparison."""
     if secret is None:
         return None
     found = None
@@ -117,7 +118,7 @@ def renew_delegation_token(
     now_ms: int,
     token_id: str | None,
 ) -> ControllerResult[RenewDelegationTokenResponse]:
-    """`token_id` as `find_token` gave it."""
+    """Return the records and the response for RenewDelegationToken. `token_id` is the result of `find_token`."""
     code, token = _mine(view, context, token_id)
     if code is None and token is not None and is_expired(token, now_ms):
         code = ErrorCode.DELEGATION_TOKEN_EXPIRED
@@ -138,7 +139,8 @@ def expire_delegation_token(
     now_ms: int,
     token_id: str | None,
 ) -> ControllerResult[ExpireDelegationTokenResponse]:
-    """A negative period removes the token now. `token_id` as `find_token` gave it."""
+    """Return the records and the response for ExpireDelegationToken. `token_id` is the result of `find_token`. A
+    negative period removes the token immediately."""
     code, token = _mine(view, context, token_id)
     at_once = request.expiry_time_period_ms < 0
     if code is None and token is not None and not at_once and is_expired(token, now_ms):
@@ -154,7 +156,7 @@ def expire_delegation_token(
 
 
 def sweep_expired(view: ControllerView, now_ms: int) -> ControllerResult[bool]:
-    """Removes tokens whose time is over, some thousands at a time. The answer: whether there may be more."""
+    """Remove expired tokens, some thousands at a time. The response is True if there may be more."""
     expired = (token_id for token_id, token in view.image.delegation_tokens.by_id.items() if is_expired(token, now_ms))
     records: list[Any] = [
         RemoveDelegationTokenRecord(token_id=token_id) for token_id in islice(expired, MAX_RECORDS_PER_USER_OPERATION)
@@ -163,14 +165,14 @@ def sweep_expired(view: ControllerView, now_ms: int) -> ControllerResult[bool]:
 
 
 def _refusal(view: ControllerView) -> int | None:
-    """Why there are no tokens here, if there are none."""
+    """Return the error code if delegation tokens are disabled, else None."""
     return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED if view.settings.delegation_token_secret_key is None else None
 
 
 def _mine(
     view: ControllerView, context: ControllerRequestContext, token_id: str | None
 ) -> tuple[int | None, DelegationToken | None]:
-    """The token, or why the caller may not change it: owners and renewers may."""
+    """Return the token, or the error code if the caller is neither its owner nor a renewer."""
     code = _refusal(view)
     token = None if token_id is None else view.image.delegation_tokens.by_id.get(token_id)
     if code is None and token is None:

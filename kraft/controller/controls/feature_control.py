@@ -1,9 +1,10 @@
-"""UpdateFeatures (KIP-584, KIP-1022): every node must be able to run the level asked for.
+"""UpdateFeatures (KIP-584, KIP-1022): every node must support the requested level.
 
-metadata.version never goes down: a lower level would have to drop what records of a higher one say. kraft.version is
-not a record of ours: the Raft layer raises it, once everything that a request asks for besides is found good, and
-before that is written. (Apache Kafka raises it when its turn comes, and it stays raised where a feature after it is
-refused.)
+metadata.version never decreases: a lower level would have to drop contents of records of a higher level.
+
+kraft.version is not a metadata record: the Raft layer raises it. This happens after all other updates in the request
+have been checked, and before they are written. (Apache Kafka raises it in the order of the request, and it stays raised
+if a later feature is refused.)
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _NOT_SUPPORTED: Final = FeatureRange(0, 0)
 
 
 class Quorum:
-    """What the Raft layer tells about itself, and the one feature that it owns."""
+    """The Raft layer's voters, and kraft.version, the one feature that it owns."""
 
     __slots__ = ("kraft_version", "raise_kraft_version", "voter_ids")
 
@@ -42,8 +43,8 @@ class Quorum:
         kraft_version: Callable[[], int],
         raise_kraft_version: Callable[[int, bool], Awaitable[None]],
     ) -> None:
-        """`raise_kraft_version(level, validate_only)` returns when the new kraft.version is committed, or would be
-        accepted; raises ApiError."""
+        """`raise_kraft_version(level, validate_only)` returns when the new kraft.version is committed, or, with
+        `validate_only`, when it has been validated. Raises ApiError."""
         self.voter_ids = voter_ids
         self.kraft_version = kraft_version
         self.raise_kraft_version = raise_kraft_version
@@ -52,7 +53,7 @@ class Quorum:
 def update_features(
     view: ControllerView, request: UpdateFeaturesRequest, api_version: int, quorum: Quorum
 ) -> ControllerResult[UpdateFeaturesResponse]:
-    """Records and answer for UpdateFeatures: all updates, or none."""
+    """Return the records and the response for UpdateFeatures: all updates, or none."""
     records: list[Any] = []
     try:
         for update in request.feature_updates:
@@ -76,19 +77,19 @@ def update_features(
 
 
 def refused(error: ApiError) -> ControllerResult[UpdateFeaturesResponse]:
-    """The answer when one of the features cannot be updated."""
+    """Return the response when one of the features cannot be updated."""
     problem = f"The update failed for all features since the following feature had an error: {error.message}"
     return ControllerResult([], UpdateFeaturesResponse(error_code=error.code, error_message=problem))
 
 
 def kraft_version_to_raise(request: UpdateFeaturesRequest, quorum: Quorum) -> int | None:
-    """The level that a request which was found good asks the Raft layer for, if it is a new one."""
+    """Return the kraft.version to request from the Raft layer, or None if the valid request does not raise it."""
     levels = [update.max_version_level for update in request.feature_updates if update.feature == KRAFT_VERSION]
     return levels[-1] if levels and levels[-1] > quorum.kraft_version() else None
 
 
 def _upgrade_type(update: FeatureUpdateKey, api_version: int) -> int:
-    """Version 0 only knows whether a downgrade is allowed."""
+    """Return the upgrade type. Version 0 has only a flag for downgrades."""
     if api_version == 0:
         return SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
     return update.upgrade_type
@@ -140,14 +141,14 @@ def _metadata_downgrade(current: int, level: int, upgrade_type: int) -> ApiError
 
 def _update_kraft_version(update: FeatureUpdateKey, current: int, upgrade_type: int) -> list[Any]:
     if upgrade_type == UPGRADE:
-        return [NoOpRecord()]  # So that there is an offset to wait for.
+        return [NoOpRecord()]  # Gives the response an offset to wait for.
     if update.max_version_level != current:
         raise _refused(update, "Can't downgrade the version of this feature.")
     return []
 
 
 def _reason_not_supported(view: ControllerView, name: str, level: int, voters: Sequence[int]) -> str | None:
-    """The reason why a node cannot run `level` of a feature, with that node's name. None when all can."""
+    """Return the reason why a node cannot run `level` of a feature, with that node's name. None if all nodes can."""
     own = view.settings.node_id
     nodes: list[tuple[str, OrderedMap[str, FeatureRange]]] = [
         (f"Local controller {own}", view.settings.supported_features)

@@ -1,4 +1,4 @@
-"""AllocateProducerIds: brokers take blocks of a thousand producer ids and hand them out themselves (KIP-730)."""
+"""AllocateProducerIds: brokers reserve blocks of a thousand producer ids and assign them to producers (KIP-730)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _INT64_MAX: Final = (1 << 63) - 1
 def allocate_producer_ids(
     view: ControllerView, request: AllocateProducerIdsRequest
 ) -> ControllerResult[AllocateProducerIdsResponse]:
-    """The record and answer for AllocateProducerIds. Raises ApiError(STALE_BROKER_EPOCH), or UNKNOWN_SERVER_ERROR
-    when all ids are gone."""
+    """Return the record and the response for AllocateProducerIds. Raises ApiError(STALE_BROKER_EPOCH), or
+    UNKNOWN_SERVER_ERROR when no ids are left."""
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
     first = view.image.producer_ids.next_producer_id
     if first > _INT64_MAX - BLOCK_SIZE:

@@ -1,4 +1,5 @@
-"""AlterUserScramCredentials (KIP-554): each user is changed or refused for itself, all changes are one batch."""
+"""AlterUserScramCredentials (KIP-554). Each user is changed or refused independently. All changes are written in one
+batch."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from kraft.security.scram_credentials import BY_NUMBER, ScramMechanism, keys_of
 def alter_user_scram_credentials(
     view: ControllerView, request: AlterUserScramCredentialsRequest
 ) -> ControllerResult[AlterUserScramCredentialsResponse]:
-    """Records and answer. Raises ApiError POLICY_VIOLATION for more records than one operation may write."""
+    """Return the records and the response for AlterUserScramCredentials. Raises ApiError POLICY_VIOLATION for more
+    records than one operation may write."""
     records: dict[str, list[Any]] = {}
     refused: dict[str, ApiError] = {}
     change: Any
@@ -33,7 +35,7 @@ def alter_user_scram_credentials(
         if change.name in refused:
             continue
         try:
-            if mine:  # As in Kafka, one change a user, whatever the mechanism.
+            if mine:  # As in Kafka, one change per user, whatever the mechanism.
                 raise ApiError(
                     ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
                 )
@@ -60,7 +62,7 @@ def _answer(names: dict[str, list[Any]], refused: dict[str, ApiError]) -> AlterU
 
 
 def _record(view: ControllerView, change: Any) -> Any:
-    """What puts or removes one credential. Raises ApiError."""
+    """Return the record that sets or removes one credential. Raises ApiError."""
     if not change.name:
         raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     mechanism = BY_NUMBER.get(change.mechanism)

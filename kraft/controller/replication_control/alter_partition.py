@@ -1,8 +1,8 @@
 """AlterPartition: a leader proposes a new ISR (KIP-497, KIP-841, KIP-903).
 
-The checks come in Kafka's order, because their codes tell the leader what to do: NOT_CONTROLLER look for the
-controller, FENCED_LEADER_EPOCH and INVALID_UPDATE_VERSION fetch metadata, INVALID_REQUEST give up,
-INELIGIBLE_REPLICA propose again without that replica.
+The checks are made in Kafka's order, because each error code tells the leader what to do. NOT_CONTROLLER: find the
+active controller. FENCED_LEADER_EPOCH and INVALID_UPDATE_VERSION: wait for newer metadata. INVALID_REQUEST: drop the
+proposal. INELIGIBLE_REPLICA: propose again without that replica.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from kraft.world.steps import Steps
 def alter_partition(
     view: ControllerView, request: AlterPartitionRequest, context: ControllerRequestContext
 ) -> Steps[ControllerResult[answer.AlterPartitionResponse]]:
-    """Records and answer for AlterPartition. Yields after each partition. Raises ApiError(STALE_BROKER_EPOCH)."""
+    """Return the records and the response for AlterPartition. Yields after each partition. Raises
+    ApiError(STALE_BROKER_EPOCH)."""
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
     records: list[Any] = []
     response = answer.AlterPartitionResponse()
@@ -76,8 +77,8 @@ def _alter(
         records.append(record)
         partition = partition.merge(record)
         if record.leader not in (broker_id, NO_LEADER_CHANGE):
-            # The change completed a reassignment and with it moved the leadership: the leader must fetch metadata
-            # before it tries again.
+            # The change completed a reassignment, which moved the leadership: the leader must wait for newer metadata
+            # before it retries.
             return answer.PartitionData(partition_index=index, error_code=ErrorCode.NEW_LEADER_ELECTED)
     return answer.PartitionData(
         partition_index=index,
@@ -96,9 +97,9 @@ def _problem(
     data: PartitionData,
     members: list[BrokerState],
 ) -> int:
-    """The code of the first check that fails, or NONE."""
+    """Return the error code of the first check that fails, or NONE."""
     if data.leader_epoch > partition.leader_epoch or data.partition_epoch > partition.partition_epoch:
-        return ErrorCode.NOT_CONTROLLER  # The leader knows more than we: somebody else is the controller now.
+        return ErrorCode.NOT_CONTROLLER  # The leader has newer metadata: another node is the controller.
     if data.leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if broker_id != partition.leader:
@@ -122,13 +123,13 @@ def _problem(
     if any(not _eligible(view, member) for member in members):
         return ErrorCode.INELIGIBLE_REPLICA
     if any(member not in partition.isr and not view.replica_is_usable(partition, member) for member in isr):
-        # Not before it is known to be in the directory where it began anew (`assign_directories`).
+        # Not before its new directory is known, in which it may have started without records (`assign_directories`).
         return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE
 
 
 def _eligible(view: ControllerView, member: BrokerState) -> bool:
-    """Whether a broker may be in an ISR: active, and the incarnation that the leader means (epoch -1: not told,
-    KIP-903)."""
+    """Whether a broker may be in an ISR: it is active, and is the incarnation that the leader names (broker epoch -1:
+    none named, KIP-903)."""
     broker = view.broker(member.broker_id)
     return broker is not None and broker.is_active and member.broker_epoch in (-1, broker.epoch)

@@ -1,14 +1,16 @@
-"""AssignReplicasToDirs: a broker tells in which of its log directories each replica lives (KIP-858).
+"""AssignReplicasToDirs: a broker reports the log directory of each of its replicas (KIP-858).
 
-A replica that is moved leaves a directory that is there until the move is done. One that is put elsewhere although
-its directory is not there any more begins anew, without its records: that it was the last to lead, or the last in
-sync, gives it no claim any more. (Apache Kafka elects it, and the others cut their logs to nothing.) So it leaves
-the in-sync set, also as its only member; with ELR off, an unclean election is then what brings the partition back. A
-sole replica keeps its claim: there is nobody to wait for. Nobody joins an in-sync set before his directory is known
-(`alter_partition`), so a member who begins anew has not caught up since.
+A replica that is moved leaves an online directory, which keeps its log until the move is complete. A replica assigned
+to another directory while its old directory is offline starts again without records. So it may no longer lead because
+it was the last leader or the last in-sync replica. (Apache Kafka elects it, and the other replicas truncate their logs
+to nothing.) It leaves the ISR, even as its only member. With ELR off, the partition then needs an unclean election. A
+partition's sole replica keeps its claim, because there is no other replica to wait for.
 
-One that is told to be lost, and whose directory is known not to be there, is put nowhere. It stays recorded in that
-directory, and keeps its claim: which disk comes back tells whether its records do.
+No replica joins an ISR before its directory is known (`alter_partition`). So a member that starts again has not caught
+up since.
+
+A replica reported as LOST, whose known directory is offline, gets no other directory. It stays assigned to that
+directory and keeps its claim: whether its records return depends on which disk returns.
 """
 
 from __future__ import annotations
@@ -31,8 +33,11 @@ from kraft.world.steps import Steps
 def assign_replicas_to_dirs(
     view: ControllerView, request: AssignReplicasToDirsRequest
 ) -> Steps[ControllerResult[answer.AssignReplicasToDirsResponse]]:
-    """Records and answer. A replica put into a directory that is not online leaves ISR and leadership. Yields after
-    each partition. Raises ApiError(STALE_BROKER_EPOCH)."""
+    """Return the records and the response for AssignReplicasToDirs.
+
+    A replica assigned to a directory that is not online leaves the ISR and leadership. Yields after each partition.
+    Raises ApiError(STALE_BROKER_EPOCH).
+    """
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
     broker = view.image.cluster.brokers[request.broker_id]
     records: list[Any] = []
@@ -82,8 +87,7 @@ def _assign(
 
 
 def _is_gone(view: ControllerView, broker_id: int, directory: bytes) -> bool:
-    """Whether `directory` was one of the broker's, and is not there: a replica that was in it cannot have been
-    moved."""
+    """Whether `directory` is a directory of the broker that is not online. A replica in it cannot have been moved."""
     return not directory_is_reserved(directory) and not view.image.cluster.brokers[broker_id].has_online_directory(
         directory
     )

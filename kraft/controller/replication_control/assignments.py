@@ -1,4 +1,4 @@
-"""Manual replica assignments, and the registrations of new partitions: shared by CreateTopics, CreatePartitions and
+"""Manual replica assignments, and the registrations of new partitions. Used by CreateTopics, CreatePartitions and
 reassignments."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from kraft.protocol.error_codes import ErrorCode
 
 
 def usable_brokers(view: ControllerView) -> list[UsableBroker]:
-    """Brokers that may get replicas: not shutting down, not being decommissioned, and with a directory that is not
-    cordoned. Fenced ones are a last resort."""
+    """Return the brokers that may receive replicas: not shutting down, not being decommissioned, and with a directory
+    that is not cordoned. Fenced brokers are included as a last resort."""
     brokers = [
         broker
         for broker in view.image.cluster.brokers.values()
@@ -29,7 +29,7 @@ def usable_brokers(view: ControllerView) -> list[UsableBroker]:
 
 
 def check_manual_assignment(view: ControllerView, replicas: Sequence[int], replication_factor: int | None) -> None:
-    """Raises ApiError(INVALID_REPLICA_ASSIGNMENT) in the order and words of Kafka."""
+    """Raises ApiError(INVALID_REPLICA_ASSIGNMENT), with Kafka's messages and order of checks."""
 
     def refuse(problem: str) -> ApiError:
         return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {problem}")
@@ -54,12 +54,13 @@ def check_manual_assignment(view: ControllerView, replicas: Sequence[int], repli
 
 
 def new_partition(view: ControllerView, replicas: tuple[int, ...]) -> PartitionRegistration | None:
-    """The registration of a new partition, led by its first replica that is active; None when none is."""
+    """Return the registration of a new partition. Its leader is the first active replica.
+    None if no replica is active."""
     isr = tuple(broker_id for broker_id in replicas if view.is_active(broker_id))
     if not isr:
         return None
     directories = tuple(view.default_directory(broker_id) for broker_id in replicas)
-    leader = min(isr, key=view.avoided.__contains__)  # The first that is not out of duty.
+    leader = min(isr, key=view.avoided.__contains__)  # The first that is in service.
     return PartitionRegistration(
         replicas, directories, replicas if isr == replicas else isr, (), (), leader, RECOVERED, 0, 0
     )

@@ -1,9 +1,11 @@
-"""Brokers that an operator takes out of duty: leaders moved off those in maintenance, replicas too off those that
-are decommissioned, and some fenced.
+"""Brokers that an operator takes out of service: maintenance, decommissioning, fencing.
 
-There is no task record to lose: what is wanted is a key of the broker (`kraft.common.broker_state`), what is left to
-do follows from the image, and whoever is the active controller does the next step. Leaders stay away because
-elections prefer every other replica (`PartitionChangeBuilder.avoided`).
+Leaders move off brokers in maintenance. Leaders and replicas move off brokers that are decommissioned. Other brokers
+are fenced.
+
+There is no task record that could be lost. The wanted state is a config key of the broker
+(`kraft.common.broker_state`), the remaining work follows from the image, and the active controller of the moment does
+the next step. Leaders do not return, because elections prefer every other replica (`PartitionChangeBuilder.avoided`).
 """
 
 from __future__ import annotations
@@ -26,25 +28,25 @@ from kraft.metadata.records.config_record import ConfigRecord
 from kraft.world.steps import Steps
 
 STEP_SECONDS: Final = 0.5
-"""How often the active controller takes the next step."""
+"""Seconds between two steps."""
 MOVES_AT_ONCE: Final = 50
-"""How many partitions a decommissioned broker is left by at a time: the rest wait, so that copying does not take the
-whole network."""
+"""Limit of partitions that move off a decommissioned broker at a time, so that copying does not fill the network."""
 RECORDS_PER_STEP_MAX: Final = 1_000
 
 
 class Draining(NamedTuple):
-    """How far the decommissioning of a broker is. It can be unregistered when nothing is left and it has stopped."""
+    """The progress of a broker's decommissioning. The broker can be unregistered when nothing is left and it has
+    stopped."""
 
     leaders: int
     replicas: int
     moving: int
     blocked: tuple[TopicIdPartition, ...]
-    """Partitions for whose replica there is no other broker."""
+    """Partitions whose replica no other broker can take."""
 
 
 def draining(image: MetadataImage, broker_id: int) -> Draining:
-    """What is still to be done to empty a broker."""
+    """Return the remaining work to empty a broker."""
     held = _partitions_on(image, broker_id)
     waiting = {key: partition for key, partition in held.items() if broker_id not in partition.removing_replicas}
     leaders = sum(partition.leader == broker_id for partition in held.values())
@@ -52,17 +54,17 @@ def draining(image: MetadataImage, broker_id: int) -> Draining:
 
 
 class PlannedMove(NamedTuple):
-    """A replica that would leave a broker."""
+    """A replica that would be moved off a broker."""
 
     key: TopicIdPartition
     target: int
     leader: int
-    """Whose log is copied; -1 while nobody leads."""
+    """The broker whose log is copied; -1 without a leader."""
 
 
 def planned(image: MetadataImage, broker_id: int) -> tuple[list[PlannedMove], list[TopicIdPartition]]:
-    """Where the replicas of a broker would go if its decommissioning began, or went on, now; and the partitions that
-    would stay, since no other broker is free. Those on their way are left out."""
+    """Return the moves of a broker's replicas if its decommissioning started or continued now, and the partitions that
+    would stay because no other broker is free. Moves in progress are left out."""
     held = _partitions_on(image, broker_id)
     waiting = {key: partition for key, partition in held.items() if broker_id not in partition.removing_replicas}
     targets, blocked = _targets(image, waiting, len(waiting), leaving=broker_id)
@@ -74,8 +76,8 @@ def planned(image: MetadataImage, broker_id: int) -> tuple[list[PlannedMove], li
 
 
 def step(view: ControllerView) -> Steps[ControllerResult[bool]]:
-    """The next records for all brokers that are out of duty. The answer tells whether another step is due at once.
-    Yields after each partition of one that is fenced or goes."""
+    """Return the next records for all brokers that are out of service. The response is True if another step is due
+    immediately. Yields after each partition of a broker that is fenced or unregistered."""
     records: list[Any] = []
     touched: dict[TopicIdPartition, None] = {}
     if view.avoided:
@@ -83,7 +85,7 @@ def step(view: ControllerView) -> Steps[ControllerResult[bool]]:
             desired = view.image.configs.desired_state(broker_id)
             if desired == FENCED and not broker.fenced:
                 records += yield from broker_fenced(view, broker_id)
-                return ControllerResult(records, True)  # What comes next has to see it.
+                return ControllerResult(records, True)  # The next decision must see the fenced broker.
             if desired != DECOMMISSION:
                 continue
             held = _partitions_on(view.image, broker_id)
@@ -101,15 +103,14 @@ def step(view: ControllerView) -> Steps[ControllerResult[bool]]:
 
 
 class BrokerStates:
-    """When a step is worth taking. What there is to do follows from the view alone, so where nothing was found
-    nothing is looked for again until it changes: a look costs tens of milliseconds where a broker holds thousands of
-    partitions."""
+    """Decides when a step is due. The work follows from the view alone. So if a step found nothing, the next one is due
+    only when the view changes: a step costs tens of milliseconds if a broker has thousands of partitions."""
 
     def __init__(self) -> None:
         self._idle: ControllerView | None = None
 
     def is_due(self, view: ControllerView) -> bool:
-        """Whether a broker is out of duty, and something has changed since nothing was left to do."""
+        """Whether a broker is out of service, and the view has changed since a step found nothing to do."""
         return bool(view.avoided) and (self._idle is None or not view.is_same_as(self._idle))
 
     def step(self, view: ControllerView) -> Steps[ControllerResult[bool]]:
@@ -129,8 +130,11 @@ def _targets(
     most: int,
     leaving: int | None = None,
 ) -> tuple[dict[TopicIdPartition, tuple[int, ...]], list[TopicIdPartition]]:
-    """Where the first `most` that can move go, and those met that can go nowhere. A replica on a broker that is
-    down, but wanted, stays where it is. `leaving` is a broker that is taken for unwanted."""
+    """Return the targets of the first `most` partitions that can move, and the partitions that have no target.
+
+    A replica on a broker that is down but still in service stays where it is. `leaving` is a broker treated as
+    decommissioned.
+    """
     wanted = [
         broker
         for broker in image.cluster.brokers.values()
@@ -174,7 +178,8 @@ def _moves(
     held: dict[TopicIdPartition, PartitionRegistration],
     touched: dict[TopicIdPartition, None],
 ) -> Iterator[Any]:
-    """Reassignments that begin now. A partition that an operator is moving already has its turn when that is done."""
+    """Return the records that start reassignments now. A partition that an operator is reassigning waits until that is
+    complete."""
     moving = sum(broker_id in partition.removing_replicas for partition in held.values())
     waiting = {key: partition for key, partition in held.items() if not partition.is_reassigning and key not in touched}
     for key, target in _targets(view.image, waiting, max(0, MOVES_AT_ONCE - moving))[0].items():
@@ -189,12 +194,13 @@ def _moves(
 
 
 def _another_may_lead(view: ControllerView, partition: PartitionRegistration) -> bool:
-    """Whether it is worth an election: what nobody else can lead stays, and is looked at in every step."""
+    """Whether another in-sync replica can lead. Without one an election would change nothing, and it would be tried in
+    every step."""
     return any(replica not in view.avoided and view.is_active(replica) for replica in partition.isr)
 
 
 def _leaders_away(view: ControllerView, touched: dict[TopicIdPartition, None], most: int) -> Iterator[Any]:
-    """Elections for partitions that a broker out of duty leads, where another can."""
+    """Return elections for partitions led by a broker out of service, if another replica can lead."""
     count = 0
     for broker_id in sorted(view.avoided):
         for key, partition in _partitions_on(view.image, broker_id).items():

@@ -22,7 +22,8 @@ from kraft.world.steps import Steps
 def create_partitions(
     view: ControllerView, request: CreatePartitionsRequest, context: ControllerRequestContext, placer: ReplicaPlacer
 ) -> Steps[ControllerResult[CreatePartitionsResponse]]:
-    """Records and answer for CreatePartitions: duplicates first, then each topic. Yields after each partition."""
+    """Return the records and the response for CreatePartitions: duplicate names first, then each topic. Yields after
+    each partition."""
     counts: dict[str, int] = {}
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
@@ -78,7 +79,7 @@ def _grow(
             "assignment(s) were specified."
         )
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-    # Before anything is placed: Kafka counts the records afterwards and answers UNKNOWN_SERVER_ERROR.
+    # Checked before replicas are placed. Kafka counts the records afterwards and returns UNKNOWN_SERVER_ERROR.
     if additional > MAX_PARTITIONS_PER_REQUEST:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     context.charge_mutations(additional)

@@ -1,7 +1,7 @@
-"""CreateTopics: names, limits, configs, assignments, and the records of the topics that pass.
+"""CreateTopics: names, limits, configs, assignments, and the records of the valid topics.
 
-Topics are judged one by one; a bad one does not stop the others. All records go into one batch. The answer lists the
-topics of the request in their order, then duplicates and forbidden names, as Kafka's does.
+Each topic is checked independently, and an invalid one does not affect the others. All records are written in one
+batch. As in Kafka, the response lists the topics in the order of the request, then duplicates and forbidden names.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kraft.world.steps import Steps
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 
 Described = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
-"""Answers' configs by the keys that a topic sets itself: most topics of a request share one."""
+"""The configs in responses, by the keys that a topic sets itself. Most topics of a request share one list."""
 
 
 def create_topics(
@@ -46,8 +46,8 @@ def create_topics(
     placer: ReplicaPlacer,
     new_topic_id: Callable[[], bytes],
 ) -> Steps[ControllerResult[CreateTopicsResponse]]:
-    """Records and answer for CreateTopics. Yields after each partition. Raises ApiError(POLICY_VIOLATION) when the
-    request as a whole is too large."""
+    """Return the records and the response for CreateTopics. Yields after each partition. Raises
+    ApiError(POLICY_VIOLATION) if the request as a whole is too large."""
     topics, refused = _split_duplicates(request.topics)
     _check_partition_count(view, topics)
     records: list[Any] = []
@@ -72,7 +72,7 @@ def _refusal(name: str, code: int, message: str | None) -> CreatableTopicResult:
 
 
 def _split_duplicates(topics: list[CreatableTopic]) -> tuple[list[CreatableTopic], list[CreatableTopicResult]]:
-    """The topics to judge, and the answers for names given twice and for the metadata topic."""
+    """Return the topics to check, and the results for duplicate names and for the metadata topic."""
     counts: dict[str, int] = {}
     for topic in topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
@@ -133,7 +133,7 @@ def _create_topic(
         _describe(view, topic, partitions, result, described)
     else:
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    # Configs come between the topic and its partitions, so that whoever replays knows them before the first partition
+    # Configs come between the topic and its partitions, so that a replay has them before the first partition
     # exists.
     records: list[Any] = [TopicRecord(name=topic.name, topic_id=topic_id), *config_records]
     for index, partition in enumerate(partitions):
@@ -242,8 +242,8 @@ def _placed_partitions(
 def placed_partitions(
     view: ControllerView, placements: Iterable[tuple[int, ...]], factor: int
 ) -> Steps[list[PartitionRegistration]]:
-    """The registrations of partitions placed by us. Yields after each. Raises ApiError when every chosen broker of
-    one is fenced or stopping."""
+    """Return the registrations of partitions that the controller places. Yields after each. Raises ApiError if all
+    brokers of a partition are fenced or in controlled shutdown."""
     partitions = []
     for replicas in placements:
         partition = new_partition(view, replicas)

@@ -1,4 +1,4 @@
-"""DeleteTopics: by name or by id, each at most once."""
+"""DeleteTopics: by name or by id, each topic at most once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMED_MAX: Final = 3
 def delete_topics(
     view: ControllerView, request: DeleteTopicsRequest, context: ControllerRequestContext
 ) -> ControllerResult[DeleteTopicsResponse]:
-    """Records and answer for DeleteTopics. Raises ApiError when deletion is switched off."""
+    """Return the records and the response for DeleteTopics. Raises ApiError if topic deletion is disabled."""
     if not view.settings.delete_topic_enable:
         if context.api_version < 3:
             raise ApiError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
@@ -43,7 +43,7 @@ def delete_topics(
 
 
 def _check_is_not_needed(view: ControllerView, name: str) -> None:
-    """Raises ApiError POLICY_VIOLATION for the topic that tells what is in remote storage, while something may be."""
+    """Raises ApiError POLICY_VIOLATION for the remote log metadata topic while remote storage may contain segments."""
     if name != REMOTE_LOG_METADATA_TOPIC:
         return
     configs = view.image.configs
@@ -60,7 +60,7 @@ def _check_is_not_needed(view: ControllerView, name: str) -> None:
         return
     raise ApiError(
         ErrorCode.POLICY_VIOLATION,
-        f"{name} stays: it alone tells which segments are in remote storage. Without it {lost} "
+        f"{name} cannot be deleted: it alone records which segments are in remote storage. Without it {lost} "
         "remote.log.storage.system.enable=false on every node.",
     )
 
@@ -72,7 +72,7 @@ def _result(name: str | None, topic_id: bytes, code: int, message: str | None) -
 def _resolve(
     view: ControllerView, request: DeleteTopicsRequest, context: ControllerRequestContext
 ) -> tuple[dict[bytes, str], list[DeletableTopicResult]]:
-    """(names of the topics to delete by id, answers for what cannot be)."""
+    """Return (names of the topics to delete by id, results for those that cannot be deleted)."""
     results: list[DeletableTopicResult] = []
     names: dict[str, int] = dict.fromkeys(request.topic_names, 0)
     ids: dict[bytes, int] = {}
@@ -121,7 +121,8 @@ def _resolve(
 def _refuse_ids(
     found: dict[bytes, str], results: list[DeletableTopicResult], context: ControllerRequestContext
 ) -> None:
-    """Take out what the caller may not delete. Who may not see a topic is not told its name."""
+    """Remove the topics that the caller may not delete. The result contains a topic's name only if the caller may
+    describe it."""
     for topic_id, name in tuple(found.items()):
         if not context.may_delete(name):
             del found[topic_id]

@@ -1,4 +1,4 @@
-"""ElectLeaders, the preferred-leader balance, and the scan for partitions that only an unclean election can help."""
+"""ElectLeaders, the preferred-leader balance, and the scan for partitions that need an unclean election."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ MAX_ELECTIONS_PER_PASS: Final = 1_000
 
 
 Candidate = Callable[[ControllerView, TopicIdPartition], int | None]
-"""Which replica has the best log of a partition that has no leader, as far as replicas were asked; None: unknown."""
+"""Returns the replica with the best log of a leaderless partition, as far as replicas were asked; None if unknown."""
 
 
 def elect_leaders(
     view: ControllerView, request: ElectLeadersRequest, candidate: Candidate = lambda view, key: None
 ) -> Steps[ControllerResult[ElectLeadersResponse]]:
-    """Records and answer for ElectLeaders; null topics mean every partition, of which those that need no election
-    are left out of the answer. An unclean election takes the `candidate`, if there is one. Yields after
-    each partition."""
+    """Return the records and the response for ElectLeaders.
+
+    Null topics mean every partition. Then partitions that need no election are left out of the response. An unclean
+    election chooses the `candidate`, if there is one. Yields after each partition.
+    """
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     records: list[Any] = []
@@ -96,7 +98,7 @@ def _election(
     if partition.has_preferred_leader if kind == PREFERRED else partition.has_leader:
         raise generic_error(ErrorCode.ELECTION_NOT_NEEDED)
     builder = change_of(view, topic.id, index, partition)
-    builder.allow_last_known_leader = True  # An operator asks: no waiting for sessions.
+    builder.allow_last_known_leader = True  # An operator's request does not wait for sessions.
     builder.election = Election.PREFERRED if kind == PREFERRED else Election.UNCLEAN
     best = candidate(view, (topic.id, index)) if kind == UNCLEAN else None
     if best is not None:
@@ -110,8 +112,8 @@ def _election(
 
 
 def balance_leaders(view: ControllerView) -> Steps[ControllerResult[bool]]:
-    """Preferred elections for at most 1,000 partitions. The answer tells whether another pass is due at once. Yields
-    after each partition."""
+    """Return preferred elections for at most 1,000 partitions. The response is True if another pass is due immediately.
+    Yields after each partition."""
     records: list[Any] = []
     yield from view.image.topics.imbalanced.sort()
     for topic_id, index in view.image.topics.imbalanced:
@@ -128,7 +130,8 @@ def balance_leaders(view: ControllerView) -> Steps[ControllerResult[bool]]:
 
 
 def elect_unclean_leaders(view: ControllerView) -> Steps[ControllerResult[bool]]:
-    """Elections for leaderless partitions of topics that allow unclean ones, at most 1,000; as above."""
+    """Return elections for at most 1,000 leaderless partitions of topics that allow unclean elections. The response is
+    True if another pass is due immediately. Yields after each partition."""
     records: list[Any] = []
     yield from view.image.topics.leaderless.sort()
     for topic_id, index in view.image.topics.leaderless:

@@ -1,8 +1,8 @@
-"""What happens to partitions when a broker comes, goes, or loses a directory.
+"""Changes of partitions when a broker registers, leaves, or loses a directory.
 
-Removing a broker takes it out of every ISR it is in and elects new leaders there; its registration changes in the
-last record, so that whoever replays sees the partitions safe first. Unfencing changes the registration first and
-then looks for leaderless partitions that the broker can lead.
+A broker that leaves is removed from every ISR, and new leaders are elected there. Its registration changes in the last
+record, so that a replay sees the partitions safe first. Unfencing changes the registration first, and then elects the
+broker for leaderless partitions that it can lead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ENTER_CONTROLLED_SHUTDOWN: Final = 1
 NO_BROKER: Final = -1
 
 Records = Steps[list[Any]]
-"""Records, decided a partition at a time: yields after each."""
+"""Records, decided one partition at a time. Yields after each partition."""
 
 
 def leader_and_isr_updates(
@@ -37,8 +37,11 @@ def leader_and_isr_updates(
     add: int = NO_BROKER,
     unclean_shutdown: int = NO_BROKER,
 ) -> Steps[list[PartitionChangeRecord]]:
-    """Changes of ISR and leader for the partitions named, of which `where` is true, as if `remove` could not lead,
-    `add` could, and `unclean_shutdown` had lost its unflushed records. Yields after each partition."""
+    """Return changes of ISR and leader for the partitions `keys` that satisfy `where`.
+
+    They are computed as if the broker `remove` could not lead, `add` could lead, and `unclean_shutdown` had lost its
+    unflushed records. Yields after each partition.
+    """
 
     def acceptable(broker_id: int) -> bool:
         return broker_id not in (remove, unclean_shutdown) and (broker_id == add or view.is_active(broker_id))
@@ -62,7 +65,7 @@ def leader_and_isr_updates(
 def in_isr_of(
     view: ControllerView, broker_id: int, *, remove: int = NO_BROKER, unclean_shutdown: int = NO_BROKER
 ) -> Steps[list[PartitionChangeRecord]]:
-    """The changes of the partitions in whose ISR the broker is."""
+    """Return the changes for the partitions whose ISR contains the broker."""
     return leader_and_isr_updates(
         view,
         view.image.topics.partitions_on(broker_id),
@@ -83,7 +86,7 @@ def in_elr_of(view: ControllerView, broker_id: int, *, unclean_shutdown: int) ->
 
 
 def has_leaderships(view: ControllerView, broker_id: int) -> Steps[bool]:
-    """Whether the broker leads anything. Yields after each partition."""
+    """Whether the broker leads any partition. Yields after each partition."""
     topics = view.image.topics
     for topic_id, index in topics.partitions_on(broker_id):
         if topics.by_id[topic_id].partitions[index].leader == broker_id:
@@ -93,7 +96,7 @@ def has_leaderships(view: ControllerView, broker_id: int) -> Steps[bool]:
 
 
 def broker_fenced(view: ControllerView, broker_id: int) -> Records:
-    """Records that fence a registered broker."""
+    """Return the records that fence a registered broker."""
     broker = view.image.cluster.brokers[broker_id]
     changes = yield from in_isr_of(view, broker_id, remove=broker_id)
     records: list[Any] = [*changes]
@@ -102,7 +105,7 @@ def broker_fenced(view: ControllerView, broker_id: int) -> Records:
 
 
 def broker_unfenced(view: ControllerView, broker_id: int, broker_epoch: int) -> Records:
-    """Records that unfence a broker and let it lead what has no leader."""
+    """Return the records that unfence a broker and elect it for leaderless partitions."""
     records: list[Any] = [
         BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=UNFENCE)
     ]
@@ -112,8 +115,8 @@ def broker_unfenced(view: ControllerView, broker_id: int, broker_epoch: int) -> 
 
 
 def broker_in_controlled_shutdown(view: ControllerView, broker_id: int, broker_epoch: int) -> Records:
-    """Records that move leadership off a broker that wants to stop. Asked for again on every heartbeat until nothing
-    is left."""
+    """Return the records that move leadership off a broker that wants to stop. Called at every heartbeat until the
+    broker leads nothing."""
     records: list[Any] = []
     broker = view.broker(broker_id)
     if broker is not None and not broker.in_controlled_shutdown:
@@ -127,8 +130,8 @@ def broker_in_controlled_shutdown(view: ControllerView, broker_id: int, broker_e
 
 
 def broker_unregistered(view: ControllerView, broker_id: int, broker_epoch: int) -> Records:
-    """Records that forget a broker: out of every ISR first, and out of every ELR, where Kafka leaves it although it
-    can never return as that member."""
+    """Return the records that unregister a broker. It is first removed from every ISR and ELR. Kafka leaves it in the
+    ELR, although it can never return as that member."""
     records: list[Any] = yield from _lost_unflushed_records(view, broker_id)
     records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker_epoch))
     return records
@@ -141,9 +144,9 @@ def _lost_unflushed_records(view: ControllerView, broker_id: int) -> Records:
 
 
 def broker_restarted(view: ControllerView, broker_id: int, clean: bool) -> Records:
-    """Changes before a new incarnation registers.
+    """Return the changes to write before a new incarnation registers.
 
-    With ELR on, one that did not shut down cleanly may lack records it had acknowledged, so it leaves ISR and ELR
+    With ELR on, a broker that did not shut down cleanly may lack acknowledged records, so it leaves ISR and ELR
     (KIP-966).
     """
     if view.elr_enabled and not clean:
@@ -153,8 +156,8 @@ def broker_restarted(view: ControllerView, broker_id: int, clean: bool) -> Recor
 
 
 def directories_offline(view: ControllerView, broker_id: int, broker_epoch: int, offline: Sequence[bytes]) -> Records:
-    """Records for log directories that a broker lost: its replicas there leave ISR and leadership; the others go on
-    (KIP-858)."""
+    """Return the records for log directories that a broker lost. Its replicas there leave ISR and leadership. Its other
+    replicas are not affected (KIP-858)."""
     broker = view.image.cluster.brokers[broker_id]
     newly_offline = [directory for directory in broker.directories if directory in offline]
     if not newly_offline:
@@ -179,7 +182,8 @@ def _lies_in(broker_id: int, directory: bytes) -> Callable[[PartitionRegistratio
 def directories_cordoned(
     view: ControllerView, broker_id: int, broker_epoch: int, cordoned: Sequence[bytes] | None
 ) -> list[Any]:
-    """The record for a changed set of cordoned directories. None: the broker does not know yet."""
+    """Return the record for a changed set of cordoned directories.
+    `cordoned` is None if the broker does not report it."""
     if cordoned is None:
         return []
     known = view.image.cluster.brokers[broker_id].cordoned_directories
@@ -191,6 +195,6 @@ def directories_cordoned(
 
 
 def leaderless_after_hold(view: ControllerView) -> Steps[list[PartitionChangeRecord]]:
-    """Elections that waited for the session of a broker fenced early; `view` no longer holds it."""
+    """Return elections that waited for the session of a broker fenced early. `view` no longer holds that broker."""
     yield from view.image.topics.leaderless.sort()
     return (yield from leader_and_isr_updates(view, view.image.topics.leaderless))

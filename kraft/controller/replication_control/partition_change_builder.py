@@ -1,20 +1,27 @@
-"""The one place that chooses leaders and writes PartitionChangeRecords.
+"""Chooses leaders and builds PartitionChangeRecords. No other module does.
 
-Brokers that are out of duty (maintenance, decommissioning) lead only what nobody else in sync can; among the others
-a leader is chosen in this order: the current one while it may lead; the first replica in assignment order that may
-lead and is in the ISR, or in the ELR when the ISR is to be empty; the replica that a recovery found
-(`kraft.controller.unclean.recovery`); the last known leader (KIP-966: ELR on, ISR and ELR empty, the first in
-lastKnownElr that may lead), if an unclean election is allowed or every other replica is unregistered; if an unclean
-election is allowed, the first replica that is alive; else nobody. The last three may lose records that were
-acknowledged: the ISR becomes the new leader alone, and the partition is marked RECOVERING. It is not where the new
-leader is the only assigned replica, or the recovery found that its log contains those of all assigned replicas.
+A broker that is out of service (maintenance, decommissioning) leads only if no other in-sync replica can. Among the
+other replicas the leader is chosen in this order:
 
-With ELR off the ISR never becomes empty: its last member stays, leaderless, and is the only one that may lead again,
-unless it has lost its records. With ELR on, replicas that leave an ISR below min.insync.replicas become eligible.
-A replica that loses this standing, because it restarted uncleanly, goes to lastKnownElr: it may still have
-everything. It stays there until it is back in ISR or ELR, or the ISR has min.insync.replicas members again. When a
-partition loses its leader, that comes first in lastKnownElr. (Apache Kafka records the last leader alone, and elects
-it on an empty disk.)
+1. The current leader, while it may lead.
+2. The first replica in assignment order that may lead and is in the ISR, or in the ELR if the ISR is to be empty.
+3. The replica that a recovery found (`kraft.controller.unclean.recovery`).
+4. The last known leader (KIP-966: ELR on, ISR and ELR empty, the first in lastKnownElr that may lead), if an unclean
+   election is allowed or every other replica is unregistered.
+5. If an unclean election is allowed, the first replica that is alive.
+6. No leader.
+
+Choices 3 to 5 may lose acknowledged records: the ISR becomes the new leader alone, and the partition is marked
+RECOVERING. It is not marked if the new leader is the only assigned replica, or if the recovery found that its log
+contains those of all assigned replicas.
+
+With ELR off the ISR never becomes empty. Its last member stays, leaderless, and is the only one that may lead again,
+unless it has lost its records.
+
+With ELR on, replicas that leave an ISR below min.insync.replicas become eligible. An eligible replica that restarts
+uncleanly moves to lastKnownElr: it may still have everything. It stays there until it is back in ISR or ELR, or the ISR
+has min.insync.replicas members again. When a partition loses its leader, that leader comes first in lastKnownElr.
+(Apache Kafka records the last leader alone, and elects it on an empty disk.)
 """
 
 from __future__ import annotations
@@ -36,15 +43,15 @@ from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 
 
 class Election:
-    """How to choose."""
+    """The kind of an election."""
 
-    PREFERRED: Final = 0  # The first replica if it may lead, else as ONLINE.
+    PREFERRED: Final = 0  # The first replica if it may lead, else like ONLINE.
     ONLINE: Final = 1
     UNCLEAN: Final = 2
 
 
 class PartitionChangeBuilder:
-    """Set what shall change, then `build`. Made for one partition and one record."""
+    """Builds the change of one partition, as one record. Set the wanted values, then call `build`."""
 
     __slots__ = (
         "_acceptable",
@@ -82,7 +89,7 @@ class PartitionChangeBuilder:
         elr_enabled: bool,
         default_directory: Callable[[int], bytes],
     ) -> None:
-        """`acceptable` tells whether a broker may lead this partition now; `min_isr` is the effective
+        """`acceptable` returns whether a broker may lead this partition now. `min_isr` is the effective
         min.insync.replicas."""
         self._partition = partition
         self._topic_id = topic_id
@@ -111,7 +118,7 @@ class PartitionChangeBuilder:
         self._directories[broker_id] = directory
 
     def build(self) -> PartitionChangeRecord | None:
-        """The record, or None when nothing would change."""
+        """Return the record, or None if nothing would change."""
         record = PartitionChangeRecord(topic_id=self._topic_id, partition_id=self._partition_id)
         self._complete_reassignment()
         self._populate_elr()
@@ -128,7 +135,7 @@ class PartitionChangeBuilder:
         return None if _changes_nothing(record) else record
 
     def _check(self, record: PartitionChangeRecord) -> None:
-        """What every decision leaves: the ISR is among the replicas, and whoever leads is in it."""
+        """Check the invariants of every decision: the ISR is a subset of the replicas and contains the leader."""
         partition = self._partition
         leader = partition.leader if record.leader == NO_LEADER_CHANGE else record.leader
         isr = partition.isr if record.isr is None else record.isr
@@ -148,11 +155,11 @@ class PartitionChangeBuilder:
             self.target_removing = self.target_adding = ()
 
     def _populate_elr(self) -> None:
-        """Below min ISR, whoever was in ISR or ELR and did not shut down uncleanly stays eligible; at or above it,
-        nobody needs to be.
+        """Compute the ELR. Below min ISR, members of ISR or ELR that did not shut down uncleanly stay eligible. At or
+        above min ISR, the ELR is empty.
 
-        Who is no replica any more deletes its log: were it assigned again it would be empty, and must not lead
-        because of what it once had.
+        A broker that is no longer a replica deletes its log. If it were assigned again, its log would be empty, and it
+        must not lead because of its earlier log.
         """
         if not self._elr_enabled:
             return
@@ -183,7 +190,8 @@ class PartitionChangeBuilder:
                 record.leader_recovery_state = RECOVERING
 
     def _is_safe(self, leader: int) -> bool:
-        """Whether nothing is lost where it leads: it is in sync or eligible, alone, or known to have all."""
+        """Whether nothing is lost under this leader: it is in sync or eligible, is the only replica, or is known to
+        have everything."""
         return (
             leader in (self.target_isr or self.target_elr)
             or len(self.target_replicas) == 1
@@ -191,7 +199,7 @@ class PartitionChangeBuilder:
         )
 
     def _choose(self) -> tuple[int, bool]:
-        """(leader, whether the choice is unclean)."""
+        """Return (leader, whether the choice is unclean)."""
         for replica in self._clean_candidates():
             if self._may_lead(replica):
                 return replica, False
@@ -207,7 +215,7 @@ class PartitionChangeBuilder:
         return NO_LEADER, False
 
     def _clean_candidates(self) -> Sequence[int]:
-        """The candidates for leader, in order of preference. Those to be avoided come last, in the same order."""
+        """Return the candidates for leader, in order of preference. Brokers to avoid come last, in the same order."""
         first = self.target_replicas[:1] if self.election == Election.PREFERRED else ()
         order = (*first, self._partition.leader, *self.target_replicas)
         return sorted(order, key=self.avoided.__contains__) if self.avoided else order
@@ -227,14 +235,14 @@ class PartitionChangeBuilder:
         return tuple(replica for replica in replicas if replica != self.lost_replica)
 
     def _bump_leader_epoch_if_a_replica_leaves(self, record: PartitionChangeRecord) -> None:
-        """A removed replica must be fenced off: the leader epoch rises even if the leader stays."""
+        """Raise the leader epoch, even if the leader stays, to fence a removed replica."""
         if record.leader == NO_LEADER_CHANGE and any(
             replica not in self.target_replicas for replica in self._partition.replicas
         ):
             record.leader = self._partition.leader
 
     def _record_elr(self, record: PartitionChangeRecord) -> None:
-        # An unclean election, or no ELR at all: nobody else is eligible.
+        # An unclean election, or no ELR: no other replica is eligible.
         if record.isr is not None or not self._elr_enabled:
             self.target_elr = ()
         if self.target_elr != self._partition.elr:
@@ -248,8 +256,11 @@ class PartitionChangeBuilder:
             record.last_known_elr = list(after)
 
     def _last_known_elr(self, record: PartitionChangeRecord) -> tuple[int, ...]:
-        """While somebody leads: who lost its standing since the ISR had min.insync.replicas members. While nobody
-        leads: the last leader first, whatever its standing, then these."""
+        """Return the new lastKnownElr.
+
+        While a leader exists, it contains the replicas that left ISR and ELR since the ISR last had min.insync.replicas
+        members. While there is no leader, the last leader comes first, then these replicas.
+        """
         partition, known = self._partition, self._partition.last_known_elr
         loses_leader = record.leader == NO_LEADER and partition.has_leader
         is_led = record.leader >= 0 or (record.leader == NO_LEADER_CHANGE and partition.has_leader)
@@ -259,7 +270,7 @@ class PartitionChangeBuilder:
         former = (*known, *(replica for replica in partition.replicas if replica in (*partition.isr, *partition.elr)))
         lost = (replica for replica in former if replica not in (*self.target_isr, *self.target_elr))
         after = tuple(replica for replica in dict.fromkeys((*kept, *lost)) if replica in self.target_replicas)
-        # A recovery strategy asks a replica whose disk was lost all the same, and hears that it has nothing.
+        # A recovery strategy asks a replica even if its disk was lost. It answers that it has nothing.
         return after if self.keeps_lost_members else self._with_disks(after)
 
     def _record_assignment(self, record: PartitionChangeRecord) -> None:
@@ -301,8 +312,11 @@ def change_of(
     acceptable: Callable[[int], bool] | None = None,
     comes_online: int = NO_LEADER,
 ) -> PartitionChangeBuilder:
-    """A builder for one partition of `view`. `acceptable` replaces "is active" where the brokers' states are about
-    to change; the replica of `comes_online` is about to be on a working directory."""
+    """Return a builder for one partition of `view`.
+
+    `acceptable` replaces "is active" if the states of brokers are about to change. The replica on broker `comes_online`
+    is about to be in an online directory.
+    """
     may_lead = view.is_active if acceptable is None else acceptable
     builder = PartitionChangeBuilder(
         partition,
@@ -320,7 +334,7 @@ def change_of(
         builder.allow_last_known_leader = False
         builder.keeps_lost_members = True
     elif partition.last_known_elr and not view.unclean_election_enabled(topic_id):
-        # Its log has to be compared with the others first (`kraft.controller.unclean.recovery`), if there are any.
+        # Its log must first be compared with the other logs, if any (`kraft.controller.unclean.recovery`).
         builder.allow_last_known_leader = _is_sole(view, partition)
     if view.held_brokers and is_held(partition, view.held_brokers):
         builder.allow_last_known_leader = False
@@ -328,15 +342,15 @@ def change_of(
 
 
 def _is_sole(view: ControllerView, partition: PartitionRegistration) -> bool:
-    """Whether no more than one of the assigned replicas has a registered broker."""
+    """Whether at most one of the assigned replicas has a registered broker."""
     return sum(view.broker(replica) is not None for replica in partition.replicas) <= 1
 
 
 def allow_unclean_by_policy(
     view: ControllerView, topic_id: bytes, builder: PartitionChangeBuilder, partition: PartitionRegistration
 ) -> None:
-    """Let the topic's unclean.leader.election.enable decide, unless it has a recovery strategy, or a broker that
-    holds its records may still return within its session."""
+    """Allow an unclean election if the topic's unclean.leader.election.enable does. It does not apply if the topic has
+    a recovery strategy, or if a broker that holds its records may still return within its session."""
     if view.recovery_strategy(topic_id) != RecoveryStrategy.NONE:
         return
     if not is_held(partition, view.held_brokers) and view.unclean_election_enabled(topic_id):
@@ -344,8 +358,8 @@ def allow_unclean_by_policy(
 
 
 def is_held(partition: PartitionRegistration, held: frozenset[int]) -> bool:
-    """Whether a broker that may have all records of the partition was fenced before its session ended, which it has
-    until then to return in."""
+    """Whether a broker that may have all records of the partition was fenced before its session ended. It may return
+    until then."""
     if not held:
         return False
     members: Sequence[int] = (*partition.isr, *partition.elr, *partition.last_known_elr)

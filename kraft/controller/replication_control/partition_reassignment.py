@@ -1,8 +1,8 @@
 """The arithmetic of moving a partition to other replicas (KIP-455).
 
-While a move runs, the partition's replicas are its targets followed by those to be removed; `adding` and `removing`
-name the difference. It is complete once every added replica is in sync (and, when the replication factor shrinks,
-every target is), and then the removed ones are dropped from replicas and ISR in one record.
+During a move the partition's replicas are the targets, followed by those to be removed. `adding` and `removing` name
+the difference. The move is complete once every added replica is in sync (and, if the replication factor shrinks, every
+target is). Then the removed replicas are dropped from replicas and ISR in one record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kraft.protocol.error_codes import ErrorCode
 
 
 class Reassignment(NamedTuple):
-    """A move: all replicas while it runs, which of them come and which go."""
+    """A move: all replicas during the move, the ones added, and the ones removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -24,11 +24,11 @@ class Reassignment(NamedTuple):
 
     @property
     def original_replicas(self) -> tuple[int, ...]:
-        """What the replicas were before: everything but those that come."""
+        """The replicas before the move: all but the added ones."""
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
     def completed(self, isr: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """(replicas, ISR) after the move, if `isr` is enough to finish it."""
+        """Return (replicas, ISR) after the move if `isr` is sufficient to complete it, else None."""
         if not self.adding and not self.removing:
             return None
         remaining_isr = tuple(replica for replica in isr if replica not in self.removing)
@@ -43,19 +43,19 @@ class Reassignment(NamedTuple):
 
 
 def reassignment_to(current: Sequence[int], target: Sequence[int]) -> Reassignment:
-    """The move from `current` to `target` replicas."""
+    """Return the move from `current` to `target` replicas."""
     removing = tuple(sorted(set(current) - set(target)))
     adding = tuple(sorted(set(target) - set(current)))
     return Reassignment((*target, *removing), adding, removing)
 
 
 def reassignment_of(partition: PartitionRegistration) -> Reassignment:
-    """The move that a partition is in."""
+    """Return the move in progress of a partition."""
     return Reassignment(partition.replicas, partition.adding_replicas, partition.removing_replicas)
 
 
 class Revert(NamedTuple):
-    """What cancelling a move leaves. It is unclean when no replica that stays is in sync."""
+    """The state after a move is cancelled. It is unclean if no remaining replica is in sync."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]

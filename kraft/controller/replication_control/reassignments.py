@@ -1,5 +1,5 @@
-"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455; KIP-860 forbids changing the replication
-factor when asked to)."""
+"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455). On request, a change of the replication factor
+is refused (KIP-860)."""
 
 from __future__ import annotations
 
@@ -38,8 +38,11 @@ from kraft.world.steps import Steps
 def alter_partition_reassignments(
     view: ControllerView, request: AlterPartitionReassignmentsRequest
 ) -> Steps[ControllerResult[AlterPartitionReassignmentsResponse]]:
-    """Start, change or (null replicas) cancel moves. All records go into one batch, so a partition that is named
-    again is refused: it would be moved from the same state twice. Yields after each partition."""
+    """Start, change or (null replicas) cancel moves. Yields after each partition.
+
+    All records are written in one batch. So a partition named twice is refused: both moves would start from the same
+    state.
+    """
     may_change_factor = request.allow_replication_factor_change
     records: list[Any] = []
     responses = []
@@ -97,8 +100,8 @@ def _alter(
     move = reassignment_to(partition.replicas, target.replicas)
     builder = change_of(view, topic.id, target.partition_index, partition)
     builder.target_replicas = move.replicas
-    # A change of mind: whoever was being added and still is a target goes on being added; whoever was being removed and
-    # is a target again stays.
+    # A changed reassignment: an added replica that is still a target continues to be added. A removed replica that is a
+    # target again stays.
     builder.target_adding = tuple(
         sorted(replica for replica in target.replicas if replica in move.adding or replica in partition.adding_replicas)
     )
@@ -132,7 +135,7 @@ def _cancel(
     builder.target_replicas = revert.replicas
     builder.target_removing = builder.target_adding = ()
     if revert.unclean:
-        # The replica that takes over may lack records: say so, where Kafka does not.
+        # The new leader may lack records: mark the partition as RECOVERING, unlike Kafka.
         builder.target_recovery_state = RECOVERING
     return builder.build()
 
@@ -140,8 +143,8 @@ def _cancel(
 def list_partition_reassignments(
     image: MetadataImage, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """The moves under way, of all topics or of the partitions asked for. A topic that is named twice is told twice, as
-    Kafka does."""
+    """Return the moves in progress, of all topics or of the requested partitions. As in Kafka, a topic named twice is
+    returned twice."""
     wanted: Iterable[tuple[str, Sequence[int]]]
     if request.topics is None:
         moving: dict[str, list[int]] = {}

@@ -1,10 +1,13 @@
-"""Where the replicas of new partitions go: Kafka's striped, rack-aware placement.
+"""The placement of new partitions' replicas: Kafka's striped, rack-aware placement.
 
-Partitions walk round the racks, and within a rack round its brokers, each partition starting one further than the
-one before; the starting points are random. Unfenced brokers come before fenced ones, the first replica (the
-preferred leader) is always unfenced, and no partition puts two replicas on one broker. Brokers without a rack form
-one rack of their own. Once every broker has been first as often as there are brokers, the order is shuffled, so that
-the same pairs do not always follow each other.
+Partitions rotate over the racks, and within a rack over its brokers. Each partition starts one position after the
+previous one. The starting points are random.
+
+Unfenced brokers come before fenced ones. The first replica (the preferred leader) is always on an unfenced broker. No
+partition has two replicas on one broker. Brokers without a rack form one rack of their own.
+
+After as many partitions as there are unfenced brokers, the order is shuffled, so that the same pairs do not always
+follow each other.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from kraft.protocol.error_codes import ErrorCode
 
 
 class UsableBroker(NamedTuple):
-    """A broker that may get replicas: registered, not shutting down, with a directory that is not cordoned."""
+    """A broker that may receive replicas: registered, not shutting down, with a directory that is not cordoned."""
 
     id: int
     rack: str | None
@@ -27,12 +30,12 @@ class UsableBroker(NamedTuple):
 
 class ReplicaPlacer(Protocol):
     def place(self, partitions: int, replicas: int, brokers: Sequence[UsableBroker]) -> Iterator[tuple[int, ...]]:
-        """Replica lists for `partitions` new partitions, each placed when it is asked for. Raises
-        ApiError(INVALID_REPLICATION_FACTOR), at once."""
+        """Return the replica lists of `partitions` new partitions, each placed when it is requested. Raises
+        ApiError(INVALID_REPLICATION_FACTOR) immediately."""
 
 
 class StripedReplicaPlacer:
-    """The placement described above. `random` is its only source of chance."""
+    """The placement described above. `source` is its only source of randomness."""
 
     __slots__ = ("_random",)
 
@@ -59,7 +62,7 @@ def _refused(message: str) -> ApiError:
 
 
 class _Ring:
-    """Brokers handed out one after another within a turn; the next turn starts one further."""
+    """Returns brokers one after another within a turn. The next turn starts one position later."""
 
     __slots__ = ("_brokers", "_index", "_start", "_turn")
 
@@ -70,7 +73,7 @@ class _Ring:
         self._turn = 0
 
     def next(self, turn: int) -> int | None:
-        """The next broker of this turn, None when all have been given."""
+        """Return the next broker of this turn, or None if all have been returned."""
         if not self._brokers:
             return None
         if turn != self._turn:
@@ -100,7 +103,7 @@ class _Rack:
 
 
 class _Racks:
-    """All racks, and whose turn it is."""
+    """All racks, and the rack at which the next partition starts."""
 
     __slots__ = ("_offset", "_racks", "_random", "_turn", "_unfenced_count")
 
@@ -116,7 +119,7 @@ class _Racks:
         self._turn = 0
 
     def place(self, replicas: int) -> tuple[int, ...]:
-        """The replicas of one partition, leader first."""
+        """Return the replicas of one partition, leader first."""
         if self._turn == self._unfenced_count and self._unfenced_count > 1:
             self._shuffle()
         self._offset %= len(self._racks)
@@ -125,7 +128,7 @@ class _Racks:
         position = self._offset
         while len(placed) < replicas:
             if position == first:
-                first = -1  # The leader's rack has had its turn; it is passed over once.
+                first = -1  # The leader's rack has had its turn and is skipped once.
                 broker = None
             else:
                 broker = self._racks[position].next(self._turn)
@@ -138,7 +141,7 @@ class _Racks:
 
     def _leader(self) -> tuple[int, int]:
         position = self._offset
-        while True:  # Ends: at least one broker is unfenced, and each turn starts its rings anew.
+        while True:  # Terminates: at least one broker is unfenced, and each turn restarts its rings.
             broker = self._racks[position].unfenced.next(self._turn)
             if broker is not None:
                 return position, broker

@@ -1,4 +1,5 @@
-"""The facts shown of elections that compare logs: a leader that was chosen, or a partition that waits for one. Pure."""
+"""Facts about elections that compare logs, as shown to operators: a chosen leader, or a partition that waits for one.
+Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +12,11 @@ from kraft.metadata.image.topics_image import TopicIdPartition
 
 
 class Recovered(NamedTuple):
-    """A leader that was chosen, for the report. `ends` are the log ends that replicas reported, and `silent` are the
-    replicas that did not answer. `is_clean` means that every assigned replica answered and the leader's log contains
-    all the others."""
+    """A leader chosen by a recovery, for the report.
+
+    `ends` are the log ends that replicas reported. `silent` are the replicas that did not respond. `is_clean` means
+    that every assigned replica responded and the leader's log contains all the others.
+    """
 
     topic: str
     partition: int
@@ -29,7 +32,7 @@ class Recovered(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """The offsets of a replica that another leader's log does not have; `end_offset` is exclusive."""
+    """The offsets of a replica that the new leader's log does not have. `end_offset` is exclusive."""
 
     replica: int
     start_offset: int
@@ -37,10 +40,12 @@ class Lost(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A partition that has no leader: what it waits for, and what is known. Times are seconds of the controller's
-    clock. `until` is None where the wait has no bound. `candidate` would lead if an operator ended the wait now; it is
-    -1 if no replica is known to have a log. `lost` is what the other known logs have and the candidate's does not. What
-    `awaited` replicas have is not known."""
+    """A leaderless partition: what it waits for, and what is known.
+
+    Times are seconds of the controller's clock. `until` is None if the wait is unbounded. `candidate` would lead if an
+    operator ended the wait now; it is -1 if no log is known. `lost` are the offsets that the other known logs have and
+    the candidate's log does not. The logs of `awaited` replicas are not known.
+    """
 
     key: TopicIdPartition
     topic: str
@@ -78,7 +83,7 @@ def report_of(
 
 
 def lost_with(answers: Mapping[int, Answer], leader: int) -> tuple[Lost, ...]:
-    """The offsets that the known logs have and the log of `leader` does not."""
+    """Return the offsets that the known logs have and the log of `leader` does not."""
     found = (
         Lost(replica, answers[leader].common_end(answer), answer.end.end_offset)
         for replica, answer in answers.items()
@@ -88,8 +93,8 @@ def lost_with(answers: Mapping[int, Answer], leader: int) -> tuple[Lost, ...]:
 
 
 def fields_of(recovered: Recovered) -> dict[str, Any]:
-    """A recovery as an event of JSON values only. `ends` are the log ends that replicas reported, `silent` the replicas
-    that did not answer."""
+    """Return a recovery as a log event with JSON values. `ends` are the log ends that replicas reported, `silent` the
+    replicas that did not respond."""
     return {
         "topic": recovered.topic,
         "partition": recovered.partition,
@@ -105,9 +110,12 @@ def fields_of(recovered: Recovered) -> dict[str, Any]:
 
 
 def waiting_fields(waiting: Waiting, wall_offset_ms: int) -> dict[str, Any]:
-    """A wait as an event: JSON values only. `wall_offset_ms` turns seconds of the controller's clock into wall time.
-    `command` ends the wait: then `candidate` leads. `lost` is what the other known logs have beyond its own (end
-    exclusive); what the awaited replicas have beyond it is lost as well."""
+    """Return a wait as a log event with JSON values.
+
+    `wall_offset_ms` converts seconds of the controller's clock into wall time. `command` ends the wait, and `candidate`
+    then leads. `lost` are the offsets that the other known logs have beyond the candidate's log (end exclusive).
+    Records that only awaited replicas have are lost as well.
+    """
 
     def wall(seconds: float) -> int:
         return wall_offset_ms + int(1000 * seconds)

@@ -1,10 +1,10 @@
-"""Since when partitions have no leader, and since when they wait for a recovery. Every controller notes it by its own
+"""Since when partitions have no leader, and since when they wait for a recovery. Every controller records it by its own
 clock, active or not.
 
-A recovery waits for a limited time for replicas that may have more. Counted from when a node became the active
-controller, each fail-over would begin it anew, and controllers that change every few minutes would never end it. So
-each controller notes when a partition is first open for a recovery in the metadata that it follows. The next active
-controller goes on from what it noted itself. Only a controller that started meanwhile begins the wait anew.
+A recovery waits for a limited time for replicas that may have more records. If the time counted from when a node became
+the active controller, each fail-over would restart it, and frequent fail-overs would prevent the recovery forever. So
+each controller records when a partition is first open for a recovery in the metadata that it follows. The next active
+controller continues from its own record. Only a controller that started meanwhile restarts the wait.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kraft.world.turns import TURN_ITEMS
 
 
 class LeaderlessSince:
-    """A metadata publisher of a node with a controller role."""
+    """A metadata publisher of a node with the controller role."""
 
     def __init__(self, view: Callable[[MetadataImage], ControllerView], clock: Clock) -> None:
         self._view = view
@@ -31,7 +31,8 @@ class LeaderlessSince:
         self._since: dict[TopicIdPartition, tuple[int, bool, float]] = {}
 
     def publish(self, update: MetadataUpdate) -> Iterator[None] | None:
-        """See `kraft.metadata.publisher.MetadataPublisher`. Looks at what may have changed, not at all that wait."""
+        """See `kraft.metadata.publisher.MetadataPublisher`. Checks only the partitions that may have changed, not all
+        that wait."""
         topics = update.image.topics
         looks_at_all = not self._has_seen or _may_change_all(update)
         self._has_seen = True
@@ -54,20 +55,20 @@ class LeaderlessSince:
                 yield
 
     def since(self, key: TopicIdPartition, leader_epoch: int, is_open: bool) -> float | None:
-        """When the partition was first seen in that leader epoch, open or waiting for a member of ISR or ELR; None if
-        it never was."""
+        """Return when the partition was first seen in that leader epoch, either open for a recovery or waiting for a
+        member of ISR or ELR (`is_open`); None if it was not seen."""
         known = self._since.get(key)
         return known[2] if known is not None and known[:2] == (leader_epoch, is_open) else None
 
 
 def _may_change_all(update: MetadataUpdate) -> bool:
-    """Whether what is configured for all topics, or what all may use, has changed."""
+    """Whether a broker or cluster config, or a feature, has changed, which may affect all topics."""
     resources = update.changes.configs
     return bool(update.changes.features) or any(kind != ResourceType.TOPIC for kind, _ in resources)
 
 
 def _touched(update: MetadataUpdate) -> Iterator[TopicIdPartition]:
-    """The partitions that changed or are gone, and those whose topics have other configs now."""
+    """Return the partitions that changed or were deleted, and all partitions of topics whose configs changed."""
     topics, changed = update.image.topics, update.changes.topics
     for topic_id, partitions in changed.partitions.items():
         for index in partitions:

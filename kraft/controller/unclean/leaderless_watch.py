@@ -1,8 +1,8 @@
-"""The active controller's work for partitions without a leader. It elects at once when a configuration change allows an
-election, and carries out recoveries.
+"""The active controller's work for partitions without a leader: it runs recoveries, and holds elections immediately
+when a configuration change allows them.
 
-It looks at the image a few times a second. It does nothing unless there is a leaderless partition and something has
-changed, or a recovery is under way.
+It checks the image a few times a second. It does nothing unless there is a leaderless partition and something has
+changed, or a recovery is in progress.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from kraft.world.turns import TURN_ITEMS, in_turns
 LOOK_SECONDS: Final = 0.25
 ELECTIONS_PER_WRITE: Final = 1_000
 PARTITIONS_PER_STEP: Final = 500
-"""Partitions that are looked at before others are served."""
+"""Partitions checked between two yields."""
 
 WAITS_TOLD_MAX: Final = 20
-"""Waiting partitions that are told of in one look; the others are told of in later ones."""
+"""Limit of waiting partitions reported in one check. The rest are reported in later ones."""
 TELLING_SECONDS: Final = 1.0
-"""How long after a look that left some untold the next ones are told of, though nothing has changed."""
+"""Seconds from a check that left some partitions unreported to the next report, even if nothing has changed."""
 
 Tell = Callable[[Recovered], None]
 TellWaiting = Callable[[Waiting], None]
 
 
 class LeaderlessWatch:
-    """The watch of one epoch in which this node is the active controller."""
+    """The watch for one epoch in which this node is the active controller."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class LeaderlessWatch:
         tell_waiting: TellWaiting,
         recoveries: UncleanRecoveries,
     ) -> None:
-        """`tell` hears of every leader that a recovery chose, once that is committed; `tell_waiting` of partitions that
-        have waited for replicas for a while, and again when it waits for others."""
+        """`tell` is called for every leader that a recovery chose, once that is committed. `tell_waiting` is called for
+        a partition that has waited for replicas for a while, and again when the awaited replicas change."""
         self._write = write
         self._view = view
         self._clock = clock
@@ -68,14 +68,14 @@ class LeaderlessWatch:
         self._recoveries = recoveries
         self._seen: ControllerView | None = None
         self._next_look = 0.0
-        """When the passing of time may change something, although nothing else has."""
+        """The time of the next check even if nothing has changed: a timeout may end then."""
         self._suspects: list[tuple[int, int]] = []
         self._probes = 0
         self._next_probe = 0.0
 
     async def look(self) -> None:
-        """One look, and a round of questions if there is something to find out. Raises ApiError when this node is
-        not the active controller any more."""
+        """Check the leaderless partitions, and send one round of questions if needed. Raises ApiError if this node is
+        no longer the active controller."""
         view, seen = self._view(), self._seen
         if not view.image.topics.leaderless or (
             seen is not None and view.is_same_as(seen) and self._clock.now() < self._next_look
@@ -106,7 +106,7 @@ class LeaderlessWatch:
         return self._recoveries.candidate(view, key)
 
     def waiting(self, keys: Sequence[TopicIdPartition]) -> tuple[Waiting, ...]:
-        """What is known of those of the partitions `keys` that have no leader, as of now."""
+        """Return the waits of the leaderless partitions among `keys`, as of now."""
         return tuple(self._recoveries.waiting(self._view(), self._clock.now(), keys))
 
     def _slices(self) -> Iterator[Sequence[TopicIdPartition]]:
@@ -114,7 +114,8 @@ class LeaderlessWatch:
         return (keys[start : start + PARTITIONS_PER_STEP] for start in range(0, len(keys), PARTITIONS_PER_STEP))
 
     async def _questions_of_all(self) -> tuple[list[Question], dict[int, int]]:
-        """What to find out of all partitions. Others are served after every few hundred of them."""
+        """Return the questions about all leaderless partitions. Yields to other tasks after every few hundred
+        partitions."""
         asks: list[Question] = []
         deaths: dict[int, int] = {}
         for keys in self._slices():
@@ -146,8 +147,11 @@ class LeaderlessWatch:
         self._next_look = min(self._recoveries.take_due(), self._next_probe if deaths else math.inf, next_telling)
 
     def _brokers_to_probe(self, deaths: Mapping[int, int]) -> list[BrokerRegistration]:
-        """The fenced brokers to look for in this round. All of them are looked for in the same rounds, since a decision
-        needs all at once. The pause between rounds grows, and starts short again when the set of brokers changes."""
+        """Return the fenced brokers to probe in this round.
+
+        All of them are probed in the same rounds, because a decision needs all results together. The pause between
+        rounds grows. It restarts short when the set of brokers changes.
+        """
         suspects, now = sorted(deaths.items()), self._clock.now()
         if suspects != self._suspects:
             self._suspects, self._probes, self._next_probe = suspects, 0, now

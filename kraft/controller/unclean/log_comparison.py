@@ -1,7 +1,7 @@
-"""The comparison of a partition's logs by leader epoch (KIP-101): which of them has the most. Pure.
+"""Compares a partition's logs by leader epoch (KIP-101) to find the one with the most records. Pure.
 
-One leader writes an epoch, so two logs that both have records of an epoch agree up to where the shorter one ends in
-it.
+Only one leader writes an epoch. So two logs that both have records of an epoch agree up to the point where the shorter
+one ends in it.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from kraft.metadata.image.partition_registration import NO_LEADER, PartitionRegi
 
 
 class LogEnd(NamedTuple):
-    """Where a log ends, or where one leader epoch ends in it. Their order is the order of preference."""
+    """The end of a log, or of one leader epoch in it. They sort in order of preference."""
 
     last_epoch: int
     end_offset: int
 
 
 class Answer(NamedTuple):
-    """`epoch_ends` has, for each epoch asked, the greatest epoch of the log that is not beyond it, and its end
-    (OffsetForLeaderEpoch)."""
+    """A replica's log end. `epoch_ends` has, for each requested epoch, the largest epoch of the log that is not above
+    it, and its end (OffsetForLeaderEpoch)."""
 
     end: LogEnd
     epoch_ends: Mapping[int, LogEnd]
 
     def contains(self, end: LogEnd) -> bool:
-        """Whether this log begins with the whole log that ends at `end`."""
+        """Whether this log starts with the whole log that ends at `end`."""
         if end.last_epoch in (-1, self.end.last_epoch):
             return self.end.end_offset >= end.end_offset
         own = self.epoch_ends.get(end.last_epoch)
         return own is not None and own.last_epoch == end.last_epoch and own.end_offset >= end.end_offset
 
     def common_end(self, other: Answer) -> int:
-        """The offset (exclusive) up to which both logs may be the same. From there on they certainly differ."""
+        """Return the offset (exclusive) up to which both logs may be equal. From there on they certainly differ."""
         if self.end.last_epoch == other.end.last_epoch:
             return min(self.end.end_offset, other.end.end_offset)
         earlier, later = (self, other) if self.end.last_epoch < other.end.last_epoch else (other, self)
@@ -44,14 +44,15 @@ class Answer(NamedTuple):
 
 
 def last_known(partition: PartitionRegistration) -> tuple[int, ...]:
-    """The members: the replicas in ISR, ELR or lastKnownElr, in order of the assignment."""
+    """Return the members: the replicas in ISR, ELR or lastKnownElr, in assignment order."""
     members = (*partition.isr, *partition.elr, *partition.last_known_elr)
     return tuple(replica for replica in partition.replicas if replica in members)
 
 
 def choose(partition: PartitionRegistration, answers: Mapping[int, Answer], able: Collection[int] | None = None) -> int:
-    """The replica to lead, of those that answered. `answers` must not be empty. NO_LEADER if none of `able` (by default
-    all) may lead: a replica with a damaged log reports what it had, but is not able to lead.
+    """Return the replica to lead among those that responded, or NO_LEADER if none of `able` (default: all) may lead.
+
+    `answers` must not be empty. A replica with a damaged log reports the log that it had, but is not able to lead.
 
     Of the members, the one with the greatest (last epoch, log end) has every acknowledged record that any member still
     has: a member that lost the end of its log does not end in a later epoch than one that lost nothing.
@@ -71,14 +72,14 @@ def choose(partition: PartitionRegistration, answers: Mapping[int, Answer], able
 
 
 def has_all(partition: PartitionRegistration, answers: Mapping[int, Answer], leader: int) -> bool:
-    """Whether every assigned replica has answered, and the log of `leader` contains all the others: then its election
-    loses nothing that is left."""
+    """Whether every assigned replica has responded, and the log of `leader` contains all the others. Then its election
+    loses no record that still exists."""
     return all(replica in answers and answers[leader].contains(answers[replica].end) for replica in partition.replicas)
 
 
 def epochs_to_compare(replica: int, answers: Mapping[int, Answer]) -> tuple[int, ...]:
-    """The last epochs of the other logs whose ends in this log are not known yet. Epochs beyond this log's own are left
-    out."""
+    """Return the last epochs of the other logs whose ends in this log are not known yet. Epochs above this log's own
+    last epoch are left out."""
     own = answers.get(replica)
     if own is None:
         return ()

@@ -1,4 +1,4 @@
-"""The records that the controller writes about unclean elections, beside the elections themselves
+"""The records that the controller writes about unclean elections, in addition to the elections themselves
 (`kraft.common.config.dynamic.loss_reports`). Pure."""
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ T = TypeVar("T")
 
 
 def with_reports(view: ControllerView, result: ControllerResult[T], wall_ms: int) -> Steps[ControllerResult[T]]:
-    """The result, with a report for each unclean election among its records that has none yet, and a note for each
-    replica that is back in sync. Yields after each change of a partition.
+    """Return the result with a report for each of its unclean elections that has none yet, and a note for each replica
+    that is back in sync. Yields after each changed partition.
 
-    Of more elections than one batch has room for, the rest are told of by events alone.
+    If there are more elections than fit into one batch, the rest are only logged as events.
     """
     told = {(record.resource_name, record.name) for record in result.records if isinstance(record, ConfigRecord)}
     changed: dict[tuple[bytes, int], PartitionRegistration] = {}
@@ -65,8 +65,8 @@ def election_records(
     after: PartitionRegistration,
     known: Mapping[str, Any],
 ) -> list[Any]:
-    """The records of one election's report, which includes the facts `known`. The partition's oldest reports are
-    removed where there would be more than are kept."""
+    """Return the records of one election's report, which includes the facts `known`. The partition's oldest reports are
+    removed if it would have too many."""
     assert after.leader_epoch == before.leader_epoch + 1, f"{before} to {after} is no election"
     facts = {
         "leader": after.leader,
@@ -88,7 +88,7 @@ def election_records(
 
 
 def _too_old(reports: Sequence[Report]) -> Sequence[Report]:
-    """The reports that are removed when another one is added."""
+    """Return the reports to remove when another one is added."""
     return reports[: max(0, len(reports) + 1 - ELECTIONS_KEPT)]
 
 
@@ -102,8 +102,11 @@ def _returned(
     *,
     another_comes: bool,
 ) -> list[Any]:
-    """Note the replicas that are back in the ISR without a report of what they truncated. Such a replica had nothing
-    more, or lost its log, or leads now with what it had. A later report replaces this note."""
+    """Note the replicas that are back in the ISR without having reported a truncation.
+
+    Such a replica had no further records, or lost its log, or now leads with the records that it had. A later report
+    replaces this note.
+    """
     back = [replica for replica in after.isr if replica not in before.isr]
     keys = view.report_keys(topic).get(partition) if back else None
     if keys is None:

@@ -3,34 +3,34 @@
 A partition is *open* when it has no leader and one of these holds:
 
 - Default policy (`kraft.unclean.recovery.strategy=none`, `unclean.leader.election.enable=false`, ELR on): ISR and ELR
-  are empty, because every member restarted uncleanly, and lastKnownElr names who they were. Being the last leader
-  proves nothing then: its disk may have lost what other replicas still have.
-- The strategy is balanced or aggressive (after KIP-966), and no member is held: a broker whose death was proven before
-  its session ended has until then to return.
+  are empty, because every member restarted uncleanly, and lastKnownElr names the former members. Being the last leader
+  then proves nothing: its disk may have lost records that other replicas still have.
+- The strategy is balanced or aggressive (after KIP-966), and no member is held. A broker whose death was proven before
+  its session ended is held until that time.
 
 The *members* of a partition are the replicas in ISR, ELR and lastKnownElr. Before any loss, each of them had every
-acknowledged record. A recovery goes in rounds:
+acknowledged record. A recovery runs in rounds:
 
 1. `questions`: each live replica is asked where its log ends and in which leader epoch. Then each is asked where the
    last epochs of the other logs end in its own log, which tells whether it contains them.
-2. `decide`: an answer counts while its broker is the incarnation that was asked and the partition is unchanged.
-   The best member is the one with the greatest (last epoch, log end). Another replica leads instead if its log
-   contains that member's log; of several, the one with the greatest (last epoch, log end), and among equals the first
-   of the assignment. See `choose`.
+2. `decide`: an answer counts while its broker is the incarnation that was asked and the partition is unchanged. The
+   best member is the one with the greatest (last epoch, log end). Another replica leads instead if its log contains
+   that member's log. Of several such replicas, the one with the greatest (last epoch, log end) leads, and among equals
+   the first of the assignment. See `choose`.
 
 When a recovery decides:
 
-- Default policy: once every registered member has answered, or `kraft.unclean.recovery.timeout.ms` after the
-  partition opened if at least one member has answered. Replicas that are no members get `OTHERS_SECONDS` more, or
-  what is left of their sessions; those that are live get a whole session to answer.
+- Default policy: once every registered member has answered, or `kraft.unclean.recovery.timeout.ms` after the partition
+  opened if at least one member has answered. Replicas that are not members get `OTHERS_SECONDS` more, or the rest of
+  their sessions. Live ones get a whole session to answer.
 - balanced: once every member has answered, is dead or is unregistered, or after the same timeout.
 - aggressive: with the answers of one round.
 
-A partition that has no leader and is not open waits for a member of its ISR or ELR. Its live replicas are asked as
-well, so that an operator can be told what an unclean election would choose, and lose. Nothing is decided there.
+A leaderless partition that is not open waits for a member of its ISR or ELR. Its live replicas are asked as well, so
+that an operator can see which leader an unclean election would choose, and which records it would lose. Nothing is
+decided for it.
 
-A replica that does not answer is asked again after `retry_seconds`, or as soon as its broker or the partition
-changes.
+A replica that does not answer is asked again after `retry_seconds`, or as soon as its broker or the partition changes.
 
 The new leader is alone in the ISR. The partition is RECOVERING and the election is reported, unless every assigned
 replica has answered and the new leader's log contains all the others: then nothing is lost.
@@ -53,12 +53,12 @@ from kraft.metadata.image.partition_registration import LOST_DIRECTORY, NO_LEADE
 from kraft.metadata.image.topics_image import TopicIdPartition
 
 DECISIONS_MAX: Final = 1_000
-"""Partitions decided in one write."""
+"""Limit of partitions decided in one write."""
 TOLD_AFTER_SECONDS: Final = 5.0
-"""How long a partition waits before that is told."""
+"""Seconds that a partition waits before its wait is reported."""
 OTHERS_SECONDS: Final = 2.0
-"""How long the default policy waits for replicas that are no members and are not live, once it waits for no member any
-more."""
+"""Seconds for which the default policy waits for replicas that are neither members nor live, once it waits for no
+member."""
 RETRY_SECONDS: Final = 0.25
 RETRY_SECONDS_MAX: Final = 8.0
 RETRIES_BEFORE_BACKOFF: Final = 4
@@ -67,14 +67,14 @@ DOUBLINGS_MAX: Final = 5
 
 
 def retry_seconds(tries: int) -> float:
-    """How long to wait after `tries` attempts in a row (1 or more) that found nothing out."""
+    """Return the back-off in seconds after `tries` unsuccessful attempts in a row (1 or more)."""
     doublings = min(max(0, tries - RETRIES_BEFORE_BACKOFF), DOUBLINGS_MAX)
     return float(min(RETRY_SECONDS_MAX, RETRY_SECONDS * 2**doublings))
 
 
 class Question(NamedTuple):
     """A question to `broker_id`, in its incarnation `broker_epoch`: where does its log end, and where do `epochs` end
-    in it? It holds for the partition at `partition_epoch`."""
+    in it? It is valid while the partition is at `partition_epoch`."""
 
     key: TopicIdPartition
     topic: str
@@ -86,8 +86,8 @@ class Question(NamedTuple):
 
 
 class Questions(NamedTuple):
-    """The questions to ask. `asks` go to live replicas. `deaths` are fenced brokers, with their epochs, for which it
-    matters whether they are dead."""
+    """The questions to ask. `asks` go to live replicas. `deaths` are the fenced brokers, with their epochs, to probe
+    for death."""
 
     asks: tuple[Question, ...]
     deaths: tuple[tuple[int, int], ...]
@@ -100,8 +100,8 @@ class _Told(NamedTuple):
 
 
 class _Silent(NamedTuple):
-    """A replica that did not answer `tries` times in a row. It is not asked before `until`, as long as its broker and
-    the partition stay as they were."""
+    """A replica that did not answer `tries` times in a row. It is not asked before `until`, unless its broker or the
+    partition changes."""
 
     broker_epoch: int
     partition_epoch: int
@@ -110,8 +110,8 @@ class _Silent(NamedTuple):
 
 
 class _Leaderless:
-    """One partition without a leader: whether it is open, since when it is or is not, since when no member is waited
-    for, and what was told."""
+    """The state of one leaderless partition: whether it is open, since when, since when no member is awaited, and the
+    answers so far."""
 
     __slots__ = ("awaited_told", "is_open", "leader_epoch", "members_done", "silent", "since", "told")
 
@@ -125,23 +125,23 @@ class _Leaderless:
         self.silent: dict[int, _Silent] = {}
 
     def not_before(self, replica: int, broker_epoch: int, partition_epoch: int) -> float:
-        """When the replica may be asked again; 0 if it may at once."""
+        """Return the time from which the replica may be asked again; 0 if immediately."""
         silent = self.silent.get(replica)
         is_same = silent is not None and silent[:2] == (broker_epoch, partition_epoch)
         return silent.until if silent is not None and is_same else 0.0
 
 
 Since = Callable[[TopicIdPartition, int, bool], float | None]
-"""(partition, leader epoch, whether it is open) -> since when that is so; None: not known."""
+"""(partition, leader epoch, whether it is open) -> the time since which this is so; None if not known."""
 
 
 class UncleanRecoveries:
-    """What is known of the partitions that have no leader. Owned by the active controller: its successor asks again,
-    and waits for what is left of the time."""
+    """The state of all leaderless partitions. Owned by the active controller. A new active controller asks again, and
+    waits for the remaining time."""
 
     def __init__(self, wait_seconds: float, since: Since = lambda key, leader_epoch, is_open: None) -> None:
-        """`wait_seconds` is `kraft.unclean.recovery.timeout.ms`. `since` tells when a partition opened in a leader
-        epoch, if it was before this controller became active."""
+        """`wait_seconds` is `kraft.unclean.recovery.timeout.ms`. `since` returns when a partition opened in a leader
+        epoch, if that was before this controller became active."""
         self._wait_seconds = wait_seconds
         self._since = since
         self._leaderless: dict[TopicIdPartition, _Leaderless] = {}
@@ -152,17 +152,17 @@ class UncleanRecoveries:
         return len(self._leaderless)
 
     def forget_led(self, view: ControllerView) -> None:
-        """Forget the partitions that have a leader again, with all that was told of them."""
+        """Remove the partitions that have a leader again, with their answers."""
         leaderless = view.image.topics.leaderless
         self._leaderless = {key: recovery for key, recovery in self._leaderless.items() if key in leaderless}
 
     def has_open(self, keys: Iterable[TopicIdPartition]) -> bool:
-        """Whether something may have to be decided for one of these partitions."""
+        """Whether any of these partitions is open, so that a decision may be due."""
         known = self._leaderless
         return any(key in known and known[key].is_open for key in keys)
 
     def questions(self, view: ControllerView, now: float, keys: Sequence[TopicIdPartition] | None = None) -> Questions:
-        """What to find out next of the partitions `keys`, by default of all that have no leader."""
+        """Return the next questions about the partitions `keys`, by default about all leaderless ones."""
         if keys is None:
             self.forget_led(view)
             keys = tuple(view.image.topics.leaderless)
@@ -208,7 +208,7 @@ class UncleanRecoveries:
         return Questions(tuple(asks), tuple(sorted(deaths.items())))
 
     def _known(self, key: TopicIdPartition, partition: PartitionRegistration, opened: bool, now: float) -> _Leaderless:
-        """What is known of the partition. Times count anew once it is open, and in each leader epoch."""
+        """Return the state of the partition. Its wait restarts when it opens, and in each leader epoch."""
         recovery = self._leaderless.get(key)
         if recovery is None or (recovery.leader_epoch, recovery.is_open) != (partition.leader_epoch, opened):
             noted = self._since(key, partition.leader_epoch, opened)
@@ -217,7 +217,7 @@ class UncleanRecoveries:
         return recovery
 
     def answered(self, question: Question, end: LogEnd, epoch_ends: Mapping[int, LogEnd] | None = None) -> None:
-        """A replica told its end, and where the epochs that it was asked for end."""
+        """Record a replica's answer: its log end, and the ends of the requested epochs."""
         recovery = self._leaderless.get(question.key)
         if recovery is not None:
             recovery.silent.pop(question.broker_id, None)
@@ -229,8 +229,8 @@ class UncleanRecoveries:
             )
 
     def unanswered(self, question: Question, now: float) -> None:
-        """Note that a replica did not answer, as is known since `now`. A replica that cannot be compared counts as
-        silent, and its earlier answer is dropped."""
+        """Record, at time `now`, that a replica did not answer. A replica that cannot be compared counts as silent, and
+        its earlier answer is dropped."""
         recovery = self._leaderless.get(question.key)
         if recovery is not None:
             replica, epochs = question.broker_id, (question.broker_epoch, question.partition_epoch)
@@ -241,15 +241,15 @@ class UncleanRecoveries:
             self._due = min(self._due, silent.until)
 
     def found_dead(self, brokers: Sequence[tuple[int, int]]) -> None:
-        """Note that these brokers, each in the incarnation of its epoch, are dead. Earlier findings about other brokers
-        are dropped."""
+        """Record that these brokers, each with its epoch, are dead.
+        Earlier findings about other brokers are dropped."""
         self._dead = dict(brokers)
 
     def decide(
         self, view: ControllerView, now: float, wall_ms: int = 0, keys: Sequence[TopicIdPartition] | None = None
     ) -> ControllerResult[tuple[Recovered, ...]]:
-        """Records and reports for those of the partitions `keys`, by default of all, that can be decided in this
-        `view`, at most 1,000. `wall_ms` goes into the reports."""
+        """Return records and reports for the partitions among `keys` (default: all) that can be decided in this `view`,
+        at most 1,000. The reports contain the time `wall_ms`."""
         records: list[Any] = []
         reports: list[Recovered] = []
         for key, topic, partition in open_partitions(view, keys):
@@ -285,7 +285,8 @@ class UncleanRecoveries:
         return ControllerResult(records, tuple(reports))
 
     def take_due(self) -> float:
-        """When the passing of time alone may decide a partition that the decisions since the last call left open."""
+        """Return the earliest time at which a partition left open by the decisions since the last call may be decided
+        by a timeout alone."""
         due, self._due = self._due, math.inf
         return due
 
@@ -297,7 +298,7 @@ class UncleanRecoveries:
         return min((deadline for deadline in deadlines if deadline > now), default=math.inf)
 
     def candidate(self, view: ControllerView, key: TopicIdPartition) -> int | None:
-        """The replica that would lead if the wait for others ended now; None if nothing is known."""
+        """Return the replica that would lead if the wait for other replicas ended now; None if nothing is known."""
         recovery = self._leaderless.get(key)
         topic = view.image.topics.by_id.get(key[0])
         partition = None if topic is None else topic.partitions.get(key[1])
@@ -309,7 +310,7 @@ class UncleanRecoveries:
     def waiting(
         self, view: ControllerView, now: float, keys: Sequence[TopicIdPartition] | None = None
     ) -> Iterator[Waiting]:
-        """The partitions of `keys`, by default all, that have no leader, for whoever asks what the cluster waits
+        """Return the leaderless partitions among `keys` (default: all), for operators who ask what the cluster waits
         for."""
         for key, topic, partition, opened in leaderless_partitions(view, keys):
             recovery = self._leaderless.get(key)
@@ -339,7 +340,7 @@ class UncleanRecoveries:
             )
 
     def waits_to_tell(self, view: ControllerView, now: float) -> Iterator[Waiting]:
-        """The open partitions whose wait has not been reported yet. Each is reported once it is taken."""
+        """Return the open partitions whose wait is not reported yet. Each counts as reported once it is yielded."""
         for waiting in self.waiting(view, now, [key for key, known in self._leaderless.items() if known.is_open]):
             recovery = self._leaderless[waiting.key]
             if now - recovery.since >= TOLD_AFTER_SECONDS and waiting.awaited not in ((), recovery.awaited_told):
@@ -355,7 +356,7 @@ class UncleanRecoveries:
         answers: Mapping[int, Answer],
         now: float,
     ) -> tuple[int, ...]:
-        """The replicas whose answers the decision waits for."""
+        """Return the replicas whose answers the decision waits for."""
         strategy = view.recovery_strategy(key[0])
         if strategy == RecoveryStrategy.AGGRESSIVE:
             return ()
@@ -368,7 +369,7 @@ class UncleanRecoveries:
             recovery.members_done = None
             return missing
         if not any(replica in answers for replica in members):
-            return members  # None of them is registered: only an operator can decide that their logs are gone.
+            return members  # No member is registered: only an operator can decide that their logs are lost.
         if recovery.members_done is None:
             recovery.members_done = now
         waited = now - recovery.members_done
@@ -386,18 +387,18 @@ class UncleanRecoveries:
 
 
 def is_open(view: ControllerView, topic_id: bytes, partition: PartitionRegistration) -> bool:
-    """Whether a recovery has to find a leader for a partition that has none; see the module."""
+    """Whether a recovery must find a leader for a leaderless partition. See the module's docstring."""
     if view.recovery_strategy(topic_id) != RecoveryStrategy.NONE:
         return True
     if partition.isr or partition.elr or not partition.last_known_elr:
-        return False  # A member of ISR or ELR is waited for without bound, as in Apache Kafka.
+        return False  # The wait for a member of ISR or ELR is unbounded, as in Apache Kafka.
     return view.elr_enabled and not view.unclean_election_enabled(topic_id)
 
 
 def open_partitions(
     view: ControllerView, keys: Iterable[TopicIdPartition] | None = None
 ) -> Iterator[tuple[TopicIdPartition, str, PartitionRegistration]]:
-    """The partitions of `keys`, by default of all, that are open, with their topics' names."""
+    """Return the open partitions among `keys` (default: all), with their topics' names."""
     for key, topic, partition, opened in leaderless_partitions(view, keys):
         if opened:
             yield key, topic, partition
@@ -406,8 +407,8 @@ def open_partitions(
 def leaderless_partitions(
     view: ControllerView, keys: Iterable[TopicIdPartition] | None = None
 ) -> Iterator[tuple[TopicIdPartition, str, PartitionRegistration, bool]]:
-    """The partitions of `keys`, by default of all, that have no leader, with their topics' names and whether they are
-    open. Under a strategy, those are left out of which a member is held."""
+    """Return the leaderless partitions among `keys` (default: all), with their topics' names and whether they are open.
+    Under a recovery strategy, partitions with a held member are left out."""
     topics = view.image.topics
     for key in topics.leaderless if keys is None else keys:
         if key not in topics.leaderless:
@@ -419,8 +420,8 @@ def leaderless_partitions(
 
 
 def _awaited_in_sync(view: ControllerView, partition: PartitionRegistration) -> tuple[int, ...]:
-    """The replicas whose return ends the wait of a partition that is not open: members of ISR and ELR, or any replica
-    where both are empty."""
+    """Return the replicas whose return ends the wait of a partition that is not open: members of ISR and ELR, or any
+    replica if both are empty."""
     in_sync = (*partition.isr, *partition.elr)
     return tuple(
         replica
@@ -431,15 +432,15 @@ def _awaited_in_sync(view: ControllerView, partition: PartitionRegistration) -> 
 
 
 def _patience(view: ControllerView, partition: PartitionRegistration, replica: int) -> float:
-    """How long the default policy waits for a replica that is not a member. A live one on a busy machine may have
-    everything that a member lost. One that died unnoticed is fenced within the session."""
+    """Return the seconds for which the default policy waits for a replica that is not a member. A live replica on a
+    busy machine may have everything that a member lost. A broker that died unnoticed is fenced within its session."""
     session = view.settings.broker_session_timeout_ms / 1000
     return max(OTHERS_SECONDS, session) if _is_live(view, partition, replica) else OTHERS_SECONDS
 
 
 def _is_live(view: ControllerView, partition: PartitionRegistration, replica: int) -> bool:
-    """Whether the replica can be asked. A replica that was reported lost may be a damaged log, which still knows where
-    it ended."""
+    """Whether the replica can be asked. A replica reported as LOST may have a damaged log, which still knows its former
+    end."""
     return view.is_active(replica) and (
         view.replica_is_usable(partition, replica) or partition.directory(replica) == LOST_DIRECTORY
     )
@@ -450,7 +451,7 @@ def _able(view: ControllerView, partition: PartitionRegistration, answers: Mappi
 
 
 def _answers(view: ControllerView, partition: PartitionRegistration, recovery: _Leaderless) -> dict[int, Answer]:
-    """The answers of live replicas whose broker and partition have not changed since, in order of the assignment."""
+    """Return the answers of live replicas whose broker and partition have not changed since, in assignment order."""
     answers: dict[int, Answer] = {}
     for replica in partition.replicas:
         told = recovery.told.get(replica)

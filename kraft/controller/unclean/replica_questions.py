@@ -1,11 +1,11 @@
-"""Asks brokers where the logs of their replicas end, over Kafka's protocol, for `kraft.controller.unclean.recovery`.
+"""Asks brokers over Kafka's protocol where the logs of their replicas end, for `kraft.controller.unclean.recovery`.
 
-All requests have replica id -2 (debugging consumer), which a replica answers whether it leads or not:
+All requests have replica id -2 (debugging consumer), to which leaders and followers respond:
 
-- ListOffsets of the latest offset tells where the log ends.
-- OffsetForLeaderEpoch of the partition's own epoch tells the last leader epoch in the log, and where that ends. Both
-  offsets have to agree, or the log moved meanwhile and the answer does not count.
-- OffsetForLeaderEpoch of an earlier epoch tells where that epoch ends in the log.
+- ListOffsets of the latest offset returns the log end offset.
+- OffsetForLeaderEpoch of the partition's own epoch returns the last leader epoch in the log, and its end. Both offsets
+  must be equal. Otherwise the log changed meanwhile and the answer does not count.
+- OffsetForLeaderEpoch of an earlier epoch returns the end of that epoch in the log.
 
 Followers of Apache Kafka refuse the second request. Such a replica cannot be compared, so it counts as silent.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 ASK_SECONDS_MAX: Final = 2.0
-"""For a broker to answer one request. It is asked again in the next round."""
+"""Timeout of one request to a broker. The broker is asked again in the next round."""
 PARTITIONS_PER_REQUEST: Final = 1_000
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -46,7 +46,7 @@ Answers = list[tuple[Question, Answer]]
 
 
 class ReplicaQuestions:
-    """Stateless. `listener` is the name of the listener by which brokers are asked."""
+    """Sends the questions. Stateless. `listener` is the name of the brokers' listener to connect to."""
 
     def __init__(self, world: World, listener: str, log: Logger | None) -> None:
         self._world = world
@@ -54,7 +54,7 @@ class ReplicaQuestions:
         self._log = log
 
     async def ask(self, brokers: Sequence[BrokerRegistration], questions: Sequence[Question]) -> Answers:
-        """Ask all brokers at once; what could not be learnt is left out."""
+        """Ask all brokers concurrently. Questions without an answer are left out of the result."""
         answers: Answers = []
         async with trio.open_nursery() as asking_nursery:
             for broker in brokers:
@@ -78,7 +78,7 @@ class ReplicaQuestions:
 
 
 async def _ask_some(connection: ClientConnection, questions: Sequence[Question]) -> Answers:
-    """Raises KraftError, TimeoutError."""
+    """Ask one broker about log ends and epochs. Raises KraftError, TimeoutError."""
     ends = _by_partition(await connection.call(_offset_request(questions, LATEST), timeout=ASK_SECONDS_MAX))
     last = _by_partition(
         await connection.call(_epoch_request([(ask, ask.leader_epoch) for ask in questions]), timeout=ASK_SECONDS_MAX)
@@ -93,7 +93,7 @@ async def _ask_some(connection: ClientConnection, questions: Sequence[Question])
             found[question] = LogEnd(epoch.leader_epoch, end.offset)
         elif epoch.leader_epoch < 0:
             without_epoch.append(question)
-    if without_epoch:  # Right for an empty log only.
+    if without_epoch:  # Correct for an empty log only.
         starts = _by_partition(await connection.call(_offset_request(without_epoch, EARLIEST), timeout=ASK_SECONDS_MAX))
         for question in without_epoch:
             start, end = starts.get(_place(question)), ends[_place(question)]
@@ -103,7 +103,7 @@ async def _ask_some(connection: ClientConnection, questions: Sequence[Question])
 
 
 async def _compare(connection: ClientConnection, found: dict[Question, LogEnd]) -> Answers:
-    """The answers, with the ends of the epochs that were asked for. Raises KraftError, TimeoutError."""
+    """Return the answers, with the ends of the requested epochs. Raises KraftError, TimeoutError."""
     epoch_ends: dict[Question, dict[int, LogEnd]] = {question: {} for question in found}
     # A request names a partition once, so each further epoch of it needs another request.
     for turn in range(max((len(question.epochs) for question in found), default=0)):
@@ -154,7 +154,7 @@ def _epoch_request(wanted: Sequence[tuple[Question, int]]) -> OffsetForLeaderEpo
 
 
 def _by_partition(response: Any) -> dict[tuple[str, int], Any]:
-    """The partitions of either answer that have no error."""
+    """Return the partitions without an error, of either kind of response."""
     found = {}
     for topic in response.topics:
         name = topic.name if hasattr(topic, "name") else topic.topic

@@ -1,5 +1,5 @@
-"""Telling of elections that may lose acknowledged records, in the node's log and to whoever listens. `loss_records`
-keeps what is told."""
+"""Reports elections that may lose acknowledged records, in the node's log and to a listener. `loss_records` stores the
+reports."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ TOLD_AT_ONCE_MAX: Final = 20
 
 
 class RecoveryListener(Protocol):
-    """Hears of recoveries, in fields that are JSON values."""
+    """Called for recoveries, with fields that are JSON values."""
 
     def handle_recovered(self, fields: Mapping[str, Any]) -> None:
-        """A recovery chose a leader, and that is committed. The fields are those of `election_facts.fields_of`."""
+        """A recovery chose a leader, and the choice is committed.
+        The fields are those of `election_facts.fields_of`."""
 
     def handle_waiting(self, fields: Mapping[str, Any]) -> None:
-        """A partition has waited for replicas for a while, or waits for others now. The fields are those of
-        `election_facts.waiting_fields`."""
+        """A partition has waited for replicas for a while, or its awaited replicas have changed. The fields are those
+        of `election_facts.waiting_fields`."""
 
 
 class NobodyListens:
-    """The listener where there is none."""
+    """A listener that does nothing."""
 
     def handle_recovered(self, fields: Mapping[str, Any]) -> None:
         """See `RecoveryListener`."""
@@ -39,8 +40,8 @@ class NobodyListens:
 
 
 def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: MetadataImage) -> Steps[None]:
-    """A warning for each partition that went to a replica which may lack acknowledged records; of many at once the
-    first few are told, and how many more. Yields after each partition that changed."""
+    """Log a warning for each partition whose new leader may lack acknowledged records. If there are many, only the
+    first few are logged, with the number of the rest. Yields after each changed partition."""
     told = 0
     for topic_id, partitions in changes.topics.partitions.items():
         topic = image.topics.by_id.get(topic_id)

@@ -1,1 +1,1 @@
-"""The active controller's term: activation, appended and not yet committed records, and periodic work."""
+"""The active controller's term: activation, appended but uncommitted records, and periodic work."""

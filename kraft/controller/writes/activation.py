@@ -1,7 +1,7 @@
-"""What a new active controller writes first.
+"""The first records of a new active controller.
 
-An empty log gets the bootstrap records, inside a metadata transaction (KIP-868), so that nobody acts on half of them.
-A log that a former controller left inside a transaction gets its abort.
+An empty log gets the bootstrap records in a metadata transaction (KIP-868), so that no node applies only a part of
+them. If the previous controller left a transaction open, it is aborted.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 
 
 def activation_records(view: ControllerView, *, transaction_is_open: bool, bootstrap: Sequence[Any]) -> list[Any]:
-    """The records, possibly none. `bootstrap` is what formatting left for the first controller: at least the level
-    of metadata.version."""
+    """Return the activation records, possibly none. `bootstrap` are the records that formatting left for the first
+    controller: at least the level of metadata.version."""
     records: list[Any] = [AbortTransactionRecord(reason="Controller failover")] if transaction_is_open else []
     if not view.image.is_empty:
         return records

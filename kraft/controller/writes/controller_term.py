@@ -1,8 +1,7 @@
-"""What a controller knows of one epoch in which it is active, and of no other: who spoke to it, who has to be asked
-after, who waits for a recovery.
+"""The soft state of one epoch in which this controller is active: broker sessions, probes of brokers, recoveries.
 
-None of it is in the log. A new active controller starts all of it afresh: sessions begin anew, since silence towards
-its predecessor proves nothing to it.
+It is not in the log. A new active controller starts with none of it. Sessions restart, since a broker's silence towards
+the previous controller proves nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ControllerTerm:
-    """One for each epoch that the node claims, and one before the first, which knows of nobody."""
+    """The soft state of one claimed epoch. The term before the first claim is empty."""
 
     __slots__ = ("_clock", "_session_seconds", "activated", "heartbeats", "leaderless", "watch")
 
@@ -44,13 +43,12 @@ class ControllerTerm:
         tell_waiting: TellWaiting,
         logger: Logger | None,
     ) -> None:
-        """`write` and `view` are those of `ControllerWrites`; `tell` hears of every leader that a recovery chose,
-        `tell_waiting` of partitions that wait for replicas."""
+        """`write` and `view` are those of `ControllerWrites`. `tell` is called for every leader that a recovery chose.
+        `tell_waiting` is called for partitions that wait for replicas."""
         self._clock = world.clock
         self._session_seconds = settings.broker_session_timeout_ms / 1000
         self.activated = trio.Event()
-        """Set when the activation records are written, and when the epoch is lost: whoever waits for them finds out
-        which."""
+        """Set when the activation records are written, and when the epoch is lost. Waiting tasks must check which."""
         self.heartbeats = BrokerHeartbeatManager(world.clock.now, settings.broker_session_timeout_ms)
         self.watch = BrokerWatch(settings, self.heartbeats, world.clock, probe, write, logger)
         questions = ReplicaQuestions(world, settings.inter_broker_listener_name, logger)
@@ -60,10 +58,10 @@ class ControllerTerm:
         )
 
     def begin_with(self, brokers: Iterable[BrokerRegistration]) -> None:
-        """Each broker has a session's time: an unfenced one to speak to us, a fenced one before somebody is elected
-        in its place who may lack its records."""
+        """Give each broker one session's time. An unfenced broker has it to send a heartbeat. A fenced broker is held
+        for it: no replica that may lack its records is elected meanwhile."""
         for broker in brokers:
-            if broker.fenced:  # By whom and when is not known: perhaps a moment ago, by proof.
+            if broker.fenced:  # It is unknown when it was fenced, and why: perhaps a moment ago, by proof.
                 self.heartbeats.hold_until(broker.id, self._clock.now() + self._session_seconds)
             else:
                 self.heartbeats.presume(broker.id, broker.epoch)

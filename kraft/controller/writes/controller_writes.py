@@ -1,8 +1,8 @@
-"""Everything that a controller writes: decided, appended, and answered once it is committed.
+"""All writes of a controller: decide, append, and return the response once it is committed.
 
-Decisions are serialised by one lock, so every one sees all earlier ones, committed or not. An answer that wrote
-nothing still waits for what was written before it: it may rest on it. The first thing that is written in an epoch
-are its activation records; decisions wait for them.
+One lock serializes the decisions, so each sees all earlier ones, committed or not. A decision without records still
+waits for the commit of everything written before it, because it may depend on that. The first write of an epoch are its
+activation records, and decisions wait for them.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ Operation = Callable[[ControllerView], Decision[T]]
 Preparation = Callable[[ControllerResult[T]], Awaitable[ControllerResult[T]]]
 
 PARTITIONS_A_TURN: Final = 500
-"""How many are decided of before others are served: a change of leader takes some eight microseconds."""
+"""Partitions decided between two yields. A change of leader takes about eight microseconds."""
 
 
 class ControllerWrites:
-    """One for a controller. `term` tells what it knows in the epoch that it is in."""
+    """The writes of one controller. `term` returns the term of the current epoch."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class ControllerWrites:
         self.registrations = RegistrationOffsets()
 
     def view(self) -> ControllerView:
-        """What the next decision sees."""
+        """Return the view for the next decision."""
         return ControllerView(self._pending.image, self._settings, self._schema, self._term().heartbeats.held)
 
     async def until_active(self) -> int:
-        """The epoch in which this controller decides, once that has begun. Raises ApiError NOT_CONTROLLER."""
+        """Wait for the activation records, and return the claimed epoch. Raises ApiError NOT_CONTROLLER."""
         epoch = self._pending.require_active()
         await self._term().activated.wait()
         return epoch
@@ -76,11 +76,11 @@ class ControllerWrites:
         appended: Callable[[T, int], None] | None = None,
         beforehand: Preparation[T] | None = None,
     ) -> T:
-        """Decide, append, and return the answer once it is committed. Raises ApiError.
+        """Decide, append, and return the response once it is committed. Raises ApiError.
 
-        `appended` is told the answer and the offset of the last record as soon as they are in the log, committed or
-        not. `beforehand` does what has to be done before anything is appended, and says what that makes of the
-        result; no other decision is made meanwhile.
+        `appended` is called with the response and the offset of the last record as soon as they are appended, committed
+        or not. `beforehand` runs before the append and returns the result to append. No other decision is made
+        meanwhile.
         """
         epoch = await self.until_active()
         async with self._lock:
@@ -101,7 +101,8 @@ class ControllerWrites:
         return result.response
 
     async def write_first(self, epoch: int, records: Callable[[ControllerView], list[Any]]) -> bool:
-        """Write what `epoch` begins with. False while the disk is too full. Raises ApiError(NOT_CONTROLLER)."""
+        """Write the first records of `epoch`. Returns False while the disk is too full. Raises
+        ApiError(NOT_CONTROLLER)."""
         async with self._lock:
             self._require_epoch(epoch)
             try:
@@ -113,14 +114,13 @@ class ControllerWrites:
         return True
 
     async def write_no_op(self, idle_seconds: float) -> None:
-        """Write a record that says nothing if nothing else was written for so long, as Kafka does. Raises ApiError."""
+        """Write a no-op record if nothing was written for `idle_seconds`, as Kafka does. Raises ApiError."""
         if self._clock.now() - self._last_write >= idle_seconds and not self._lock.locked():
             async with self._lock:
                 await self._append(ControllerResult([NoOpRecord()], None))
 
     async def _decide(self, operation: Operation[T]) -> ControllerResult[T]:
-        """All of it from one view, while we hold the lock: what others do in the pauses it does not see, as if they
-        had come after it."""
+        """Run the decision on one view while the lock is held. Changes that happen while it yields count as later."""
         view = self.view()
         decided = operation(view)
         result = decided if isinstance(decided, ControllerResult) else await in_turns(decided, PARTITIONS_A_TURN)

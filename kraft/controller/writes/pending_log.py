@@ -1,10 +1,8 @@
-"""The active controller's view ahead of the commit: what it has appended, what that makes of the image, and who
-waits for it.
+"""The active controller's state ahead of the commit: appended batches, the pending image, and the waiting writes.
 
-Records are replayed onto the pending image before they are appended; since images are values, an append that fails
-leaves nothing to undo. When the batch commits, the node's loader takes over the very image that was made here, so no
-record is replayed twice. Losing the leadership drops the pending images and fails whoever waits: their records may
-yet commit, or not.
+Records are replayed onto the pending image before they are appended. Images are immutable values, so a failed append
+needs no undo. When the batch commits, the node's loader reuses the same image, so that no record is replayed twice.
+Losing leadership drops the pending images and fails the waiting writes: their records may or may not commit.
 """
 
 from __future__ import annotations
@@ -39,30 +37,31 @@ GROWING: Final = frozenset(
         NoOpRecord,
     )
 )
-"""What a nearly full disk refuses: such records only add to the metadata, or say nothing. All others shrink it, or keep
-the cluster going: configurations and quotas, deletions, in-sync sets, elections, registrations and fencing."""
+"""Records that a nearly full disk refuses: they only add to the metadata, or have no content. All others shrink it or
+keep the cluster working: configurations and quotas, deletions, in-sync sets, elections, registrations and fencing."""
 
 
 class MetadataLog(Protocol):
-    """The Raft driver, as the controller uses it."""
+    """The Raft driver, as used by the controller."""
 
     @property
     def log_end_offset(self) -> int:
-        """The offset that the next record appended will get."""
+        """The offset of the next record to be appended."""
 
     def encode(self, records: Sequence[Any]) -> list[bytes]:
-        """The records as they stand in the log, for `append`."""
+        """Return the records as encoded in the log, for `append`."""
 
     def append(self, epoch: int, records: Sequence[Any], *, encoded: Sequence[bytes] | None = None) -> int:
-        """Append as leader of `epoch`, as one batch; returns the offset of the last record. Raises NotLeader."""
+        """Append the records as one batch, as leader of `epoch`. Returns the offset of the last record. Raises
+        NotLeader."""
 
     def require_room(self, *, grows: bool) -> None:
-        """Raises ApiError(KAFKA_STORAGE_ERROR) while the disk is too full to append records that make the metadata
-        grow, or others."""
+        """Raises ApiError(KAFKA_STORAGE_ERROR) if the disk is too full. `grows`: the records make the metadata larger,
+        and need more free space than others."""
 
 
 class _Pending(NamedTuple):
-    """One appended batch: the image it was made on, the image it makes, and whether the loader may take that over."""
+    """One appended batch: the image before it, the image after it, and whether the loader may reuse that."""
 
     last_offset: int
     base: MetadataImage
@@ -81,7 +80,8 @@ class _Waiter:
 
 
 class PendingLog:
-    """Owned by the controller. `epoch` is the one claimed, None while another node is the active controller."""
+    """Appended but uncommitted batches. Owned by the controller. `epoch` is the claimed epoch, None while another node
+    is active."""
 
     def __init__(self, log: MetadataLog) -> None:
         self._log = log
@@ -94,14 +94,14 @@ class PendingLog:
         self.leader_id = -1
 
     def claim(self, epoch: int, image: MetadataImage) -> None:
-        """Start to write on top of `image`, which shows the whole log."""
+        """Start writing on top of `image`, which contains the whole log."""
         assert self.epoch is None, "an epoch is claimed once"
         self.epoch = epoch
         self.image = image
         self._last_appended = self._log.log_end_offset - 1
 
     def renounce(self) -> None:
-        """Another node leads: forget what is not committed, fail who waits for it."""
+        """Drop all uncommitted batches and fail the waiting writes: another node leads."""
         self.epoch = None
         self._pending.clear()
         waiters, self._waiters = self._waiters, deque()
@@ -110,7 +110,8 @@ class PendingLog:
             waiter.done.set()
 
     def require_active(self) -> int:
-        """The claimed epoch. Raises ApiError(NOT_CONTROLLER), naming the node that is, if known."""
+        """Return the claimed epoch. Raises ApiError(NOT_CONTROLLER), which names the active controller if it is
+        known."""
         if self.epoch is None:
             raise self.not_controller()
         return self.epoch
@@ -132,11 +133,11 @@ class PendingLog:
         return self._last_appended
 
     async def append(self, result: ControllerResult[Any]) -> tuple[int, MetadataChanges]:
-        """Replay and append the records of `result`; returns the offset to wait for and what changed. One at a time:
-        the caller holds the write lock.
+        """Replay and append the records of `result`. Returns the offset to wait for, and the changes.
 
-        Replaying and encoding pause every 500 records. Raises ApiError(NOT_CONTROLLER, or KAFKA_STORAGE_ERROR while
-        the disk is full: nothing is appended then), ValueError for records that contradict the image.
+        The caller holds the write lock, so that only one append runs at a time. Replaying and encoding yield every 500
+        records. Raises ApiError(NOT_CONTROLLER, or KAFKA_STORAGE_ERROR without appending anything while the disk is
+        full), ValueError for records that contradict the image.
         """
         epoch = self.require_active()
         records = result.records
@@ -161,7 +162,9 @@ class PendingLog:
             encoded += self._log.encode(records[start : start + RECORDS_PER_STEP])
         if self.epoch != epoch:
             raise self.not_controller()
-        if self.image is not base:  # The loader caught up while we paused, and we share its image now: equal content.
+        if (
+            self.image is not base
+        ):  # The loader caught up during a yield, and the image is now the loader's: equal content.
             assert self.image == base
             base = self.image
         try:
@@ -177,8 +180,8 @@ class PendingLog:
         return changes
 
     async def committed(self, offset: int) -> None:
-        """Return once everything up to `offset` is committed. Raises ApiError(NOT_CONTROLLER) when the leadership is
-        lost before."""
+        """Return once everything up to `offset` is committed. Raises ApiError(NOT_CONTROLLER) if leadership is lost
+        first."""
         if offset <= self._committed_offset:
             return
         waiter = _Waiter(offset)
@@ -190,7 +193,8 @@ class PendingLog:
     def prepared(
         self, base: MetadataImage, last_offset: int, epoch: int
     ) -> tuple[MetadataImage, MetadataChanges] | None:
-        """The image after our own batch that ends at `last_offset`, if it was made on top of exactly `base`."""
+        """Return the image after this controller's own batch that ends at `last_offset`, if the batch was built on top
+        of exactly `base`; else None."""
         if epoch != self.epoch or not self._pending:
             return None
         first = self._pending[0]
@@ -199,7 +203,7 @@ class PendingLog:
         return first.image, first.changes
 
     def handle_committed(self, offset: int, image: MetadataImage, transaction_is_open: bool) -> None:
-        """The log is committed up to `offset`, and `image` is what it makes."""
+        """Handle a commit up to `offset`, which leads to `image`."""
         self._committed_offset = max(self._committed_offset, offset)
         while self._pending and self._pending[0].last_offset <= offset:
             self._pending.popleft()

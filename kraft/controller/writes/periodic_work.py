@@ -1,8 +1,8 @@
-"""What an active controller does unasked, each thing at its own interval.
+"""Scheduled work of the active controller, each kind at its own interval.
 
-Every node with the role runs these loops; they do nothing while another node is the active controller. A piece of
-work that fails because the role was lost, or because the metadata disk is full, is done in its next period. One that
-fails in a way that nobody foresaw has written nothing: it is set aside until then, and the others go on.
+Every node with the controller role runs these loops. They do nothing while another node is active. Work that fails
+because the role was lost, or because the metadata disk is full, is retried in its next period. Work that fails with an
+unexpected error has written nothing. It is set aside until its next period, and the other loops continue.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kraft.world.ports import Clock
 
 SESSION_CHECKS_PER_TIMEOUT: Final = 8
 PASSING: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR)
-"""What a piece of work may meet: another node is the active controller, or the metadata disk is full."""
+"""Expected errors: another node is the active controller, or the metadata disk is full."""
 
 WORK: Final = "controller's periodic work"
 
@@ -34,8 +34,8 @@ Work = Callable[[], Awaitable[object]]
 
 
 class PeriodicWork:
-    """One for a controller. `is_active` tells whether there is anything to do, `term` what the controller knows in
-    its epoch."""
+    """The loops of one controller. `is_active` returns whether this node is the active controller. `term` returns the
+    term of its epoch."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class PeriodicWork:
         self._duties = broker_duties.BrokerStates()
 
     def start(self, nursery: trio.Nursery) -> None:
-        """Begin the loops, which never end."""
+        """Start the loops, which never end."""
         settings = self._settings
         schedule: tuple[tuple[str, float, Work], ...] = (
             (

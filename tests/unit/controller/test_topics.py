@@ -324,8 +324,9 @@ def test_the_topic_of_remote_segments_is_not_deleted_while_topics_have_some() ->
         ((name, _, code, message),) = delete(cluster, **request)
         assert (name, code) == (REMOTE_METADATA, ErrorCode.POLICY_VIOLATION)
         assert message == (
-            "__remote_log_metadata stays: it alone tells which segments are in remote storage. Without it those of a, "
-            "b, c and 1 more can be neither read nor deleted. Delete these topics first, or switch their tiering off "
+            "__remote_log_metadata cannot be deleted: it alone records which segments are in remote storage. "
+            "Without it those of a, b, c and 1 more can be neither read nor deleted. "
+            "Delete these topics first, or switch their tiering off "
             "(remote.storage.enable=false, remote.log.delete.on.disable=true), and set "
             "remote.log.storage.system.enable=false on every node."
         )
