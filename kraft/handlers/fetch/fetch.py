@@ -10,7 +10,7 @@ everybody else to `PendingFetch`; both read through one `PartitionReader`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
@@ -143,8 +143,9 @@ def _refused(request: FetchRequest, code: int, context: RequestContext) -> Reply
     return encode_fetch_reply(context.correlation_id, context.api_version, code, request.session_id, results)
 
 
-def _wants_remote(results: list[FetchedPartition]) -> bool:
-    return any(result.remote is not None for result in results)
+def _in_remote_tier(results: list[FetchedPartition]) -> list[FetchedPartition]:
+    """Those whose records have to be fetched from there."""
+    return [result for result in results if result.remote is not None]
 
 
 class PendingFetch:
@@ -194,84 +195,47 @@ class PendingFetch:
 
     def serve(self) -> Reply | Awaitable[Reply]:
         """Answers at once where it can."""
-        if self._due is not None:
-            return self._serve_due(self._due)
-        if len(self._wanted) > PARTITIONS_A_TURN:
-            return self._serve_many()
-        results = self._read()
+        wanted = self._to_look_at()
+        if len(wanted) >= PARTITIONS_A_TURN:
+            return self._wait(None)
+        results = self._read(wanted)
         if not self._is_enough(results):
             return self._wait(results)
-        return self._reply_with_remote(results) if _wants_remote(results) else self._reply(results)
+        return self._reply_later(results) if _in_remote_tier(results) else self._reply(results)
 
-    async def _serve_many(self) -> Reply:
-        """Serve like `serve`, in turns: other requests are served while many partitions are read. The request registers
-        on them before it reads, so it is woken by what is appended in between."""
+    async def _wait(self, results: list[FetchedPartition] | None) -> Reply:
+        """Read, unless `results` were read just now, until there is enough or time is up: again each time something
+        happened. The request waits on its partitions before it reads them, since many are read in turns: it is woken by
+        what is appended in between."""
         clock, reader = self._clock, self._reader
         deadline = clock.now() + self._wait_ms_max / 1000
         while True:
             waiter = FetchWaiter(self._bytes_min, is_follower=reader.is_follower)
             partitions: list[Partition] = []
             try:
-                await self._park(waiter, partitions)
-                results = await in_turns(self._read_steps(self._wanted), PARTITIONS_A_TURN)
+                if self._due is None:
+                    await self._park(waiter, partitions)
+                if results is None:
+                    results = await self._read_later()
                 reader.acknowledges = False
                 if self._is_enough(results) or clock.now() >= deadline:
-                    return await self._reply_in_turns(results)
+                    return await self._reply_later(results)
                 if reader.waits_for_markers(partitions):
                     waiter.missing_bytes = 1
                 else:
-                    waiter.grew(sum(result.size for result in results))
+                    waiter.grew(sum([result.size for result in results]))
                 with clock.move_on_at(deadline):
-                    await waiter.event.wait()
+                    await (waiter.event.wait() if self._due is None else self._due.wait())
             finally:
                 for partition in partitions:
                     partition.waiters.remove_fetch(waiter)
+            results = None
 
-    def _serve_due(self, due: ConsumerDue) -> Reply | Awaitable[Reply]:
-        """Serve like `serve`, for the partitions that are due."""
-        wanted = due.begin(self._session_partitions)
-        if len(wanted) > PARTITIONS_A_TURN:
-            return self._serve_many_due(due, wanted)
-        results = at_once(self._read_steps(wanted, due))
-        if not self._is_enough_of_due(results):
-            return self._wait_for_due(due)
-        return self._reply_with_remote(results) if _wants_remote(results) else self._reply(results)
-
-    async def _serve_many_due(self, due: ConsumerDue, wanted: list[CachedPartition]) -> Reply:
-        deadline = self._clock.now() + self._wait_ms_max / 1000
-        results = await in_turns(self._read_steps(wanted, due), PARTITIONS_A_TURN)
-        if self._is_enough_of_due(results):
-            return await self._reply_in_turns(results)
-        return await self._wait_for_due(due, deadline)
-
-    async def _wait_for_due(self, due: ConsumerDue, deadline: float | None = None) -> Reply:
-        clock = self._clock
-        if deadline is None:
-            deadline = clock.now() + self._wait_ms_max / 1000
-        while True:
-            with clock.move_on_at(deadline):
-                await due.wait()
-            wanted = due.begin(self._session_partitions)
-            results = await in_turns(self._read_steps(wanted, due), PARTITIONS_A_TURN)
-            if self._is_enough_of_due(results) or clock.now() >= deadline:
-                return await self._reply_in_turns(results)
-
-    @property
-    def _session_partitions(self) -> dict[PartitionKey, CachedPartition]:
+    def _to_look_at(self) -> Sequence[CachedPartition] | FetchSession:
+        if self._due is None:
+            return self._wanted
         assert isinstance(self._wanted, FetchSession), "only a session knows what is due"
-        return self._wanted.partitions
-
-    def _is_enough_of_due(self, results: list[FetchedPartition]) -> bool:
-        return self._wait_ms_max <= 0 or is_enough(results, self._bytes_min)
-
-    async def _reply_in_turns(self, results: list[FetchedPartition]) -> Reply:
-        """Reply like `_reply_with_remote`, in turns: other requests are served meanwhile."""
-        if _wants_remote(results):
-            await self._read_remote(results)
-        waits = self._wait_ms(results)
-        if self._is_too_early:
-            return self._answer.encode_wait(waits)
-        return await in_turns(self._answer.encode_steps(results, waits), PARTITIONS_A_TURN)
+        return self._due.begin(self._wanted.partitions)
 
     async def _park(self, waiter: FetchWaiter, partitions: list[Partition]) -> None:
         """Have `waiter` wait on every partition that is here; these are added to `partitions`."""
@@ -284,19 +248,23 @@ class PendingFetch:
                 partition.waiters.add_fetch(waiter)
                 partitions.append(partition)
 
-    def _read(self) -> list[FetchedPartition]:
-        if len(self._wanted) == 1:  # The usual request: without a generator.
-            (wanted,) = self._wanted
+    def _read(self, wanted: Sequence[CachedPartition] | FetchSession) -> list[FetchedPartition]:
+        if len(wanted) == 1 and self._due is None:  # The usual request: without a generator.
+            (only,) = wanted
             left = self._bytes_max
-            return [self._reader.read(wanted, min(wanted.max_bytes, left) if left > 0 else 0, True)]
-        return at_once(self._read_steps(self._wanted))
+            return [self._reader.read(only, min(only.max_bytes, left) if left > 0 else 0, True)]
+        return at_once(self._read_steps(wanted))
 
-    def _read_steps(
-        self, partitions: Iterable[CachedPartition], due: ConsumerDue | None = None
-    ) -> Steps[list[FetchedPartition]]:
+    async def _read_later(self) -> list[FetchedPartition]:
+        wanted = self._to_look_at()
+        if len(wanted) < PARTITIONS_A_TURN:
+            return self._read(wanted)
+        return await in_turns(self._read_steps(wanted), PARTITIONS_A_TURN)
+
+    def _read_steps(self, partitions: Iterable[CachedPartition]) -> Steps[list[FetchedPartition]]:
         """The partitions, in order, within the bytes allowed; at least one batch if there is any. Of those without,
-        `due` is told. Pauses after each partition."""
-        left = self._bytes_max
+        the session is told what is due. Pauses after each partition."""
+        left, due = self._bytes_max, self._due
         empty = True
         results = []
         for wanted in partitions:
@@ -311,34 +279,20 @@ class PendingFetch:
         return results
 
     def _is_enough(self, results: list[FetchedPartition]) -> bool:
-        """Whether to answer now."""
-        return self._wait_ms_max <= 0 or not results or is_enough(results, self._bytes_min)
+        """Whether to answer now: also where nothing is asked for. That a session has nothing due is no answer."""
+        nothing_asked = not results and self._due is None
+        return self._wait_ms_max <= 0 or nothing_asked or is_enough(results, self._bytes_min)
 
-    async def _wait(self, results: list[FetchedPartition]) -> Reply:
-        """Park until enough has come or time is up. Read again each time something happened."""
-        clock, reader = self._clock, self._reader
-        deadline = clock.now() + self._wait_ms_max / 1000
-        partitions = self._partitions()
-        while not self._is_enough(results) and clock.now() < deadline:
-            reader.acknowledges = False
-            missing = self._bytes_min - sum([result.size for result in results])
-            if reader.waits_for_markers(partitions):
-                missing = 1
-            waiter = FetchWaiter(missing, is_follower=reader.is_follower)
-            for partition in partitions:
-                partition.waiters.add_fetch(waiter)
-            try:
-                with clock.move_on_at(deadline):
-                    await waiter.event.wait()
-            finally:
-                for partition in partitions:
-                    partition.waiters.remove_fetch(waiter)
-            results = self._read()
-        return await self._reply_with_remote(results) if _wants_remote(results) else self._reply(results)
-
-    async def _reply_with_remote(self, results: list[FetchedPartition]) -> Reply:
-        await self._read_remote(results)
-        return self._reply(results)
+    async def _reply_later(self, results: list[FetchedPartition]) -> Reply:
+        """Reply like `_reply`, with what is in the remote tier, and in turns where there is much."""
+        if _in_remote_tier(results):
+            await self._read_remote(results)
+        if len(results) < PARTITIONS_A_TURN:
+            return self._reply(results)
+        waits = self._wait_ms(results)
+        if self._is_too_early:
+            return self._answer.encode_wait(waits)
+        return await in_turns(self._answer.encode_steps(results, waits), PARTITIONS_A_TURN)
 
     async def _read_remote(self, results: list[FetchedPartition]) -> None:
         """Fetch what is in the remote tier, as far as there is room and time; a client comes again for the rest."""
@@ -346,8 +300,8 @@ class PendingFetch:
         empty = left == self._bytes_max
         seconds = 0.0 if self._remote is None else self._remote.reads.fetch_seconds_max
         with self._clock.move_on_after(seconds):
-            for result in results:
-                if result.remote is not None and (left > 0 or empty):
+            for result in _in_remote_tier(results):
+                if left > 0 or empty:
                     await self._reader.read_remote(result, max(left, 0), empty)
                     left -= result.size
                     empty = empty and not result.size
@@ -368,8 +322,3 @@ class PendingFetch:
             seconds, in_time = quotas.fetched(user_of(context), context.client_id or "", size)
             self._is_too_early = not in_time
         return wait_ms(context, quotas, seconds, CONSUMER_BYTE_RATE)
-
-    def _partitions(self) -> list[Partition]:
-        """Those that are here. The next read reports the others."""
-        found = [self._reader.find(wanted.key) for wanted in self._wanted]
-        return [partition for partition in found if partition is not None]
