@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import trio
+
 from kraft.common.errors import ApiError
 from kraft.common.internal_topics import INTERNAL_TOPICS
 from kraft.handlers.errors import EXPECTED, code_of
@@ -22,6 +24,7 @@ from kraft.protocol.messages.delete_records_response import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from kraft.replication.purgatory import DeleteWaiter
 from kraft.security.acls import Operation
 from kraft.world.steps import Steps
 from kraft.world.turns import TURN_PARTITIONS, Turn
@@ -29,9 +32,6 @@ from kraft.world.turns import TURN_PARTITIONS, Turn
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.replication.partition import Partition
-
-LOOK_SECONDS = 0.02
-"""How often it is looked whether followers have followed. They hear of it with their next fetch."""
 
 TO_HIGH_WATERMARK = -1
 
@@ -53,14 +53,8 @@ async def delete_records(
             if turn.is_over():
                 await turn.next()
             answer.partitions.append(_delete(topic.name, wanted, broker, waiting))
-    clock = broker.world.clock
-    deadline = clock.now() + request.timeout_ms / 1000
-    while waiting := await _still_waiting(waiting, broker):
-        if clock.now() >= deadline:
-            for each in waiting:
-                each.result.error_code = ErrorCode.REQUEST_TIMED_OUT
-            break
-        await clock.sleep(min(LOOK_SECONDS, max(0.001, deadline - clock.now())))
+    if waiting := await _still_waiting(waiting, broker):
+        await _until_followed(waiting, broker, broker.world.clock.now() + request.timeout_ms / 1000)
     return response
 
 
@@ -78,6 +72,27 @@ def _failed(request: DeleteRecordsRequest, code: int, message: str | None) -> St
     return response
 
 
+async def _until_followed(waiting: list[_Waiting], broker: BrokerServices, deadline: float) -> None:
+    """Those whose followers have not followed at the deadline are told REQUEST_TIMED_OUT. A follower hears of a later
+    log start with its next Fetch, and the leader of the follower's with the one after it."""
+    clock, waiter = broker.world.clock, DeleteWaiter()
+    partitions = [each.partition for each in waiting]
+    try:
+        for partition in partitions:
+            partition.waiters.add_delete(waiter)
+        while waiting := await _still_waiting(waiting, broker):
+            if clock.now() >= deadline:
+                for each in waiting:
+                    each.result.error_code = ErrorCode.REQUEST_TIMED_OUT
+                break
+            with clock.move_on_at(deadline):
+                await waiter.event.wait()
+            waiter.event = trio.Event()
+    finally:
+        for partition in partitions:
+            partition.waiters.remove_delete(waiter)
+
+
 async def _still_waiting(waiting: list[_Waiting], broker: BrokerServices) -> list[_Waiting]:
     """Those of `waiting` whose followers have not all followed yet."""
     left: list[_Waiting] = []
@@ -93,17 +108,17 @@ async def _still_waiting(waiting: list[_Waiting], broker: BrokerServices) -> lis
 class _Waiting:
     """A partition whose followers have yet to raise their log starts to `offset`."""
 
-    __slots__ = ("_leader_epoch", "_offset", "_partition", "result")
+    __slots__ = ("_leader_epoch", "_offset", "partition", "result")
 
     def __init__(self, partition: Partition, offset: int, result: DeleteRecordsPartitionResult) -> None:
-        self._partition = partition
+        self.partition = partition
         self._leader_epoch = partition.leader_epoch
         self._offset = offset
         self.result = result
 
     def is_over(self, broker: BrokerServices) -> bool:
         """Whether all who are alive have followed, which the result shows, or this broker does not lead any more."""
-        partition, result = self._partition, self.result
+        partition, result = self.partition, self.result
         if not partition.is_leader or self._leader_epoch < partition.led_since_epoch:
             result.low_watermark, result.error_code = -1, ErrorCode.NOT_LEADER_OR_FOLLOWER
             return True

@@ -365,7 +365,10 @@ class Partition:
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"{self}: broker {replica_id} has a newer incarnation than epoch {broker_epoch} (KIP-903)",
             )
+        starts_later = log_start_offset > follower.log_start_offset
         follower.fetched(offset, log_start_offset, self.log.log_end_offset, broker_epoch, now)
+        if starts_later:
+            self.notify_low_watermark()
         self.advance_high_watermark()
 
     # --- the in-sync set
@@ -471,6 +474,11 @@ class Partition:
         """Notify parked fetchers of a higher log start offset."""
         if self._waiters is not None:
             self._waiters.tell_watches()
+
+    def notify_low_watermark(self) -> None:
+        """Notify parked DeleteRecords requests: the log of a follower starts later, or a broker has come or gone."""
+        if self._waiters is not None:
+            self._waiters.low_watermark_may_have_risen()
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"

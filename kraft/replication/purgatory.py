@@ -1,5 +1,5 @@
-"""Requests parked on a partition: delayed produce (until the high watermark passes an offset) and delayed fetch (until
-enough bytes are available).
+"""Requests parked on a partition: delayed produce (until the high watermark passes an offset), delayed fetch (until
+enough bytes are available) and delayed DeleteRecords (until the followers have raised their log start offsets).
 
 A request is woken through a trio.Event. The waiting task keeps its own deadline.
 """
@@ -56,14 +56,24 @@ class ProduceWaiter:
         self.event = trio.Event()
 
 
+class DeleteWaiter:
+    """One DeleteRecords that waits for the followers of all its partitions. It checks them when `event` is set."""
+
+    __slots__ = ("event",)
+
+    def __init__(self) -> None:
+        self.event = trio.Event()
+
+
 class PartitionWaiters:
     """The requests parked on one partition. The partition creates this for the first one."""
 
-    __slots__ = ("_consumers", "_fetches", "_high_watermark_listeners", "_produces", "_watches")
+    __slots__ = ("_consumers", "_deletes", "_fetches", "_high_watermark_listeners", "_produces", "_watches")
 
     def __init__(self) -> None:
         self._produces: list[ProduceWaiter] = []
         self._fetches: list[FetchWaiter] = []
+        self._deletes: dict[DeleteWaiter, None] = {}
         self._high_watermark_listeners: list[Callable[[int], None]] = []
         self._watches: dict[int, FollowerWatch] = {}
         """By replica id: followers that have the whole log. Any change wakes them."""
@@ -72,7 +82,7 @@ class PartitionWaiters:
 
     def __len__(self) -> int:
         """The number of parked requests."""
-        return len(self._produces) + len(self._fetches)
+        return len(self._produces) + len(self._fetches) + len(self._deletes)
 
     # --- those who wait
 
@@ -89,6 +99,12 @@ class PartitionWaiters:
     def remove_produce(self, waiter: ProduceWaiter) -> None:
         if waiter in self._produces:
             self._produces.remove(waiter)
+
+    def add_delete(self, waiter: DeleteWaiter) -> None:
+        self._deletes[waiter] = None
+
+    def remove_delete(self, waiter: DeleteWaiter) -> None:
+        self._deletes.pop(waiter, None)
 
     def add_high_watermark_listener(self, listener: Callable[[int], None]) -> Callable[[], None]:
         """Call `listener(high watermark)` at each rise. Returns a function that removes the listener."""
@@ -166,9 +182,16 @@ class PartitionWaiters:
     def end_watches(self, followers: Followers) -> None:
         """Make the partition due in all watching sessions: followers and consumers have records to fetch, or an error
         to receive."""
+        self.low_watermark_may_have_risen()
         self._tell_consumers()
         for watch in self._take_watches():
             watch.changed(followers)
+
+    def low_watermark_may_have_risen(self) -> None:
+        """Wake the DeleteRecords requests: the log of a follower starts later, or the followers that count have
+        changed."""
+        for waiter in self._deletes:
+            waiter.event.set()
 
     def tell_watches(self) -> None:
         """Notify all watching sessions of a higher high watermark or log start offset. Followers have no records to

@@ -198,6 +198,7 @@ class ReplicaManager:
         for done, partition in enumerate(self):
             if partition.followers is not None and any(broker in partition.followers for broker in broker_ids):
                 partition.advance_high_watermark()
+                partition.notify_low_watermark()
                 self._isr.reconsider(partition)
             if done % 500 == 499:
                 yield

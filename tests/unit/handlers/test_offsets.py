@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 
+from kraft.metadata.records.fence_broker_record import FenceBrokerRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -164,5 +165,53 @@ def test_some_topics_keep_their_records() -> None:
             assert await delete(made, "compacted", 0) == (ErrorCode.POLICY_VIOLATION, -1)
             assert await delete(made, "__consumer_offsets", 0) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
             assert await delete(made, "missing", 0) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+
+    simulate(play)
+
+
+@pytest.mark.parametrize("how", ["follows", "dies", "is no replica any more"])
+def test_deleted_records_are_told_of_in_the_moment_in_which_the_last_follower_has_followed(how: str) -> None:
+    answered: list[float] = []
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.publish(made.register(2))
+            topic = made.topic("t", replicas=(NODE, 2))
+            append(made, 3)
+            made.partition("t").follower_fetched(2, 3, 0, 1, universe.time.now)
+
+            async def ask() -> None:
+                assert await delete(made, "t", 2) == (0, 2)
+                answered.append(universe.time.now - start)
+
+            start = universe.time.now
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ask)
+                await universe.sleep(0.305)
+                made.partition("t").follower_fetched(2, 3, 1, 1, universe.time.now)
+                await universe.sleep(0.2)
+                assert not answered
+                if how == "follows":
+                    made.partition("t").follower_fetched(2, 3, 2, 1, universe.time.now)
+                elif how == "dies":
+                    made.publish(FenceBrokerRecord(id=2, epoch=1))
+                else:
+                    made.change(topic, replicas=[NODE], isr=[NODE])
+
+    simulate(play)
+    assert answered == [pytest.approx(0.505, abs=1e-3)]
+
+
+def test_deleted_records_that_a_follower_keeps_are_told_of_when_time_is_up() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.publish(made.register(2))
+            made.topic("t", replicas=(NODE, 2))
+            append(made, 3)
+            made.partition("t").follower_fetched(2, 3, 0, 1, universe.time.now)
+            start = universe.time.now
+            assert await delete(made, "t", 2) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+            assert universe.time.now - start == pytest.approx(1.0)
+            assert not made.partition("t").has_waiters
 
     simulate(play)
