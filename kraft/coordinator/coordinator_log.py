@@ -92,13 +92,9 @@ class CoordinatorLog(Protocol):
         """The next batches from `from_offset` on (the first may begin below it), up to the end of the local log. Empty
         at the end."""
 
-    def max_batch_bytes(self, partition: TopicPartition) -> int:
-        """The greatest size of a batch, and so of one record with its batch: max.message.bytes. Raises KraftError where
-        this node does not lead the partition."""
-
-    def max_append_bytes(self, partition: TopicPartition) -> int:
-        """The greatest size of a batch that the log can store: segment.bytes. Raises KraftError as
-        `max_batch_bytes`."""
+    def batch_bounds(self, partition: TopicPartition) -> tuple[int, int]:
+        """The greatest size of a batch, and so of one record with its batch (max.message.bytes), and of what the log
+        can store at all (segment.bytes). Raises KraftError where this node does not lead the partition."""
 
     def log_start_offset(self, partition: TopicPartition) -> int: ...
     def high_watermark(self, partition: TopicPartition) -> int:

@@ -175,10 +175,11 @@ def require_room(records: Sequence[LogRecord], log: CoordinatorLog, partition: T
     """Refuse an operation with a record that no batch of the log has room for, or with more records than one batch
     may have, before it shares one with others. Raises the ApiError for its client."""
     try:
-        record_room = log.max_batch_bytes(partition) - HEADER_SIZE
-        room = min(OPERATION_BYTES_MAX, log.max_append_bytes(partition) - HEADER_SIZE)
+        batch_bytes_max, append_bytes_max = log.batch_bounds(partition)
     except KraftError as problem:
         raise append_error(problem) from problem
+    record_room = batch_bytes_max - HEADER_SIZE
+    room = min(OPERATION_BYTES_MAX, append_bytes_max - HEADER_SIZE)
     size = _size(records)
     if size > record_room and (largest := max(_size((record,)) for record in records)) > record_room:
         raise _too_large(f"a record of {largest} bytes is too large for a batch of {partition}")

@@ -379,7 +379,8 @@ class ShardDriver(Generic[S]):
         try:
             if batch.marker is not None:
                 batch.last_offset = await self._log.append_marker(*where, batch.marker, now_ms)
-            for chunk in chunks(batch.operations, self._log.max_batch_bytes(self.partition)):
+            batch_bytes_max, _ = self._log.batch_bounds(self.partition)
+            for chunk in chunks(batch.operations, batch_bytes_max):
                 batch.last_offset = await self._log.append(*where, chunk, self._clock.wall_ms(), batch.producer)
                 appended = True
         except (KraftError, OSError) as problem:

@@ -6,7 +6,7 @@ from kraft.common.config.dynamic.group_config import effective_group_config
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
-from kraft.metadata.image.configs_image import ConfigsImage
+from kraft.metadata.image.configs_image import ConfigResource, ConfigsImage
 from kraft.metadata.metadata_cache import MetadataCache
 from kraft.replication.topic_configs import ConfigView
 
@@ -29,8 +29,8 @@ class DynamicConsumerGroupConfigs:
             self._seen = image.configs
             self._plain = _settings({}, self._configs.effective(image))
             self._own = {}
-        overrides = image.configs.of(ResourceType.GROUP, group_id)
-        if not overrides:
+        overrides = image.configs.resources.get(ConfigResource(ResourceType.GROUP, group_id))
+        if overrides is None:
             return self._plain
         if group_id not in self._own:
             self._own[group_id] = _settings(dict(overrides.items()), self._configs.effective(image))

@@ -141,11 +141,9 @@ class PartitionLog:
                 await turn.next()
         return found
 
-    def max_batch_bytes(self, partition: TopicPartition) -> int:
-        return self._led(partition).log.config.max_message_bytes
-
-    def max_append_bytes(self, partition: TopicPartition) -> int:
-        return self._led(partition).log.config.segment_bytes
+    def batch_bounds(self, partition: TopicPartition) -> tuple[int, int]:
+        config = self._led(partition).log.config
+        return config.max_message_bytes, config.segment_bytes
 
     def log_start_offset(self, partition: TopicPartition) -> int:
         return self._led(partition).log.log_start_offset

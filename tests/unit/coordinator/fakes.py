@@ -247,11 +247,8 @@ class MemoryLog:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{from_offset} is below the start of the log")
         return [batch for batch in self.batches.get(partition, []) if batch.next_offset > from_offset][:2]
 
-    def max_batch_bytes(self, partition: TopicPartition) -> int:
-        return self.batch_bytes_max
-
-    def max_append_bytes(self, partition: TopicPartition) -> int:
-        return self.append_bytes_max
+    def batch_bounds(self, partition: TopicPartition) -> tuple[int, int]:
+        return self.batch_bytes_max, self.append_bytes_max
 
     def log_start_offset(self, partition: TopicPartition) -> int:
         return self.starts.get(partition, 0)

@@ -72,7 +72,7 @@ def test_a_commit_to_a_partition_that_was_just_lost_is_for_another_coordinator()
             def not_led(partition):
                 raise NotLeader("moved")
 
-            service.log.max_batch_bytes = not_led
+            service.log.batch_bounds = not_led
             response = await service.coordinator.offset_commit(commit_request("g", {("t", 0): 1}), TestCaller(9))
             assert code_of(response) == ErrorCode.NOT_COORDINATOR
             assert service.log.appends == 0

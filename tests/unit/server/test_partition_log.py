@@ -184,14 +184,13 @@ def test_how_large_a_batch_may_be_is_the_topics_setting() -> None:
         async with broker(universe) as made:
             made.topic(OFFSETS.topic, cleanup_policy="compact", max_message_bytes="1000", segment_bytes="2000000")
             log, now = PartitionLog(made.replicas), made.world.clock.wall_ms()
-            assert log.max_batch_bytes(OFFSETS) == 1000
+            assert log.batch_bounds(OFFSETS) == (1000, 2_000_000)
             room = 1000 - HEADER_SIZE
             await log.append(OFFSETS, 0, [(b"k", bytes(room - 33))], now)
             with pytest.raises(ApiError) as refused:
                 require_room([(b"k", bytes(room - 32))], log, OFFSETS)
             assert refused.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
             # Records that belong together are one batch all the same, as large as a segment may be.
-            assert log.max_append_bytes(OFFSETS) == 2_000_000
             records = [(b"k%d" % index, bytes(500)) for index in range(3_500)]
             await log.append(OFFSETS, 0, records, now)
             last = (await log.read(OFFSETS, 1))[-1]

@@ -55,26 +55,31 @@ class ComputedTarget:
 # In a heartbeat.
 
 
-def assign(draft: GroupDraft, group_id: str) -> None:
-    """Compute a new target assignment, or ask for it, if one is due."""
-    due = snapshot(draft, group_id)
+def assign(draft: GroupDraft, group: ConsumerGroup) -> None:
+    """Compute a new target assignment, or ask for it, if one is due. `group` is as it is in the draft."""
+    due = _snapshot_of(draft, group)
     if due is None:
         return
-    group = due.group
     # Nobody may be told epoch 0, so the first epoch has its target at once.
     if group.group_epoch == FIRST_EPOCH or _is_small(draft, group):
         adopt_target(draft, compute(due, at_once(counted_topics(group, draft.topics))))
         return
     if group.assignment_epoch < FIRST_EPOCH:
         # Members get an epoch to wait in, in which nobody has anything.
-        draft.write_consumer(group_id, records.target_metadata(group_id, group.group_epoch - 1, NEVER_ASSIGNED_MS))
-    draft.effects.append(ComputeTarget(group_id))
+        draft.write_consumer(
+            group.group_id, records.target_metadata(group.group_id, group.group_epoch - 1, NEVER_ASSIGNED_MS)
+        )
+    draft.effects.append(ComputeTarget(group.group_id))
 
 
 def snapshot(draft: GroupDraft, group_id: str) -> Snapshot | None:
     """The group as it is, if it has changed since its last target, and that is long enough ago."""
     group = draft.consumer_group(group_id)
-    if group is None or not group.members or group.group_epoch <= group.assignment_epoch:
+    return None if group is None else _snapshot_of(draft, group)
+
+
+def _snapshot_of(draft: GroupDraft, group: ConsumerGroup) -> Snapshot | None:
+    if not group.members or group.group_epoch <= group.assignment_epoch:
         return None
     if not _may_assign(draft, group):
         return None

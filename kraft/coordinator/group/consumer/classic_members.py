@@ -73,11 +73,11 @@ def join_as_classic(
         draft.write_consumer(group.group_id, records.member_metadata(group.group_id, member))
     changed = member.topics != before.topics or (member.regex or "") != (before.regex or "")
     forget_expression(draft, group.group_id, before.regex)
-    follow_topics(draft, group.group_id, subscription_changed=changed)
+    followed = follow_topics(draft, group.group_id, subscription_changed=changed)
     if last:
         after = _join_last(draft, group, member_id, subscription)
     else:
-        assign(draft, group.group_id)
+        assign(draft, followed)
         after = reconcile(draft, group.group_id, member_id, _owned(draft, subscription), changed)
         _await_sync(draft, group.group_id, after)
     return JoinGroupResponse(
@@ -199,8 +199,7 @@ def heartbeat_as_classic(draft: GroupDraft, group: ConsumerGroup, request: Heart
     draft.start_consumer_session(group.group_id, member.member_id)
     if group.classic_count == len(group.members):
         # Nobody else's heartbeat computes a target.
-        follow_topics(draft, group.group_id, subscription_changed=False)
-        assign(draft, group.group_id)
+        assign(draft, follow_topics(draft, group.group_id, subscription_changed=False))
     group = draft.require_consumer_group(group.group_id)
     must_join = (
         member.member_epoch < group.assignment_epoch

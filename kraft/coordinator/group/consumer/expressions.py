@@ -48,11 +48,10 @@ def check_expression(group: ConsumerGroup, member: ConsumerMember) -> None:
         RegularExpression(member.regex, "SubscribedTopicRegex")
 
 
-def refresh_expressions(draft: GroupDraft, group_id: str, may_describe: MayDescribe) -> None:
+def refresh_expressions(draft: GroupDraft, group: ConsumerGroup, may_describe: MayDescribe) -> None:
     """Ask for the group's patterns to be matched, if that is due."""
-    group = draft.require_consumer_group(group_id)
     if group.regex_subscribers and _is_due(draft, group):
-        draft.effects.append(ResolveExpressions(group_id, tuple(sorted(group.regex_subscribers)), may_describe))
+        draft.effects.append(ResolveExpressions(group.group_id, tuple(sorted(group.regex_subscribers)), may_describe))
 
 
 def _is_due(draft: GroupDraft, group: ConsumerGroup) -> bool:

@@ -95,15 +95,16 @@ def consumer_heartbeat(
     regex_changed = (member.regex or "") != (before.regex or "")
     if regex_changed:
         check_expression(group, member)
-    if member is not before or not _is_written(draft, request.group_id, member_id):
+    written = draft.consumer_group(request.group_id)
+    if member is not before or written is None or member_id not in written.members:
         draft.write_consumer(request.group_id, records.member_metadata(request.group_id, member))
     if regex_changed:
         forget_expression(draft, request.group_id, before.regex)
     # A pattern that is yet to be matched changes nothing until it is.
     rematched = regex_changed and (not member.regex or member.regex in group.regexes)
-    follow_topics(draft, request.group_id, subscription_changed=names_changed or rematched)
-    refresh_expressions(draft, request.group_id, may_describe)
-    assign(draft, request.group_id)
+    group = follow_topics(draft, request.group_id, subscription_changed=names_changed or rematched)
+    refresh_expressions(draft, group, may_describe)
+    assign(draft, group)
     after = reconcile(draft, request.group_id, member_id, reported, names_changed or regex_changed)
     draft.start_consumer_session(request.group_id, member_id)
     response = Response(
@@ -114,11 +115,6 @@ def consumer_heartbeat(
     if request.member_epoch == JOINING_EPOCH or _is_full(request) or after.assigned != before.assigned:
         response.assignment = _assignment(after)
     return response
-
-
-def _is_written(draft: GroupDraft, group_id: str, member_id: str) -> bool:
-    group = draft.consumer_group(group_id)
-    return group is not None and member_id in group.members
 
 
 def _group_for(draft: GroupDraft, request: Request) -> ConsumerGroup:

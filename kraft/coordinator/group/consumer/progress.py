@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kraft.coordinator.group.activity import CONSUMER, GroupEvent
 from kraft.coordinator.group.consumer import records
-from kraft.coordinator.group.consumer.consumer_group import ConsumerGroupState, RevocationDeadline
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, ConsumerGroupState, RevocationDeadline
 from kraft.coordinator.group.consumer.member import ConsumerMember, MemberState, Partitions
 from kraft.coordinator.group.consumer.membership import bump_epoch
 from kraft.coordinator.group.consumer.reconciliation import Reconciliation
@@ -15,16 +15,16 @@ from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
 
 
-def follow_topics(draft: GroupDraft, group_id: str, *, subscription_changed: bool) -> None:
-    """Raise the group epoch if a subscription has changed, or what the group subscribes to has."""
+def follow_topics(draft: GroupDraft, group_id: str, *, subscription_changed: bool) -> ConsumerGroup:
+    """Raise the group epoch if a subscription has changed, or what the group subscribes to has; the group after it."""
     group = draft.require_consumer_group(group_id)
-    if subscription_changed:
-        bump_epoch(draft, group_id)
-    elif group.topics_seen is not draft.topics.version():
-        if metadata_hash(group.subscribed_topics(), draft.topics) != group.metadata_hash:
-            bump_epoch(draft, group_id)
-        else:
-            draft.keep_consumer(replace(group, topics_seen=draft.topics.version()))
+    if not subscription_changed:
+        if group.topics_seen is draft.topics.version():
+            return group
+        if metadata_hash(group.subscribed_topics(), draft.topics) == group.metadata_hash:
+            return draft.keep_consumer(replace(group, topics_seen=draft.topics.version()))
+    bump_epoch(draft, group_id)
+    return draft.require_consumer_group(group_id)
 
 
 def reconcile(
