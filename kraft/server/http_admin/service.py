@@ -9,9 +9,9 @@ for clients.
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import trio
 from kraft_http.health import ClusterHealth
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from kraft.server.node import Node
 
 T = TypeVar("T")
+P = ParamSpec("P")
 PARTITIONS_PER_STEP: Final = 1_000
 """Partitions that are looked at before others are served."""
 TOKEN_APIS: Final = frozenset(
@@ -76,6 +77,19 @@ TOKEN_APIS: Final = frozenset(
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
     )
 )
+
+
+def _on_the_loop(
+    method: Callable[Concatenate[AdminService, P], Awaitable[T]],
+) -> Callable[Concatenate[AdminService, P], Coroutine[Any, Any, T]]:
+    """Decorator: asyncio tasks call the method, and the node's loop carries it out, as long as the caller's login
+    holds."""
+
+    @wraps(method)
+    async def run(service: AdminService, /, *arguments: P.args, **named: P.kwargs) -> T:
+        return await service._bridge.run(service._while_known, partial(method, service, *arguments, **named))
+
+    return run
 
 
 class AdminService:
@@ -164,10 +178,8 @@ class AdminService:
     def now_ms(self) -> int:
         return self._node.world.clock.wall_ms()
 
-    async def call(self, api_key: int, version: int, request: Message, *, node_id: int | None = None) -> Message:
-        return await self._run(self._call, api_key, version, request, node_id)
-
-    async def _call(self, api_key: int, version: int, request: Message, node_id: int | None) -> Any:
+    @_on_the_loop
+    async def call(self, api_key: int, version: int, request: Message, *, node_id: int | None = None) -> Any:
         if self._local is not None and node_id in (None, self._node.config.node_id):
             return await self._local.call(api_key, version, request)
         if api_key in TOKEN_APIS:  # Elsewhere it would be asked as this node.
@@ -185,67 +197,55 @@ class AdminService:
         if self._access is not None:
             self._access.check_describe()
 
+    @_on_the_loop
     async def access_of(self, principal: str, host: str, operation: int, kind: int, name: str) -> AccessFacts:
-        return await self._run(self._access_of, principal, host, operation, kind, name)
-
-    async def _access_of(self, principal: str, host: str, operation: int, kind: int, name: str) -> AccessFacts:
         await trio.lowlevel.checkpoint()
         if self._access is None:
             return AccessFacts(allowed=True, reason="NO_AUTHORIZER")
         allowed, reason, entry = self._access.explain(principal, address_of(host), operation, kind, name)
         return AccessFacts(allowed=allowed, reason=reason, entry=entry)
 
+    @_on_the_loop
     async def salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:
-        return await self._run(self._salted_password, mechanism, password, iterations)
-
-    async def _salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:
         world = self._node.world
         salt = world.random.stream("scram-salt").randbytes(SALT_BYTES)
         return salt, await world.threads.run(salted_password, mechanism, password, salt, iterations)
 
+    @_on_the_loop
     async def cluster_facts(self) -> ClusterFacts:
-        return await self._run(self._facts)
-
-    async def _facts(self) -> ClusterFacts:
         self._check_describe()
         return await gather_facts(self._node)
 
+    @_on_the_loop
     async def leave_plan(self, broker_id: int) -> LeavePlan:
-        return await self._run(self._leave_plan, broker_id)
-
-    async def _leave_plan(self, broker_id: int) -> LeavePlan:
         await trio.lowlevel.checkpoint()
         self._check_describe()
         return leave_plan(self._node.shared.loader.image, broker_id)
 
+    @_on_the_loop
     async def cluster_health(self) -> ClusterHealth:
-        return await self._run(self._node.status.cluster_health)
+        return await self._node.status.cluster_health()
 
     async def waiting_elections(self, topic: str | None) -> WaitingElections:
-        return WaitingElections.model_validate(await self._run(self._waiting_elections, topic))
+        return WaitingElections.model_validate(await self._waiting_elections(topic))
 
+    @_on_the_loop
     async def _waiting_elections(self, topic: str | None) -> Any:
         self._check_describe()
         return await self._node.status.waiting_elections(topic)
 
+    @_on_the_loop
     async def unclean_elections(self, topic: str | None) -> Sequence[UncleanElectionFacts]:
-        return await self._run(self._unclean_elections, topic)
-
-    async def _unclean_elections(self, topic: str | None) -> Sequence[UncleanElectionFacts]:
         self._check_describe()
         return await gather_unclean_elections(self._node.shared.loader.image, topic)
 
-    async def events(self, after_id: int, wait_seconds: float) -> EventPage:
-        return await self._run(self._events, after_id, wait_seconds)
-
+    @_on_the_loop
     async def newest_events(self, count: int) -> EventPage:
-        return await self._run(self._newest_events, count)
-
-    async def _newest_events(self, count: int) -> EventPage:
         self._check_describe()
         return _event_page(self._node.events.newest(count), self._node.events.last_id)
 
-    async def _events(self, after_id: int, wait_seconds: float) -> EventPage:
+    @_on_the_loop
+    async def events(self, after_id: int, wait_seconds: float) -> EventPage:
         self._check_describe()
         journal, clock = self._node.events, self._node.world.clock
         found = journal.since(after_id)
@@ -257,53 +257,39 @@ class AdminService:
             found = journal.since(after_id)
         return _event_page(found, journal.last_id)
 
+    @_on_the_loop
     async def listed_topics(self) -> Sequence[ListedTopic]:
-        return await self._run(self._listed_topics)
-
-    async def _listed_topics(self) -> Sequence[ListedTopic]:
         may_see = None if self._access is None else self._access.may_see(ResourceKind.TOPIC)
         return await list_topics(self._node.shared.loader.image.topics, may_see)
 
+    @_on_the_loop
     async def topic_facts(self, topics: Sequence[str]) -> TopicFactsPage:
-        return await self._run(self._topic_facts, topics)
-
-    async def _topic_facts(self, topics: Sequence[str]) -> TopicFactsPage:
         self._check_describe()
         return await gather_topic_facts(self._node, topics)
 
+    @_on_the_loop
     async def topic_groups(self, topic: str) -> TopicGroups:
-        return await self._run(self._topic_groups, topic)
-
-    async def _topic_groups(self, topic: str) -> TopicGroups:
         may_see = None if self._access is None else self._access.may_see(ResourceKind.GROUP)
         return await gather_topic_groups(self._node, topic, may_see)
 
+    @_on_the_loop
     async def log_dir_sizes(self, broker_id: int) -> Mapping[str, int] | None:
-        return await self._run(self._log_dir_sizes, broker_id)
-
-    async def _log_dir_sizes(self, broker_id: int) -> Mapping[str, int] | None:
         self._check_describe()
         return await gather_log_dir_sizes(self._node, broker_id)
 
+    @_on_the_loop
     async def history(self, kind: str, name: str) -> HistoryPage:
-        return await self._run(self._history, kind, name)
-
-    async def _history(self, kind: str, name: str) -> HistoryPage:
         self._check_describe()
         return await gather_history(self._node, kind, name)
 
+    @_on_the_loop
     async def liveness(self) -> Sequence[Check]:
-        return await self._run(self._liveness)
-
-    async def _liveness(self) -> Sequence[Check]:
         """That this runs at all says that the loop does."""
         await trio.lowlevel.checkpoint()
         return [Check(name="loop", ok=True, detail="the node's loop answers")]
 
+    @_on_the_loop
     async def readiness(self) -> Sequence[Check]:
-        return await self._run(self._readiness)
-
-    async def _readiness(self) -> Sequence[Check]:
         await trio.lowlevel.checkpoint()
         node = self._node
         leader = node.shared.raft.leader_and_epoch.leader_id
@@ -334,10 +320,8 @@ class AdminService:
             )
         return checks
 
+    @_on_the_loop
     async def replicas_in_sync(self) -> Check:
-        return await self._run(self._replicas_in_sync)
-
-    async def _replicas_in_sync(self) -> Check:
         broker, count, first = self._node.broker, 0, ""
         if broker is None:
             return Check(name="in_sync", ok=True, detail="it is no broker")
@@ -362,20 +346,15 @@ class AdminService:
             name="in_sync", ok=not count, detail=lagging if count else "every replica with a leader is in sync"
         )
 
+    @_on_the_loop
     async def metrics(self, by: str | None) -> Sequence[str]:
-        return await self._run(self._render, by)
-
-    async def _render(self, by: str | None) -> Sequence[str]:
         if self._node.config.flag("kraft.admin.metrics.authorize"):
             self._check_describe()
         return await self._metrics.render(by)
 
-    async def _run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
-        return await self._bridge.run(self._while_known, function, *arguments)
-
-    async def _while_known(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+    async def _while_known(self, carry_out: Callable[[], Awaitable[T]]) -> T:
         self._check_login()
-        return await function(*arguments)
+        return await carry_out()
 
     def _check_login(self) -> None:
         """Raises ApiError SASL_AUTHENTICATION_FAILED."""

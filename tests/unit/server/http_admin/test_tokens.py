@@ -21,8 +21,10 @@ def test_a_node_without_a_broker_does_not_ask_for_tokens_as_itself(api_key: int)
     """It would be asked as a node, which may do everything, and get tokens of the node."""
     service: Any = object.__new__(AdminService)
     service._local = None
+    service._bridge = SimpleNamespace(run=lambda function, *arguments: function(*arguments))
+    service._holds = lambda: True
     with pytest.raises(ApiError) as refused:
-        trio.run(service._call, api_key, 1, CreateDelegationTokenRequest(), None)
+        trio.run(service.call, api_key, 1, CreateDelegationTokenRequest())
     assert refused.value.code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
