@@ -1,5 +1,5 @@
-"""What the state machine appends, on its way from records to a batch on disk: encoded and cut at once, given offsets
-by the core, built when it is written."""
+"""The state machine's appends, from records to a batch on disk: encoded and split immediately, given offsets by the
+core, and built when written."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from kraft.raft.core.payloads import LeaderChange, Voters
 
 
 class Appended(NamedTuple):
-    """Payload of a batch that the state machine appends: encoded values, and the records themselves for our own
-    listeners."""
+    """The payload of a batch that the state machine appends: the encoded values."""
 
     values: tuple[bytes, ...]
     timestamp_ms: int
 
 
 def encode_batch(batch: Batch, now_ms: int) -> bytes:
-    """The bytes of a batch, now that its offset is certain."""
+    """Return the bytes of a batch. Its offset must be final."""
     payload = batch.payload
     if isinstance(payload, bytes):
         return payload
@@ -36,8 +35,8 @@ def encode_batch(batch: Batch, now_ms: int) -> bytes:
 
 
 def split(values: Sequence[bytes], bytes_max: int, atomic: bool) -> list[list[bytes]]:
-    """`values` in batches of at most `bytes_max`; in one if `atomic`. Raises ApiError when that is too much, or one of
-    them is."""
+    """Split `values` into batches of at most `bytes_max`; into one batch if `atomic`. Raises ApiError if one value, or
+    all values of an atomic batch, are too large."""
     chunks: list[list[bytes]] = [[]]
     size = 0
     for value in values:

@@ -1,12 +1,12 @@
-"""How far this controller has known the metadata log to be committed, kept beside the log and not in it: the file
-`metadata-committed-end` in metadata.log.dir.
+"""The highest offset up to which this controller has known the metadata log to be committed: the file
+`metadata-committed-end` in metadata.log.dir, next to the log.
 
-A metadata log that was cut short at the end of a batch looks whole. Without this file a controller would start from
-it, and topics with committed offsets would be missing, and begin again at offset 0 when a client creates them anew.
+A metadata log that was cut off at the end of a batch looks whole. Without this file a controller would start from it.
+Topics with committed offsets would then be missing, and would start again at offset 0 when a client recreates them.
 
-One line of fixed size, the end offset and its CRC-32C, written in place and never synced: a loss of power may take it
-back to an older value or destroy it, and either is safe. It names only what the log had on disk and synced before,
-so the log is never shorter by a crash alone. Apache Kafka ignores the file.
+The file has one line of fixed size: the end offset and its CRC-32C. It is written in place and never synced. A power
+failure may restore an older value or destroy the line, and either is safe. The offset is at most the one up to which
+the log was synced before, so a crash alone never leaves the log shorter. Apache Kafka ignores the file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LINE_SIZE = 30
 
 
 class CommittedEnd:
-    """Reads and replaces the one number. Everything blocks, for a write into the page cache."""
+    """Reads and replaces the offset. All methods block, for a write into the page cache."""
 
     def __init__(self, files: FileSystem, directory: str) -> None:
         self._files = files
@@ -33,7 +33,7 @@ class CommittedEnd:
         self._written = 0
 
     def read(self) -> int:
-        """The end offset; 0 where there is none, or none that can be read. Raises OSError."""
+        """Return the end offset; 0 if there is none or it cannot be read. Raises OSError."""
         if not self._files.exists(self.path):
             return 0
         file = self._files.open(self.path, writable=False)
@@ -43,8 +43,8 @@ class CommittedEnd:
             file.close()
 
     def advance(self, end_offset: int) -> None:
-        """Everything before `end_offset` is committed, and synced in our log. Nothing is written where there is no
-        room: an older number is as true. Raises OSError."""
+        """Record that everything before `end_offset` is committed, and synced in this log. Nothing is written on a full
+        disk: an older offset is safe as well. Raises OSError."""
         assert end_offset >= 0, f"end offset {end_offset}"
         if end_offset <= self._written:
             return
@@ -66,6 +66,6 @@ def line_of(end_offset: int) -> bytes:
 
 
 def parse_line(line: bytes) -> int:
-    """The inverse of `line_of`; 0 for anything else."""
+    """The inverse of `line_of`; 0 for any other content."""
     number = line[:20]
     return int(number) if number.isdigit() and line_of(int(number)) == line else 0

@@ -18,7 +18,7 @@ from kraft.raft.core.voter_set import Endpoint, ReplicaKey, Voter, VoterSet
 
 
 class ControlContent(NamedTuple):
-    """What a control batch means to the quorum."""
+    """The content of a control batch that matters to the quorum."""
 
     voters: VoterSet | None = None
     kraft_version: int | None = None
@@ -27,7 +27,7 @@ class ControlContent(NamedTuple):
 
 
 def encode_payload(payload: LeaderChange | Voters, *, base_offset: int, epoch: int, timestamp_ms: int) -> bytes:
-    """The batch for something that the core appends."""
+    """Return the batch for a payload that the core appends."""
     if isinstance(payload, LeaderChange):
         entries = [(ControlRecordType.LEADER_CHANGE, leader_change(payload))]
         if payload.update is not None:
@@ -38,7 +38,8 @@ def encode_payload(payload: LeaderChange | Voters, *, base_offset: int, epoch: i
 
 
 def leader_change(payload: LeaderChange) -> bytes:
-    """Version 0, which names voters by id only; that is what Apache Kafka 4.3.1 writes."""
+    """Encode a LeaderChangeMessage in version 0, which names voters by id only.
+    Apache Kafka 4.3.1 writes this version."""
     voters = [ChangeVoter(voter_id=key.id) for key in payload.voters]
     granting = [ChangeVoter(voter_id=key.id) for key in payload.granting]
     return LeaderChangeMessage(leader_id=payload.leader_id, voters=voters, granting_voters=granting).encode(0)
@@ -56,7 +57,7 @@ def voter_entries(kraft_version: int | None, voters: VoterSet | None) -> list[tu
 def snapshot_header(
     last_contained_timestamp_ms: int, kraft_version: int, voters: VoterSet | None, *, epoch: int, timestamp_ms: int
 ) -> bytes:
-    """First batch of a snapshot; with kraft.version 1 it holds the voters too."""
+    """Return the first batch of a snapshot. With kraft.version 1 it contains the voters too."""
     entries = [
         (
             ControlRecordType.SNAPSHOT_HEADER,
@@ -101,8 +102,8 @@ def decode_voters(value: bytes) -> VoterSet:
 
 
 def decode_control(batch: RecordBatch) -> ControlContent:
-    """What the control records of a batch say to the quorum; the last of a kind wins. Raises ProtocolError for
-    malformed ones."""
+    """Decode the control records of a batch. The last record of a kind counts. Raises ProtocolError for malformed
+    records."""
     voters, kraft_version, timestamp_ms, is_footer = None, None, None, False
     for record in batch.records():
         kind, value = control_type_of(record.key), record.value or b""

@@ -1,10 +1,15 @@
-"""A metadata disk that is full. It is no reason to end a node: nothing is in doubt, and there may be room again.
+"""Handles a full metadata disk. A full disk does not end the node: no state is in doubt, and there may be space again.
 
-Three lines of defence. The state machine asks `require` before it appends. Below FREE_BYTES_MIN that refuses what
-makes the metadata grow (new topics, say), with an error at once; what helps or shrinks goes on (configurations,
-deletions, elections, fencing). A write that finds no room gets some from the reserve (`reserve.py`), and is tried
-again at once. When the reserve is used up the driver waits and writes again: to the quorum such a replica is one whose
-disk is slow, and every promise still follows its write. Syncs are never among what is tried again.
+There are three measures:
+
+1. The state machine calls `require` before it appends. Below FREE_BYTES_MIN, changes that make the metadata grow (new
+   topics, for example) are refused immediately with an error. Changes that help or shrink it are accepted
+   (configurations, deletions, elections, fencing).
+2. A write that finds no space takes some from the reserve (`reserve.py`) and is retried immediately.
+3. When the reserve is used up, the driver waits and retries the write. To the quorum, such a replica has a slow disk,
+   and every promise still follows its write.
+
+Syncs are never retried.
 """
 
 from __future__ import annotations
@@ -24,9 +29,9 @@ from kraft.storage.storage_failure import NO_SPACE, is_out_of_space
 from kraft.world.ports import FileSystem, World
 
 HELP_BYTES_MIN = 64 << 10
-"""Free or in the reserve. With less even changes that help are refused: it is for what was accepted already."""
+"""Bytes free or in the reserve. Below this even changes that help are refused: it is kept for accepted ones."""
 PIECE_BYTES = 4096
-"""What a write first gets from the reserve, a block; twice as much at each further attempt."""
+"""First piece that a write gets from the reserve: a block. It doubles at each further attempt."""
 RETRY_SECONDS = 0.2
 TELL_SECONDS = 30.0
 FILL_SECONDS = 5.0
@@ -54,10 +59,10 @@ def full_disk_explained(files: FileSystem, directory: str) -> Iterator[None]:
 
 
 class DiskSpaceMonitor:
-    """Owned by the driver. `is_missing` while a write waits."""
+    """The disk space of the metadata log. Owned by the driver. `is_missing` is True while a write waits for space."""
 
     def __init__(self, world: World, directory: str, reserve_bytes: int, log: Logger) -> None:
-        """Look at the reserve that an earlier run left. Raises OSError."""
+        """Reads the size of the reserve that an earlier run left. Raises OSError."""
         self._world = world
         self._directory = directory
         self._log = log
@@ -68,15 +73,17 @@ class DiskSpaceMonitor:
         self.is_missing = False
 
     def fill(self) -> None:
-        """Take the reserve as far as there is room; `keep_reserve` takes the rest. Blocks. Raises OSError. A start that
-        cannot succeed does not come here, and leaves the disk as it was."""
+        """Fill the reserve as far as there is space. `keep_reserve` fills the rest. Blocks. Raises OSError.
+
+        It is called only when the start can succeed: a failing start leaves the disk unchanged.
+        """
         self._reserve.fill(self._reserve_bytes)
         if not self._reserve.is_whole:
             self._wanting.set()
 
     def require(self, *, grows: bool) -> None:
-        """Raises ApiError KAFKA_STORAGE_ERROR while there is too little room to append metadata. `grows` says that
-        the metadata takes more room afterwards, and that nobody is helped by it."""
+        """Raises ApiError KAFKA_STORAGE_ERROR while there is too little space to append metadata. `grows`: the records
+        make the metadata larger and do not help the cluster."""
         free = self._world.files.free_bytes(self._directory)
         if grows and (self.is_missing or free < FREE_BYTES_MIN):
             raise self._refusal(
@@ -93,7 +100,7 @@ class DiskSpaceMonitor:
         )
 
     async def until_written(self, write: Callable[..., Awaitable[None]], *arguments: Any) -> None:
-        """`await write(*arguments)`, again and again while it raises OutOfResources. Raises OSError."""
+        """Retry `await write(*arguments)` while it raises OutOfResources. Raises OSError."""
         piece = PIECE_BYTES
         while True:
             try:
@@ -124,7 +131,7 @@ class DiskSpaceMonitor:
             )
 
     async def keep_reserve(self) -> None:
-        """Fill the reserve again whenever a part of it was used and there is room. Never ends. Raises OSError."""
+        """Refill the reserve whenever part of it was used and there is space. Never returns. Raises OSError."""
         while True:
             await self._wanting.wait()
             await self._world.clock.sleep(FILL_SECONDS)

@@ -1,11 +1,13 @@
-"""`RaftDriver`: one replica of the metadata quorum under trio. It carries out what the core decides, in the order
-that `Effects` demands; it decides nothing.
+"""`RaftDriver`: one replica of the metadata quorum under trio. It carries out the core's decisions, in the order of
+`Effects`, and makes none itself.
 
-Whatever happens (a request, an answer, an append, the clock) is stepped through the core at once, on the loop; the
-effects queue up. One task takes all that has queued, merges it, and carries it out: election state and log are
-written and synced once for all that waits (the group commit), then messages leave, then listeners are woken. While a
-sync runs, the next effects gather. Nothing else writes the files. A failed write or sync ends the node: what reached
-the disk is found out by reading it afresh. Only a full disk is waited for (`disk_space.py`).
+Every event (a request, a response, an append, the clock) is stepped through the core immediately, on the loop, and its
+effects are queued. One task takes all queued effects, merges them and carries them out: election state and log are
+written and synced once for all of them (the group commit), then messages are sent, then listeners are woken. During a
+sync, the next effects are queued.
+
+Nothing else writes the files. A failed write or sync ends the node, because only reading the disk again shows what
+reached it. Only a full disk is waited for (`disk_space.py`).
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ CLEAN_INTERVAL_S = 60.0
 
 
 class RaftDriver:
-    """See the module. Opened by the constructor (blocking: reads the whole log); alive inside `run`."""
+    """One replica of the quorum; see the module. The constructor blocks, because it reads the whole log. The replica is
+    active inside `run`."""
 
     def __init__(self, config: RaftConfig, world: World, channel: RaftChannel, serde: RecordSerde, log: Logger) -> None:
         """Raises CorruptData, OSError, OutOfResources where the disk is full, and ConfigurationError where no leader
@@ -111,11 +114,11 @@ class RaftDriver:
                 remedy=f"kraft quorum remove-voter {replaced.id}, then kraft quorum add-voter {replaced.id}",
             )
 
-    # Life
+    # Start and stop
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Take part in the quorum until `shutdown` has finished or the task is cancelled. Raises what a listener
-        raised, and OSError of the metadata disk."""
+        """Take part in the quorum until `shutdown` has finished or the task is cancelled. Raises the exception of a
+        listener, and OSError of the metadata disk."""
         try:
             self._disk_space.fill()
             async with trio.open_nursery() as raft_nursery:
@@ -137,11 +140,11 @@ class RaftDriver:
             self._storage.close()
 
     async def _carry_out(self) -> None:
-        """The one task that writes and sends."""
+        """Carry out the queued effects. The only task that writes and sends."""
         clock = self._world.clock
         while not self._node.is_shut_down:
             if self._clean_wanted:
-                with contextlib.suppress(OutOfResources):  # A new segment, or what may go, can wait.
+                with contextlib.suppress(OutOfResources):  # Rolling and deletion can wait.
                     await self._clean()
             if not self._queued:
                 self._work = trio.Event()
@@ -150,7 +153,9 @@ class RaftDriver:
                 if scope.cancelled_caught:
                     self._step(events.Tick())
                 continue
-            taken = len(self._queued)  # They stay queued until they are carried out: `election_is_saved` looks there.
+            taken = len(
+                self._queued
+            )  # Effects stay queued until they are carried out: `election_is_saved` checks the queue.
             done = await self._perform(Effects.merge(self._queued))
             del self._queued[:taken]
             for event in done:
@@ -158,7 +163,7 @@ class RaftDriver:
         self._shut_down.set()
 
     async def shutdown(self) -> None:
-        """Leave gracefully: a leader resigns and tells the voters; then `run` returns."""
+        """Leave the quorum gracefully: a leader resigns and notifies the voters, then `run` returns."""
         self._step(events.ShutdownRequested())
         self._work.set()
         with self._world.clock.move_on_after(self.config.shutdown_timeout_s):
@@ -180,7 +185,7 @@ class RaftDriver:
         for feed in self._feeds:
             feed.wake()
 
-    # What this node knows of its quorum
+    # State of the quorum as this node knows it
 
     @property
     def node_id(self) -> int:
@@ -188,13 +193,13 @@ class RaftDriver:
 
     @property
     def leader_and_epoch(self) -> LeaderAndEpoch:
-        """The leader as this node knows it now; listeners hear of it later, in order with what is committed."""
+        """The leader that this node knows now. Listeners are notified later, in order with committed records."""
         hint = self._node.leader
         return LeaderAndEpoch(hint.leader_id, hint.epoch)
 
     def require_room(self, *, grows: bool) -> None:
-        """Raises ApiError KAFKA_STORAGE_ERROR while the disk is too full for `append`, of records that make the
-        metadata grow or of others."""
+        """Raises ApiError KAFKA_STORAGE_ERROR while the disk is too full for `append`. `grows`: the records make the
+        metadata larger."""
         self._disk_space.require(grows=grows)
 
     @property
@@ -203,21 +208,21 @@ class RaftDriver:
 
     @property
     def election(self) -> ElectionState:
-        """Epoch, vote and leader as this node has decided; on its way to disk if it is new."""
+        """Epoch, vote and leader as decided by this node. A new state may not be on disk yet."""
         return self._node.election
 
     @property
     def election_is_saved(self) -> bool:
-        """Whether that is on disk. While it is on its way, or waits for room, no message that rests on it has left."""
+        """Whether the `election` is on disk. Until then no message that depends on it has been sent."""
         return all(effects.election is None for effects in self._queued)
 
     @property
     def high_watermark(self) -> int:
-        """One past the last offset known to be committed."""
+        """The offset after the last record known to be committed."""
         return self._node.log.high_watermark
 
     def known_high_watermark(self) -> int | None:
-        """The same, once a leader has told it since this node started; None before."""
+        """The high watermark once a leader has reported it since this node started; None before."""
         return self._node.log.high_watermark if self._high_watermark_known else None
 
     @property
@@ -226,12 +231,12 @@ class RaftDriver:
 
     @property
     def log_durable_end(self) -> int:
-        """One past the last record that is known to be synced."""
+        """The offset after the last record known to be synced."""
         return self._node.log.flushed_end
 
     @property
     def log_end_epoch(self) -> int:
-        """The epoch of the last record; 0 while there is none."""
+        """The epoch of the last record; 0 for an empty log."""
         return self._node.log.last_epoch
 
     @property
@@ -248,7 +253,7 @@ class RaftDriver:
 
     @property
     def voters_are_committed(self) -> bool:
-        """Whether the voters in effect are those of a committed record."""
+        """Whether the voter set in effect is from a committed record."""
         return self._node.log.history.latest_offset < self._node.log.high_watermark
 
     @property
@@ -265,7 +270,7 @@ class RaftDriver:
         return found
 
     def leader_endpoint(self) -> tuple[int, str, int] | None:
-        """(node id, host, port) of the leader, also where only a leader's own word told it."""
+        """(node id, host, port) of the leader, even if only the leader itself has reported its endpoint."""
         hint = self._node.leader
         endpoint = choose(hint.endpoints, self.config.listener_name)
         return None if hint.leader_id < 0 or endpoint is None else (hint.leader_id, *endpoint)
@@ -273,24 +278,25 @@ class RaftDriver:
     # For the state machine
 
     def register(self, listener: RaftListener) -> None:
-        """From now on `listener` is given the latest snapshot and everything committed, from the start."""
+        """Deliver the latest snapshot and everything committed, from the start, to `listener`."""
         feed = ListenerFeed(listener, self, self._serde, self._recent, self._world.clock)
         self._feeds.append(feed)
         if self._nursery is not None:
             self._nursery.start_soon(feed.run, self._forget_delivered)
 
     def encode(self, records: Sequence[Any]) -> list[bytes]:
-        """The records as they stand in the log, for `append`: who appends thousands encodes them piece by piece."""
+        """Return the records as encoded in the log, for `append`. A caller with thousands of records encodes them in
+        pieces."""
         return [self._serde.encode(record) for record in records]
 
     def append(
         self, epoch: int, records: Sequence[Any], *, atomic: bool = True, encoded: Sequence[bytes] | None = None
     ) -> int:
-        """Append `records` in `epoch`; returns the offset of the last. They are committed when a listener gets them,
-        or never. `encoded` is what `encode` gave for all of them, where it was asked.
+        """Append `records` in `epoch`. Returns the offset of the last record.
 
-        With `atomic` they are one batch, committed or lost together. Raises NotLeader; ApiError when they are too
-        large for one batch.
+        They are committed when a listener receives them, or never. `encoded` is the result of `encode` for all records,
+        if it was called. With `atomic` they are one batch, committed or lost together. Raises NotLeader; ApiError if
+        they are too large for one batch.
         """
         values = self.encode(records) if encoded is None else encoded
         timestamp_ms, last_offset, position = self._world.clock.wall_ms(), -1, 0
@@ -304,12 +310,12 @@ class RaftDriver:
         return last_offset
 
     def resign(self, epoch: int) -> None:
-        """The state machine cannot lead `epoch` any longer."""
+        """Step down: the state machine cannot lead `epoch` any longer."""
         self._step(events.ResignRequested(epoch))
 
     def create_snapshot(self, snapshot: OffsetAndEpoch, last_contained_timestamp_ms: int) -> SnapshotWriter | None:
-        """Begin a snapshot of everything before `snapshot.offset`, which must be committed; None if there is one as
-        new, or the log has moved past it."""
+        """Start a snapshot of everything before `snapshot.offset`, which must be committed. None if there is one at
+        least as new, or the log starts after it."""
         log = self._node.log
         newest = log.latest_snapshot
         if (
@@ -330,11 +336,11 @@ class RaftDriver:
         self.clean()
 
     def clean(self) -> None:
-        """Have log and snapshots trimmed to their bounds soon, by the task that owns the files."""
+        """Request that log and snapshots are trimmed to their limits soon, by the task that owns the files."""
         self._clean_wanted = True
         self._work.set()
 
-    # What a feed asks for
+    # For the feeds
 
     @property
     def applied_offset(self) -> int:
@@ -359,7 +365,7 @@ class RaftDriver:
     # Carrying out effects
 
     async def _perform(self, effects: Effects) -> list[events.Event]:
-        """Each stage in order. Returns what the core must hear of it."""
+        """Carry out each stage in order. Returns the events to report to the core."""
         done: list[events.Event] = []
         self.metrics.saw(self._node.role)
         for stage in effects.stages():
@@ -393,13 +399,13 @@ class RaftDriver:
             for base in [base for base in self._recent if base >= stage.end_offset]:
                 del self._recent[base]
             self._logger.warning("metadata log truncated", end_offset=stage.end_offset)
-            await run(storage.log.sync)  # What is appended next must not be found among what was cut.
+            await run(storage.log.sync)  # Later appends must not be mixed with the truncated records after a crash.
         elif isinstance(stage, SnapshotChunk):
             await run(storage.write_chunk, stage)
             if stage.last:
                 done.append(await self._finish_download(stage.snapshot))
         elif isinstance(stage, StartFromSnapshot):
-            storage.log.start_at(stage.snapshot.offset)  # Here and not in a thread: listeners read the log.
+            storage.log.start_at(stage.snapshot.offset)  # On the loop and not in a thread: listeners read the log.
             self._recent.clear()
         elif isinstance(stage, Apply):
             self._applied = max(self._applied, stage.high_watermark)
@@ -427,10 +433,10 @@ class RaftDriver:
         assert self._nursery is not None, "messages leave only inside run"
         self._nursery.start_soon(self._exchange.run, message)
 
-    # Requests of others
+    # Requests of other nodes
 
     async def describe_quorum(self, request: Message, version: int = LATEST) -> Message:
-        """Answered at once, from what the leader knows now."""
+        """Respond to DescribeQuorum immediately, from the leader's current state."""
         return describe_quorum(
             self._node,
             self.config.quorum.local,
@@ -444,7 +450,7 @@ class RaftDriver:
         waiter, response = reply.token, reply.response
         assert isinstance(waiter, Waiter), "tokens are our waiters"
         if reply.epoch >= 0 and (self._node.epoch != reply.epoch or not self._node.is_leader):
-            # What would be read now is no longer that leader's log.
+            # A read now would no longer return that leader's log.
             response = response._replace(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif isinstance(response, core.FetchResponse) and response.offset >= 0:
             response, waiter.records = with_records(response, self._storage.log)

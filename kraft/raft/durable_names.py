@@ -1,5 +1,5 @@
-"""Making names in the metadata log's directory durable, which takes a descriptor: where none is left, nothing has
-happened, and it may be tried again."""
+"""Makes names in the metadata log's directory durable. This needs a file descriptor. If none is left, nothing has
+happened, and the call may be retried."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from kraft.world.ports import FileSystem
 
 
 def sync_names(files: FileSystem, directory: str) -> None:
-    """Raises OSError, and OutOfResources without a descriptor."""
+    """Sync the directory. Raises OSError; OutOfResources without a file descriptor."""
     with no_descriptor_refused(directory):
         files.sync_directory(directory)

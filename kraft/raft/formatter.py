@@ -1,18 +1,16 @@
-"""Formatting the log directories of a node, as `kafka-storage format` does (KIP-631, KIP-853): what is refused, what
-is decided, what is written.
+"""Formats the log directories of a node, as `kafka-storage format` does (KIP-631, KIP-853).
 
-Planning is pure: `plan_format` takes what was asked and what is on disk, and returns a `FormatPlan` or raises
+Planning is pure: `plan_format` takes the request and the state of the disk, and returns a `FormatPlan` or raises
 ConfigurationError with every problem. `carry_out` writes the plan:
 
-- `bootstrap.checkpoint` in every directory, as Kafka does, with the records that the first leader shall append (the
-  finalized features, credentials that were named); only that of the metadata directory is read;
-- `__cluster_metadata-0/00000000000000000000-0000000000.checkpoint` (mode 0400 in Kafka) with kraft.version and
-  voters, if voters are named at format;
-- `meta.properties` in every directory, last of all: a directory that has it is formatted, whatever crash came in
-  between.
+- `bootstrap.checkpoint` in every directory, as Kafka does, with the records that the first leader appends (the
+  finalized features, credentials of the request). Only the one in the metadata directory is read.
+- `__cluster_metadata-0/00000000000000000000-0000000000.checkpoint` (mode 0400 in Kafka) with kraft.version and voters,
+  if the request names voters.
+- `meta.properties` in every directory, last: a directory that has it is completely formatted, even after a crash.
 
-A member of a quorum of several is never formatted by accident: nothing here runs unless asked, and what is formatted
-already is refused.
+A member of a quorum of several nodes is never formatted by accident: formatting happens only on request, and a
+formatted directory is refused.
 """
 
 from __future__ import annotations
@@ -37,14 +35,14 @@ from kraft.world.ports import FileSystem, Randomness
 RELEASE_VERSIONS: Mapping[str, int] = {"4.3-IV0": 30, "4.3": 30}
 METADATA_VERSION_NAMES: Mapping[int, str] = {30: "4.3-IV0"}
 OTHER_FEATURES = frozenset(("share.version", "streams.version"))
-"""Apache Kafka 4.3 has them too. Level 0 of one, which is the same as not finalized, may be asked for."""
+"""Further features of Apache Kafka 4.3. Only level 0 may be requested, which means not finalized."""
 UUID_PURPOSE = "directory-id"
 _LEVEL = re.compile("-?[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatRequest:
-    """What the command line and the configuration say. At most one of the three flags of a dynamic quorum may be
+    """The options of the command line and the configuration. At most one of the three flags of a dynamic quorum may be
     given."""
 
     cluster_id: str
@@ -64,8 +62,7 @@ class FormatRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatPlan:
-    """What will be written. `features` are finalized by the first leader; `voters` are None unless they are named at
-    format."""
+    """The content to write. The first leader finalizes `features`. `voters` are None unless the request names them."""
 
     cluster_id: str
     node_id: int
@@ -80,7 +77,7 @@ class FormatPlan:
         return METADATA_VERSION_NAMES[dict(self.features)[METADATA_VERSION]]
 
     def lines(self) -> list[str]:
-        """What to tell the user, as Kafka does."""
+        """Return the messages for the user, as Kafka prints them."""
         if not self.directory_ids:
             return ["All of the log directories are already formatted."]
         told = []
@@ -97,7 +94,7 @@ class FormatPlan:
 
 
 def parse_initial_controllers(text: str) -> VoterSet:
-    """`id@host:port:directory-id,...`. Raises ConfigurationError naming the entry."""
+    """Parse `id@host:port:directory-id,...`. Raises ConfigurationError, which names the invalid entry."""
     voters, problems = [], []
     for entry in text.split(","):
         try:
@@ -124,7 +121,7 @@ def parse_initial_controllers(text: str) -> VoterSet:
 
 
 def parse_features(entries: Sequence[str]) -> dict[str, int]:
-    """`name=level` each. Raises ConfigurationError."""
+    """Parse entries of the form `name=level`. Raises ConfigurationError."""
     features, problems = dict[str, int](), []
     for entry in entries:
         name, equals, level = entry.partition("=")
@@ -148,8 +145,8 @@ def plan_format(
     random: Randomness,
     listener_name: str = "CONTROLLER",
 ) -> FormatPlan:
-    """`found` is the meta.properties of each directory, None where there is none. Raises ConfigurationError with
-    every problem."""
+    """Return the plan for a request. `found` has the meta.properties of each directory, None if there is none. Raises
+    ConfigurationError with every problem."""
     problems = [*flag_problems(request), *feature_problems(request), *directory_problems(request, found)]
     if problems:
         raise ConfigurationError(problems)
@@ -176,7 +173,7 @@ def plan_format(
 
 
 def is_dynamic(request: FormatRequest) -> bool:
-    """Whether the quorum is one of kraft.version 1."""
+    """Whether the quorum uses kraft.version 1."""
     return request.standalone or request.no_initial_controllers or request.initial_controllers is not None
 
 
@@ -191,7 +188,7 @@ def metadata_level(request: FormatRequest) -> int:
 
 
 def initial_voters(request: FormatRequest, ids: Mapping[str, Uuid], listener_name: str) -> VoterSet | None:
-    """The voters to write down; None where they come from the configuration or from the quorum."""
+    """Return the voters to write; None if they come from the configuration or from the quorum."""
     if request.metadata_directory not in ids:
         return None
     if request.standalone:
@@ -216,7 +213,7 @@ def flag_problems(request: FormatRequest) -> list[str]:
     problems = []
     if not request.cluster_id.strip():
         problems.append("--cluster-id: must not be empty; `kraft storage random-uuid` makes one")
-    elif request.cluster_id.split() != [request.cluster_id]:  # meta.properties would give back another.
+    elif request.cluster_id.split() != [request.cluster_id]:  # meta.properties would return another.
         problems.append(f"--cluster-id: {request.cluster_id!r} has white space in it")
     if sum((request.standalone, request.no_initial_controllers, request.initial_controllers is not None)) > 1:
         problems.append("--standalone, --initial-controllers and --no-initial-controllers exclude one another")
@@ -313,11 +310,11 @@ def directory_problems(request: FormatRequest, found: Mapping[str, MetaPropertie
     return problems
 
 
-# Doing
+# Writing
 
 
 def find_formatted(files: FileSystem, directories: Sequence[str]) -> dict[str, MetaProperties | None]:
-    """meta.properties of each directory. Raises CorruptData, OSError."""
+    """Return the meta.properties of each directory, None if there is none. Raises CorruptData, OSError."""
     return {
         directory: read_meta_properties(files, directory) if files.exists(directory) else None
         for directory in directories
@@ -332,9 +329,9 @@ def carry_out(
     now_ms: int,
     credentials: Sequence[Any] = (),
 ) -> None:
-    """Write the plan, durably. Blocking; raises OSError.
+    """Write the plan durably. Blocks. Raises OSError.
 
-    `feature_record(name, level)` makes the metadata record that finalizes a feature; `credentials` are further
+    `feature_record(name, level)` returns the metadata record that finalizes a feature. `credentials` are further
     records for the first leader.
     """
     records = [*(feature_record(name, level) for name, level in plan.features), *credentials]
@@ -384,5 +381,5 @@ def write_checkpoint(
 
 
 def random_uuid(random: Randomness) -> str:
-    """A cluster id or directory id, in Kafka's text form."""
+    """Return a new cluster id or directory id, in Kafka's text form."""
     return uuid_to_text(random.uuid(UUID_PURPOSE))

@@ -1,8 +1,7 @@
-"""Giving the committed log to a state machine: snapshot first where the log no longer has its past, then batches in
-order, then news of the leader.
+"""Delivers the committed log to a state machine: a snapshot first if the log no longer starts at 0, then batches in
+order, then leader changes.
 
-What cannot be read for now, since no descriptor or memory is left, is read again soon: until then the state machine
-is behind, and nothing else.
+A read that fails for lack of file descriptors or memory is retried soon. Until then the state machine only lags.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ RETRY_SECONDS = 0.2
 
 
 class CommittedLog(Protocol):
-    """What a feed asks of the driver."""
+    """The driver's interface for a feed."""
 
     @property
     def log_start_offset(self) -> int: ...
     @property
     def applied_offset(self) -> int:
-        """End of what is committed, on disk, and may be given to listeners."""
+        """The end of the records that are committed, on disk, and may be delivered to listeners."""
 
     @property
     def leader_to_tell(self) -> tuple[LeaderAndEpoch, int]:
-        """The leader, and the offset that a listener must have consumed before it hears of it."""
+        """The leader, and the offset that a listener must have consumed before it is notified of this leader."""
 
     @property
     def latest_snapshot(self) -> OffsetAndEpoch | None: ...
@@ -47,7 +46,7 @@ class CommittedLog(Protocol):
 
 
 class ListenerFeed:
-    """One listener, and how far it is. `run` is its only task; `wake` tells it that there is news."""
+    """One listener and its position. `run` is its only task; `wake` notifies it of changes."""
 
     def __init__(
         self,
@@ -57,7 +56,7 @@ class ListenerFeed:
         recent: dict[int, CommittedBatch],
         clock: Clock,
     ) -> None:
-        self.next_offset = -1  # -1: has seen nothing yet.
+        self.next_offset = -1  # -1: nothing delivered yet.
         self._listener = listener
         self._source = source
         self._serde = serde
@@ -67,7 +66,7 @@ class ListenerFeed:
         self._news = trio.Event()
 
     def wake(self) -> None:
-        """The state of the quorum or of its log has changed: go on, where that is news for the listener."""
+        """Continue if the state of the quorum or its log has changed for this listener."""
         source, next_offset = self._source, self.next_offset
         if (
             next_offset < source.applied_offset
@@ -77,7 +76,8 @@ class ListenerFeed:
             self._news.set()
 
     async def run(self, on_progress: Callable[[], None]) -> None:
-        """Never ends. What the listener raises ends the node: a state machine that failed must not go on."""
+        """Deliver forever. An exception of the listener ends the node:
+        a state machine that failed must not continue."""
         while True:
             while await self._deliver():
                 on_progress()
@@ -85,7 +85,8 @@ class ListenerFeed:
             self._news = trio.Event()
 
     async def _deliver(self) -> bool:
-        """Give the listener one thing, or wait for what it takes to read it; False if there was none."""
+        """Deliver the next batches, snapshot or leader change, or wait for resources to read it. Returns False if there
+        was none."""
         source = self._source
         snapshot = source.latest_snapshot
         if snapshot is not None and (self.next_offset < 0 or self.next_offset < source.log_start_offset):
@@ -99,7 +100,7 @@ class ListenerFeed:
         return await self._tell_leader()
 
     async def _read(self, read: Callable[[], T]) -> T | None:
-        """What `read` finds; None, after a while, where it cannot be read for now."""
+        """Return the result of `read`. If resources are missing, wait a while and return None."""
         try:
             return read()
         except OutOfResources:
@@ -117,7 +118,7 @@ class ListenerFeed:
         return True
 
     def _next_batches(self) -> list[CommittedBatch]:
-        """What follows `next_offset`, as far as one read goes."""
+        """Return the batches after `next_offset`, as many as one read returns."""
         offset, end, found, size = self.next_offset, self._source.applied_offset, list[CommittedBatch](), 0
         while offset < end and size < READ_BYTES and (recent := self._recent.get(offset)) is not None:
             found.append(recent)
@@ -151,6 +152,6 @@ class ListenerFeed:
 
 
 async def finished(result: Awaitable[None] | None) -> None:
-    """Wait for a listener that wants to be waited for."""
+    """Await a listener's result if it is awaitable."""
     if inspect.isawaitable(result):
         await result

@@ -1,6 +1,5 @@
-"""Where the metadata log should begin: at the next snapshot, as long as log and snapshots together are too large or
-the oldest snapshot is too old (KIP-630).
-"""
+"""Decides where the metadata log should start: at the next snapshot, while log and snapshots together are too large or
+the oldest snapshot is too old (KIP-630)."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ ROLL_BYTES_MIN = 1 << 20
 
 
 def should_roll(state: LogState, storage: QuorumStorage) -> bool:
-    """After a snapshot a log of some size goes on in a new segment, so that what the snapshot covers can be removed
-    later."""
+    """Whether to start a new segment after a snapshot, so that the records that the snapshot covers can be removed
+    later. Small segments are not rolled."""
     newest = state.latest_snapshot
     return (
         newest is not None
@@ -28,9 +27,8 @@ def should_roll(state: LogState, storage: QuorumStorage) -> bool:
 def next_start(
     config: RaftConfig, state: LogState, storage: QuorumStorage, position: float, now_ms: int
 ) -> OffsetAndEpoch | None:
-    """The snapshot from which the log shall start, None if it may stay as it is. At least one snapshot stays, and
-    what a listener at `position` has not read.
-    """
+    """Return the snapshot from which the log should start, or None if it should stay as it is. At least one snapshot is
+    kept, and everything that a listener at `position` has not read."""
     following = next((snapshot for snapshot in state.snapshots if snapshot.offset > state.start_offset), None)
     if following is None or following.offset > position or not is_over_bounds(config, state, storage, now_ms):
         return None
@@ -54,8 +52,8 @@ def trim(
     now_ms: int,
     tell: Callable[[OffsetAndEpoch], None],
 ) -> int:
-    """Move the start of the log as far as `next_start` wants it, telling the core of each step first. Returns how
-    many steps that were."""
+    """Move the start of the log as far as `next_start` requires. `tell` reports each step to the core first. Returns
+    the number of steps."""
     steps = 0
     while (snapshot := next_start(config, state, storage, position, now_ms)) is not None:
         older = [kept for kept in state.snapshots if kept < snapshot]

@@ -1,10 +1,10 @@
-"""The log of `__cluster_metadata-0` on disk: segments of record batches in Kafka's format, named by the offset of
-their first record.
+"""The log of `__cluster_metadata-0` on disk: segments of record batches in Kafka's format, named by the offset of their
+first record.
 
-Everything here blocks and belongs to one owner. Appends go to the last segment; `sync` makes them durable; a segment
-is synced before the next one is begun, so only the tail of the last one can be torn. A torn tail is cut off when the
-log is opened. Damage to what was synced is a broken disk, and is never cut: those records may be committed.
-`stored_batches` tells the two apart.
+All methods block, and the log has one owner. Appends go to the last segment, and `sync` makes them durable. A segment
+is synced before the next one starts, so only the tail of the last one can be torn. A torn tail is cut off when the log
+is opened. Damage to synced records means a broken disk and is never cut off, because those records may be committed.
+`stored_batches` distinguishes the two.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def segment_name(base_offset: int) -> str:
 
 
 class Segment:
-    """One file of the log, with a sparse index in memory from offsets to positions."""
+    """One file of the log, with a sparse in-memory index from offsets to positions."""
 
     __slots__ = ("base_offset", "file", "offsets", "positions", "size")
 
@@ -45,14 +45,14 @@ class Segment:
         self.positions: list[int] = []
 
     def note(self, base_offset: int, size: int) -> None:
-        """A batch of `size` bytes now stands at the end."""
+        """Record a batch of `size` bytes at the end of the segment."""
         if not self.positions or self.size - self.positions[-1] >= INDEX_INTERVAL_BYTES:
             self.offsets.append(base_offset)
             self.positions.append(self.size)
         self.size += size
 
     def position_before(self, offset: int) -> int:
-        """Position of an indexed batch that begins at or before `offset`."""
+        """Return the position of an indexed batch that starts at or before `offset`."""
         index = bisect_right(self.offsets, offset)
         return self.positions[index - 1] if index else 0
 
@@ -65,7 +65,8 @@ class Segment:
 
 
 class MetadataLog:
-    """See the module. `end_offset` is one past the last record written, synced or not."""
+    """The metadata log on disk; see the module. `end_offset` is the offset after the last record written, synced or
+    not."""
 
     def __init__(self, files: FileSystem, directory: str, segment_bytes: int) -> None:
         self._files = files
@@ -74,11 +75,11 @@ class MetadataLog:
         self._segments: list[Segment] = []
         self._directory_dirty = False
         self.end_offset = 0
-        self.cut_bytes = 0  # Of a torn tail, at opening.
+        self.cut_bytes = 0  # Bytes of a torn tail that were cut off at opening.
 
     @classmethod
     def open(cls, files: FileSystem, directory: str, *, segment_bytes: int) -> MetadataLog:
-        """Open what is there, or make an empty log. `batches` has not been read yet: iterate `recover` once. Raises
+        """Open the log, or create an empty one. Its batches are not read yet: iterate `recover` once. Raises
         CorruptData, OSError."""
         log = cls(files, directory, segment_bytes)
         if not files.exists(directory):
@@ -111,10 +112,10 @@ class MetadataLog:
         return sum(segment.size for segment in self._segments)
 
     def recover(self, committed_end: int = 0) -> Iterator[RecordBatch]:
-        """Every batch in order, checked; cuts a torn tail off and syncs, so that what is yielded is durable once the
-        iterator ends. What is before `committed_end` was synced: there is no torn tail in it.
+        """Return every batch in order, checked. Cuts off a torn tail and syncs, so that all returned batches are
+        durable once the iterator ends.
 
-        Raises CorruptData and OSError.
+        Everything before `committed_end` was synced, so there is no torn tail before it. Raises CorruptData, OSError.
         """
         last = self._segments[-1]
         for segment in self._segments:
@@ -140,7 +141,7 @@ class MetadataLog:
             yield batch
 
     def _refuse_damage(self, segment: Segment, length: int, committed_end: int, *, is_last: bool) -> None:
-        """Raises CorruptData unless what is at the end of what was read may have been left there by a crash."""
+        """Raises CorruptData unless a crash may have left the damage at the end of the readable batches."""
         what = "a later segment follows"
         if is_last and self.end_offset < committed_end:
             what = f"this node has synced the log up to offset {committed_end}"
@@ -157,9 +158,10 @@ class MetadataLog:
         )
 
     def append(self, batches: Sequence[Buffer], end_offset: int) -> None:
-        """Write whole batches that continue the log and end at `end_offset`; one writev. Not durable until `sync`.
+        """Write whole batches that continue the log and end at `end_offset`, with one writev. They are not durable
+        until `sync`.
 
-        Raises OSError, and OutOfResources where there is no room; the log is then as before.
+        Raises OSError; OutOfResources if there is no space, and the log is then unchanged.
         """
         base_offset = _OVERHEAD.unpack_from(batches[0])[0]
         assert base_offset == self.end_offset, f"batch at {base_offset}, and the log ends at {self.end_offset}"
@@ -188,14 +190,14 @@ class MetadataLog:
         return self._segments[-1].size
 
     def roll(self) -> None:
-        """Go on in a new segment. Raises OSError, and OutOfResources where there is no room for one."""
+        """Continue in a new segment. Raises OSError; OutOfResources if there is no space for one."""
         if self.active_size:
             self.sync()
             self._begin_segment(self.end_offset)
 
     def sync(self) -> None:
-        """All that was appended or truncated is durable when this returns. Never retried after an error, but for
-        OutOfResources: that is of the names alone."""
+        """Make everything appended or truncated durable. It is never retried after an error, except OutOfResources,
+        which concerns only the names."""
         self._segments[-1].file.sync()
         self._sync_names()
 
@@ -205,10 +207,10 @@ class MetadataLog:
             self._directory_dirty = False
 
     def read(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one that holds `offset`, none reaching past `end_offset`; at least one if there is
-        one, then at most `max_bytes`.
+        """Return whole batches, starting with the one that contains `offset`, and none beyond `end_offset`. Returns at
+        least one batch if there is one, otherwise at most `max_bytes`.
 
-        Raises OSError, and OutOfResources where there is no memory for it, say.
+        Raises OSError; OutOfResources for lack of memory, for example.
         """
         if offset >= min(end_offset, self.end_offset):
             return b""
@@ -236,10 +238,10 @@ class MetadataLog:
         return data[first:last] if first >= 0 and last else b""
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the records from `offset` on, which begins a batch. Durable after `sync`, and to be made so before
-        anything is appended.
+        """Remove the records from `offset` on, where a batch must start. Call `sync` to make it durable before anything
+        is appended.
 
-        Segments are gone for good before the one in front of them is cut, so that a crash in between leaves no gap.
+        Later segments are removed durably before the earlier one is cut, so that a crash in between leaves no gap.
         """
         assert self.start_offset <= offset <= self.end_offset, (
             f"truncation to {offset} of a log from {self.start_offset} to {self.end_offset}"
@@ -259,10 +261,10 @@ class MetadataLog:
         self.end_offset = offset
 
     def start_at(self, offset: int) -> None:
-        """Drop every record; the log starts and ends at `offset`.
+        """Remove every record. The log then starts and ends at `offset`.
 
-        The last segments go first, so that a crash leaves a prefix, which the snapshot at `offset` replaces at the
-        next start.
+        The last segments are removed first, so that a crash leaves a prefix. At the next start the snapshot at `offset`
+        replaces that prefix.
         """
         while self._segments:
             self._remove_segment(self._segments.pop())
@@ -270,7 +272,7 @@ class MetadataLog:
         self.end_offset = offset
 
     def delete_before(self, offset: int) -> int:
-        """Remove the segments that end at or before `offset`, oldest first. Returns how many."""
+        """Remove the segments that end at or before `offset`, oldest first. Returns their number."""
         removed = 0
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
             self._remove_segment(self._segments.pop(0))

@@ -1,7 +1,5 @@
-"""Requests of our own: each in a task, its answer or the news that there is none goes back to the core as an event.
-
-Answers that come too late are ignored there.
-"""
+"""Requests to other nodes. Each runs in a task, and its response or failure is reported to the core as an event. The
+core ignores late responses."""
 
 from __future__ import annotations
 
@@ -22,11 +20,11 @@ from kraft.raft.ports import RaftChannel
 from kraft.world.ports import Clock
 
 DENIED_INTERVAL_S: Final = 60.0
-"""How often it is told that a peer's authorizer refuses this node."""
+"""Seconds between two log lines about a peer whose authorizer refuses this node."""
 
 
 class PeerExchange:
-    """Sends through the channel, with a deadline. `report` steps the core."""
+    """Sends requests through the channel, with a timeout. `report` steps the core with an event."""
 
     def __init__(
         self,
@@ -46,7 +44,7 @@ class PeerExchange:
         self._denied_tell_at = -math.inf
 
     async def run(self, message: Send) -> None:
-        """One request and its answer."""
+        """Send one request and report its response."""
         event: events.Event = events.RequestFailed(message.correlation)
         request = message.request
         with self._clock.move_on_after(self._timeout_s):
@@ -81,7 +79,7 @@ class PeerExchange:
 
 
 def to_core(request: core.Request, answer: Message) -> core.Response:
-    """Raises ProtocolError for an answer that says nothing about the one partition of the quorum, or names a voter
+    """Convert a response. Raises ProtocolError if it does not contain the quorum's one partition, or names a voter
     twice."""
     try:
         return wire_responses.TO_CORE[type(request)](request, answer)
@@ -90,7 +88,7 @@ def to_core(request: core.Request, answer: Message) -> core.Response:
 
 
 def choose(endpoints: Sequence[Endpoint], listener_name: str) -> tuple[str, int] | None:
-    """Host and port of the endpoint with that listener name, else of the first; None if there is none."""
+    """Return host and port of the endpoint with that listener name, else of the first one; None if there is none."""
     found = next(
         (endpoint for endpoint in endpoints if endpoint.name == listener_name), endpoints[0] if endpoints else None
     )
@@ -98,7 +96,8 @@ def choose(endpoints: Sequence[Endpoint], listener_name: str) -> tuple[str, int]
 
 
 def failure_of(message: Send, problem: Exception) -> events.Event:
-    """A peer too old for pre-votes is an answer; everything else is a failure."""
+    """Return the event for a failed request. UNSUPPORTED_VERSION for a pre-vote counts as a response: the peer is too
+    old for pre-votes."""
     request = message.request
     if (
         isinstance(request, core.VoteRequest)

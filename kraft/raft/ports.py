@@ -1,6 +1,6 @@
-"""What the quorum needs from those above it, and what it gives them, as types.
+"""The interfaces between the quorum and the rest of the node, as types.
 
-Everything here is implemented elsewhere: serde and listeners by metadata and controller, the channel by the server.
+They are implemented elsewhere: serde and listeners by metadata and controller, the channel by the server.
 """
 
 from __future__ import annotations
@@ -15,18 +15,16 @@ if TYPE_CHECKING:
 
 
 class RecordSerde(Protocol):
-    """Metadata records as bytes. Raft never looks inside a record."""
+    """Encodes and decodes metadata records. Raft never looks inside a record."""
 
     def encode(self, record: Any) -> bytes: ...
     def decode(self, value: bytes) -> Any:
-        """Raises ProtocolError."""
+        """Decode a record. Raises ProtocolError."""
 
 
 class CommittedBatch(NamedTuple):
-    """Committed records with consecutive offsets from `base_offset`; a batch is applied whole or not at all.
-
-    A control batch has no records but takes up offsets.
-    """
+    """Committed records with consecutive offsets from `base_offset`. A batch is applied as a whole or not at all. A
+    control batch has no records but takes up offsets."""
 
     base_offset: int
     last_offset: int
@@ -51,23 +49,24 @@ class LeaderAndEpoch(NamedTuple):
 
 
 class RaftListener(Protocol):
-    """A state machine over the committed log. Calls come one at a time, in order; one that returns an awaitable is
-    awaited before the next."""
+    """A state machine on the committed log. Calls are made one at a time, in order. If a call returns an awaitable, it
+    is awaited before the next call."""
 
     def handle_commit(self, batches: list[CommittedBatch]) -> Awaitable[None] | None: ...
     def handle_load_snapshot(self, reader: SnapshotReader) -> Awaitable[None] | None:
-        """Forget everything and start from this snapshot. Commits go on at `reader.snapshot.offset`."""
+        """Drop all state and start from this snapshot. The next commit starts at `reader.snapshot.offset`."""
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> Awaitable[None] | None:
-        """Our own leadership is told only after everything up to our LEADER_CHANGE has been given to
-        `handle_commit`."""
+        """Handle a new leader. If this node is the leader, everything up to its LEADER_CHANGE has been delivered to
+        `handle_commit` before."""
 
 
 class RaftChannel(Protocol):
-    """Sends one request to one controller and waits for the answer; versions are negotiated inside."""
+    """Sends one request to one controller and waits for the response. It negotiates versions."""
 
     async def send(self, node_id: int, host: str, port: int, request: Message, timeout_s: float) -> Message:
-        """`node_id` is negative for a bootstrap server. Raises ConnectionRefusedError only when the peer's port
-        refused (its process is gone), OSError or KraftError otherwise; ApiError with UNSUPPORTED_VERSION when the
-        peer serves no version that can carry the request.
+        """Send a request. `node_id` is negative for a bootstrap server.
+
+        Raises ConnectionRefusedError only if the peer's port refused the connection (its process is gone), else OSError
+        or KraftError. Raises ApiError UNSUPPORTED_VERSION if no version of the peer can carry the request.
         """

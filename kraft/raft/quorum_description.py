@@ -1,4 +1,4 @@
-"""The answer to DescribeQuorum: voters and observers as the leader sees them (KIP-595, KIP-836, KIP-853)."""
+"""The response to DescribeQuorum: voters and observers as the leader sees them (KIP-595, KIP-836, KIP-853)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNKNOWN = -1
 def describe_quorum(
     node: RaftNode, local: ReplicaKey, version: int, *, now_ms: int, wall_ms: int, observer_expiry_ms: int
 ) -> wire.DescribeQuorumResponse:
-    """`now_ms` is the core's clock; timestamps in the answer are those of the wall."""
+    """Return the response. `now_ms` is a time of the core's clock. Timestamps in the response are wall-clock times."""
     leader, voters = node.role, node.voters
     if not isinstance(leader, Leader):
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER

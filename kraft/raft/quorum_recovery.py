@@ -1,20 +1,19 @@
-"""A quorum of one out of a voter that survived, where a majority of the disks is lost for good: what is refused, what
-is decided, what is written.
+"""Recovers a quorum of one node from a surviving voter, when a majority of the disks is lost permanently.
 
-The decision is pure: `plan_recovery` takes what is on the survivor's disk and returns a `QuorumRecovery`, or raises
-ConfigurationError. `carry_out` writes it in two steps, each of them durable before the next one begins:
+The decision is pure: `plan_recovery` takes the state of the survivor's disk and returns a `QuorumRecovery`, or raises
+ConfigurationError. `carry_out` writes it in two steps, each durable before the next one starts:
 
-1. `quorum-state` gets an epoch far above all epochs that the lost voters can have reached. Until step 2 the voters are
-   those before, and a quorum of them could still elect a leader above that epoch.
-2. A batch of that epoch is appended to the metadata log: a VotersRecord (KIP-853) that names this node alone, behind
-   a KRaftVersionRecord where the quorum was one of static voters. A torn batch is cut at the next start.
+1. `quorum-state` gets an epoch far above any epoch that the lost voters can have reached. Until step 2 the voter set is
+   unchanged, and a quorum of it could still elect a leader above that epoch.
+2. A batch of that epoch is appended to the metadata log: a VotersRecord (KIP-853) that names this node alone, preceded
+   by a KRaftVersionRecord if the quorum had static voters. A torn batch is cut off at the next start.
 
-A power loss leaves the state before or the finished one, and running it again finishes it. Nobody has led the epoch,
-so the batch stands in no other log: a lost voter that comes back has a log of an earlier epoch, wins no vote here, and
-truncates to what both logs have in common.
+A power failure leaves the state before or after, and a second run completes it. No replica has led the epoch, so the
+batch is in no other log. A lost voter that returns has a log of an earlier epoch, wins no vote here, and truncates to
+the common part of both logs.
 
-Nothing is cut off the log: records that the survivor does not know to be committed may be. They are committed by the
-first record of the new leader.
+Nothing is truncated from the log: records that the survivor does not know to be committed may be committed. The first
+record of the new leader commits them.
 """
 
 from __future__ import annotations
@@ -41,16 +40,16 @@ from kraft.raft.raft_config import RaftConfig
 from kraft.world.ports import FileSystem, World
 
 EPOCH_RISE_MIN: Final = 1_000_000
-"""Elections of lost voters that come back do not lead that far: two a second take six days without a pause."""
+"""Elections of returning lost voters do not get that far: two a second take six days without a pause."""
 EPOCH_RISE_SPREAD: Final = 1_000_000
-"""The rise is random within so many epochs: two survivors that are recovered by mistake do not share one."""
+"""The random part of the rise, so that two survivors recovered by mistake do not share an epoch."""
 KNOWN_EPOCH_MAX: Final = ANSWERED_EPOCH_MAX // 2
-"""Above it there would be too little left of the epochs that joining nodes believe."""
+"""Above it too few of the epochs that joining nodes accept would be left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survivor:
-    """What the metadata directory of a stopped node says. Offsets and epochs are those of the metadata log."""
+    """The state of a stopped node's metadata directory. Offsets and epochs are those of the metadata log."""
 
     directory: str  # __cluster_metadata-0
     key: ReplicaKey
@@ -58,10 +57,10 @@ class Survivor:
     end_offset: int
     last_epoch: int
     election_epoch: int
-    committed_end: int  # At least so far the log is committed.
+    committed_end: int  # The log is committed at least up to here.
     newest_snapshot: OffsetAndEpoch | None
     voters: VoterSet
-    previous_voters: VoterSet  # The set that `voters` replaced, which may count still.
+    previous_voters: VoterSet  # The set that `voters` replaced, which may still be in effect.
     kraft_version: int
 
     @property
@@ -71,7 +70,7 @@ class Survivor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumRecovery:
-    """What will be written."""
+    """The content to write."""
 
     epoch: int
     base_offset: int
@@ -83,7 +82,7 @@ class QuorumRecovery:
 
 
 class VoterAddress(NamedTuple):
-    """Where another controller would answer. `node_id` is None for a bootstrap server, whose id is not known."""
+    """The address of another controller. `node_id` is None for a bootstrap server, whose id is not known."""
 
     node_id: int | None
     host: str
@@ -94,11 +93,12 @@ class VoterAddress(NamedTuple):
         return f"{who} at {self.host}:{self.port}"
 
 
-# Deciding
+# Decision
 
 
 def plan_recovery(survivor: Survivor, rng: random.Random) -> QuorumRecovery:
-    """Raises ConfigurationError where this node cannot become the quorum. Not to be asked where it is so already."""
+    """Return the recovery. Raises ConfigurationError if this node cannot become the quorum. It must not be the only
+    voter already."""
     assert not survivor.is_only_voter, "there is nothing to recover"
     problems = recovery_problems(survivor)
     if problems:
@@ -114,12 +114,12 @@ def plan_recovery(survivor: Survivor, rng: random.Random) -> QuorumRecovery:
 
 
 def known_epoch(survivor: Survivor) -> int:
-    """The greatest epoch that the survivor has heard of."""
+    """The greatest epoch that the survivor knows."""
     return max(survivor.election_epoch, survivor.last_epoch)
 
 
 def recovery_problems(survivor: Survivor) -> list[str]:
-    """Why this node cannot become the quorum; empty where it can."""
+    """Return why this node cannot become the quorum; empty if it can."""
     directory, own = survivor.directory, survivor.voters.get(survivor.key.id)
     if not survivor.is_controller:
         return [
@@ -155,8 +155,8 @@ def recovery_problems(survivor: Survivor) -> list[str]:
 
 
 def addresses_to_ask(survivor: Survivor, config: RaftConfig) -> list[VoterAddress]:
-    """The addresses at which another controller may run: those of the voters in the log, of the voters in the
-    configuration, and of the bootstrap servers. None is listed twice, and none is this node's own."""
+    """Return the addresses at which another controller may run: of the voters in the log, the voters in the
+    configuration, and the bootstrap servers. Duplicates and this node's own addresses are left out."""
     own_id, found = survivor.key.id, dict[Endpoint, VoterAddress]()
     seen = {
         endpoint._replace(name="")
@@ -180,16 +180,18 @@ def addresses_to_ask(survivor: Survivor, config: RaftConfig) -> list[VoterAddres
     return list(found.values())
 
 
-# Doing
+# Writing
 
 
 @contextmanager
 def opened_survivor(
     files: FileSystem, config: RaftConfig, serde: RecordSerde
 ) -> Iterator[tuple[QuorumStorage, Survivor]]:
-    """The metadata directory of a stopped node whose directories are locked, read and checked as a start does it: a
-    torn tail is cut, nothing else changes. Raises ConfigurationError where there is no log, CorruptData where it is
-    damaged or cut short, OSError."""
+    """Open, read and check the metadata directory of a stopped node, as a start does. Its directories must be locked. A
+    torn tail is cut off; nothing else changes.
+
+    Raises ConfigurationError if there is no log, CorruptData if it is damaged or too short, OSError.
+    """
     directory = f"{config.metadata_log_directory}/{METADATA_DIRECTORY}"
     if not files.exists(directory):
         raise ConfigurationError(
@@ -219,8 +221,8 @@ def opened_survivor(
 
 
 async def who_answers(world: World, addresses: Sequence[VoterAddress], seconds: float) -> list[VoterAddress]:
-    """The addresses that accept a connection within `seconds`, in order. An accepted connection is taken for a live
-    controller: with TLS or a login, a controller may refuse to say more."""
+    """Return the addresses that accept a connection within `seconds`, in order. An accepted connection counts as a live
+    controller: with TLS or authentication, a controller may refuse anything more."""
     found = set[VoterAddress]()
 
     async def knock(address: VoterAddress) -> None:
@@ -228,7 +230,7 @@ async def who_answers(world: World, addresses: Sequence[VoterAddress], seconds: 
             try:
                 stream = await world.network.connect(address.host, address.port)
             except OSError:
-                return  # Refused, unreachable, or the name is not known any more.
+                return  # Refused, unreachable, or the name no longer resolves.
             found.add(address)
             stream.close()
 
@@ -239,8 +241,8 @@ async def who_answers(world: World, addresses: Sequence[VoterAddress], seconds: 
 
 
 def carry_out(storage: QuorumStorage, survivor: Survivor, recovery: QuorumRecovery, now_ms: int) -> None:
-    """Write the recovery durably, in the order that the module describes. Raises OSError, and OutOfResources where
-    there is no room."""
+    """Write the recovery durably, in the order that the module describes. Raises OSError; OutOfResources if there is no
+    space."""
     storage.state.save(ElectionState(recovery.epoch), survivor.voters, survivor.kraft_version)
     batch = encode_payload(
         recovery.payload, base_offset=recovery.base_offset, epoch=recovery.epoch, timestamp_ms=now_ms

@@ -1,4 +1,4 @@
-"""The quorum's RPCs, as Kafka's messages: a request goes to the core, and the core's answer goes back."""
+"""Serves the quorum's RPCs: passes a request to the core, and returns the core's response as a Kafka message."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kraft.raft import wire_requests, wire_responses
 from kraft.raft.core import events
 from kraft.raft.core import messages as core
 
-LATEST = 1 << 15  # A version above all: for callers that know theirs to be new enough for everything.
+LATEST = 1 << 15  # Above all versions, for callers whose version is new enough for every field.
 
 
 class Waiter:
-    """Somebody who waits for the answer to a request."""
+    """A task that waits for the response to a request."""
 
     __slots__ = ("answered", "records", "response")
 
@@ -28,8 +28,8 @@ class Waiter:
 
 
 class QuorumRequests:
-    """Requests that wait for the core. `step` gives it an event; it answers through the `Waiter` that is the token of
-    the request."""
+    """The requests that wait for the core. `step` passes an event to the core, which responds through the `Waiter`, the
+    request's token."""
 
     def __init__(self, step: Callable[[events.Event], None]) -> None:
         self._step = step
@@ -37,23 +37,23 @@ class QuorumRequests:
         self._waiting: dict[Waiter, None] = {}
 
     async def serve(self, request: Message, version: int = LATEST) -> Message:
-        """The answer to a Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot, or Add-, Remove- or
-        UpdateRaftVoter request of `version`; older versions cannot carry endpoints. A Fetch may wait as long as it
-        allows.
+        """Return the response to a Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot, or Add-, Remove- or
+        UpdateRaftVoter request of `version`. Older versions cannot carry endpoints. A Fetch may wait up to its max
+        wait.
 
-        Raises ApiError for a request about anything but the quorum, and once this node has left the quorum.
+        Raises ApiError for a request about another partition, and once this node has left the quorum.
         """
         waiter = await self._ask(wire_requests.TO_CORE[type(request)](request))
         return wire_responses.answer_to(request, waiter.response, version, waiter.records)
 
     async def update_kraft_version(self, level: int, *, validate_only: bool = False) -> core.VoterResponse:
-        """Raise kraft.version (UpdateFeatures). The answer carries an error code and a message. Raises ApiError."""
+        """Raise kraft.version (UpdateFeatures). The response has an error code and a message. Raises ApiError."""
         waiter = await self._ask(core.UpdateVersionRequest(level, validate_only=validate_only))
         assert isinstance(waiter.response, core.VoterResponse)
         return waiter.response
 
     def refuse_all(self) -> None:
-        """This node has left the quorum: requests that wait are refused, and all that come from now on."""
+        """Refuse all waiting and future requests: this node has left the quorum."""
         self._refuses = True
         for waiter in self._waiting:
             waiter.answered.set()

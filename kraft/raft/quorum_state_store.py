@@ -1,6 +1,5 @@
-"""The file `quorum-state`: one line of JSON with the epoch, the leader and our vote, replaced and synced whenever
-one of them changes (KIP-595; version 1 adds the voted directory, KIP-853).
-"""
+"""The file `quorum-state`: one line of JSON with the epoch, the leader and this node's vote. It is replaced and synced
+whenever one of them changes (KIP-595; version 1 adds the voted directory, KIP-853)."""
 
 from __future__ import annotations
 
@@ -20,17 +19,17 @@ NODE_ID_MAX = (1 << 31) - 1
 
 
 class QuorumStateStore:
-    """Reads and replaces one quorum-state file. Blocking."""
+    """Reads and replaces one quorum-state file. Blocks."""
 
     def __init__(self, files: FileSystem, directory: str) -> None:
         self._files = files
         self._path = f"{directory}/{FILE_NAME}"
 
     def load(self, log_epoch: int = 0) -> ElectionState:
-        """What was last saved; epoch 0 without vote or leader if nothing was. `log_epoch` is that of the last record
-        in the log, for the report.
+        """Return the saved state; epoch 0 without vote or leader if there is none. `log_epoch` is the epoch of the last
+        record in the log, for the error message.
 
-        Raises CorruptData for a file that cannot be read, and for an epoch that no election can follow.
+        Raises CorruptData for a file that cannot be parsed, and for an epoch that no election can follow.
         """
         text = read_text(self._files, self._path)
         if text is None:
@@ -48,9 +47,10 @@ class QuorumStateStore:
         return election
 
     def save(self, election: ElectionState, voters: VoterSet, kraft_version: int) -> None:
-        """Durable when it returns. `kraft_version` decides the version of the file; version 0 names the voters too.
+        """Save the state durably. `kraft_version` determines the version of the file. Version 0 contains the voters
+        too.
 
-        Raises OSError, and OutOfResources where there is no room: what was saved before then still stands.
+        Raises OSError; OutOfResources if there is no space, and the previous state is then unchanged.
         """
         assert 0 <= election.epoch <= EPOCH_MAX, f"epoch {election.epoch} cannot be stored"
         assert NO_LEADER <= election.leader_id <= NODE_ID_MAX, f"leader {election.leader_id} cannot be stored"

@@ -1,9 +1,8 @@
-"""Everything of the quorum that is on disk, opened together: the log, `quorum-state`, the snapshots, and what they
-say about the voters.
+"""All files of the quorum, opened together: the log, `quorum-state`, the snapshots, and the voters that they contain.
 
-At opening, in this order: leftovers of unfinished snapshots go; if the latest snapshot lies beyond the log, or
-contradicts it, the log is replaced by it (a crash came between the two); the whole log is read, checked and synced,
-since the first Fetch will acknowledge it.
+Opening has three steps. Leftovers of unfinished snapshots are removed. If the latest snapshot is beyond the end of the
+log or contradicts it (a crash came in between), it replaces the log. The whole log is read, checked and synced, since
+the first Fetch will acknowledge it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 
 
 class QuorumStorage:
-    """Owned by the driver. Everything blocks."""
+    """The files of one replica. Owned by the driver. All methods block."""
 
     def __init__(
         self, files: FileSystem, metadata_log_directory: str, serde: RecordSerde, *, segment_bytes: int
@@ -49,10 +48,10 @@ class QuorumStorage:
     # Opening
 
     def recover(self, static_voters: VoterSet, *, is_controller: bool = True) -> LogState:
-        """The log as the core shall know it. `static_voters` count where no voters were formatted or logged.
+        """Return the log's state for the core. `static_voters` are used if no voters were formatted or logged.
 
-        A controller refuses a log that ends before what it has known to be committed; a broker fetches it again.
-        Raises CorruptData, OSError.
+        A controller refuses a log that ends before the offset that it has known to be committed. A broker fetches the
+        rest again. Raises CorruptData, OSError.
         """
         committed_end = self.committed_end.read() if is_controller else 0
         snapshots = self._sweep()
@@ -83,7 +82,7 @@ class QuorumStorage:
             )
 
     def _sweep(self) -> list[OffsetAndEpoch]:
-        """The finished snapshots, oldest first; leftovers of others are removed."""
+        """Return the finished snapshots, oldest first. Leftovers of unfinished ones are removed."""
         found = []
         for name in self.files.list_directory(self.directory):
             if is_unfinished(name):
@@ -94,8 +93,8 @@ class QuorumStorage:
         return sorted(found)
 
     def _bootstrap_history(self, static_voters: VoterSet) -> VoterSetHistory:
-        """Voters of the checkpoint at 0-0 that formatting wrote (kraft.version 1), or those of the configuration
-        (kraft.version 0)."""
+        """Return the voters of the checkpoint at 0-0 that formatting wrote (kraft.version 1), or those of the
+        configuration (kraft.version 0)."""
         path = self.path(BOOTSTRAP_ID)
         if not self.files.exists(path):
             return VoterSetHistory(static_voters, 0)
@@ -107,7 +106,7 @@ class QuorumStorage:
             reader.close()
 
     def _start_of_log(self, snapshots: list[OffsetAndEpoch]) -> OffsetAndEpoch | None:
-        """The snapshot that the log logically starts from; None for a log from 0."""
+        """Return the snapshot with which the log logically starts; None for a log from offset 0."""
         base = self.log.start_offset
         if base == 0:
             return None
@@ -129,7 +128,7 @@ class QuorumStorage:
     def _replay(
         self, history: VoterSetHistory, snapshots: list[OffsetAndEpoch], start_offset: int, committed_end: int
     ) -> LogState | None:
-        """Read the log; None if the latest snapshot must replace it."""
+        """Read the log. Returns None if the latest snapshot must replace it."""
         batches = [batch_of_own(view) for view in self.log.recover(committed_end)]
         latest = snapshots[-1] if snapshots else None
         if latest is not None and not holds(batches, latest, start_offset, self.log.end_offset):
@@ -155,7 +154,7 @@ class QuorumStorage:
         world: World,
         on_frozen: Callable[[OffsetAndEpoch], None],
     ) -> SnapshotWriter:
-        """A writer for the state machine, with the voters of that offset in the header."""
+        """Return a writer for the state machine. Its header has the voters at that offset."""
         voters, kraft_version = history.at(snapshot.offset)
         return SnapshotWriter(
             self.files,
@@ -172,8 +171,8 @@ class QuorumStorage:
         )
 
     def read_snapshot(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]:
-        """Bytes from `position` of a snapshot, and its size. Raises OSError, and OutOfResources where it cannot be
-        read for now."""
+        """Return bytes of a snapshot from `position`, and the snapshot's size. Raises OSError; OutOfResources if it
+        cannot be read for now."""
         reader = self.open_snapshot(snapshot)
         try:
             count = max(min(max_bytes, reader.size - position), 0)
@@ -183,7 +182,7 @@ class QuorumStorage:
             reader.close()
 
     def write_chunk(self, chunk: SnapshotChunk) -> None:
-        """A downloaded piece; the first one begins the file."""
+        """Write a downloaded piece. The first piece creates the file."""
         if chunk.position == 0:
             self.drop_download()
             self._begin_download(chunk.snapshot)
@@ -202,8 +201,8 @@ class QuorumStorage:
             self._download = self.files.open(path, create=True, truncate=True)
 
     def finish_download(self, snapshot: OffsetAndEpoch) -> tuple[VoterSet | None, int]:
-        """Check what was downloaded, sync it, give it its name. Returns voters and kraft.version in it. Raises
-        CorruptData, the file is then gone; OutOfResources without a descriptor."""
+        """Check the downloaded snapshot, sync it, and rename it to its final name. Returns its voters and
+        kraft.version. Raises CorruptData after removing the file; OutOfResources without a file descriptor."""
         assert self._download is not None, "finished after the last piece"
         part = self._download_path(snapshot)
         self._download.sync()
@@ -246,14 +245,14 @@ class QuorumStorage:
 
 
 def batch_of_own(view: RecordBatch) -> Batch:
-    """What the core needs to know of a batch in our log; its CRC has been checked."""
+    """Return the core's view of a batch in this log. Its CRC must have been checked."""
     content = decode_control(view) if view.is_control else None
     voters, kraft_version = (content.voters, content.kraft_version) if content is not None else (None, None)
     return Batch(view.base_offset, view.last_offset, view.partition_leader_epoch, None, voters, kraft_version)
 
 
 def holds(batches: list[Batch], snapshot: OffsetAndEpoch, start_offset: int, end_offset: int) -> bool:
-    """Whether a log of `batches` reaches to `snapshot` and agrees with it."""
+    """Whether a log of `batches` reaches `snapshot` and agrees with it."""
     if snapshot.offset == start_offset:
         return True
     if snapshot.offset > end_offset:

@@ -1,7 +1,6 @@
-"""What an operator has to hear of the quorum: that there is no leader, and that somebody names impossible epochs.
+"""Warnings about the quorum for operators: there is no leader, or a peer names impossible epochs.
 
-Neither is told more often than once in its interval, since the first may last and the second may be repeated by
-whoever sends it.
+Neither is logged more than once per interval: the first may last, and the sender may repeat the second.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ VoterAddresses = Callable[[], list[tuple[int, str, int]]]
 
 
 class QuorumWarnings:
-    """Owned by the driver. `voter_addresses` are (node id, host, port)."""
+    """The warnings of one node. Owned by the driver. `voter_addresses` are (node id, host, port)."""
 
     def __init__(
         self, node: RaftNode, disk_space: DiskSpaceMonitor, voter_addresses: VoterAddresses, clock: Clock, log: Logger
@@ -36,13 +35,13 @@ class QuorumWarnings:
         self._refused_tell_at = -math.inf
 
     async def watch_for_leader(self) -> None:
-        """Never returns."""
+        """Check for a leader periodically. Never returns."""
         while True:
             await self._clock.sleep(LEADER_MISSING_INTERVAL_S)
             self.look_for_leader()
 
     def look_for_leader(self) -> None:
-        """Warn if there is no leader, and was none at the last call. A full disk has a warning of its own."""
+        """Warn if there is no leader, and was none at the previous call. A full disk has its own warning."""
         if self._node.leader.leader_id >= 0 or self._disk_space.is_missing:
             self._missing_since = None
             return
@@ -59,7 +58,7 @@ class QuorumWarnings:
         )
 
     def look_for_refused_epochs(self) -> None:
-        """Warn where epochs were refused since the last warning (`kraft.raft.core.epoch_allowance`)."""
+        """Warn if epochs were refused since the last warning (`kraft.raft.core.epoch_allowance`)."""
         refused = self._node.refused_epochs
         if refused == self._refused_told:
             return

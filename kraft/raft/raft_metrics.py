@@ -1,9 +1,9 @@
-"""What the driver measures of its quorum, as Kafka's KafkaRaftMetrics: how long commits and elections take, how fast
-the log grows.
+"""Metrics of the quorum, as in Kafka's KafkaRaftMetrics: latencies of commits and elections, and rates of appended and
+fetched records.
 
-Commit latency is that of a batch that this node appended as the leader, from its write until the high watermark
-passes it, divided by its records. Election latency is from the moment this node stands for election (the pre-vote
-included) until it leads or knows who does.
+The commit latency of a batch that this node appended as leader is the time from its write until the high watermark
+passes it, divided by its number of records. The election latency is the time from the start of an election (including
+the pre-vote) until this node leads or knows the leader.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from kraft.raft.windowed import Windowed
 from kraft.world.ports import Clock
 
 UNCOMMITTED_MAX: Final = 10_000
-"""Batches of which the latency is measured at a time; of more the oldest are not."""
+"""Limit of uncommitted batches whose latency is measured. Beyond it the oldest are dropped."""
 
 
 class RaftMetrics:
-    """Owned by the driver's tasks. Latencies are milliseconds, rates records a second."""
+    """The metrics of one node. Owned by the driver's tasks. Latencies are in milliseconds, rates in records per
+    second."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -36,16 +37,16 @@ class RaftMetrics:
 
     @property
     def append_records_rate(self) -> float:
-        """Records appended as the leader."""
+        """Records appended as leader, per second."""
         return self._appended.rate(self._clock.now())
 
     @property
     def fetch_records_rate(self) -> float:
-        """Records fetched from a leader."""
+        """Records fetched from a leader, per second."""
         return self._fetched.rate(self._clock.now())
 
     def wrote(self, batches: Sequence[Batch], is_leader: bool) -> None:
-        """These are at the end of the log now."""
+        """Record batches that were written at the end of the log."""
         now = self._clock.now()
         for batch in batches:
             records = batch.end_offset - batch.base_offset
@@ -60,7 +61,8 @@ class RaftMetrics:
             self.commit_latency.record((now - since) * 1000 / max(1, records), now)
 
     def saw(self, role: Role) -> None:
-        """What this node is in the quorum now. A lone voter is elected in the moment in which it stands."""
+        """Record the current role of this node. A sole voter is elected in the moment in which it starts an
+        election."""
         former, self.state = self.state, type(role).__name__.lower()
         if self._standing_since is None and isinstance(role, Leader) and former != self.state:
             self._standing_since = self._clock.now()
@@ -75,7 +77,7 @@ class RaftMetrics:
             self._uncommitted.clear()
 
     def latencies(self) -> dict[str, float]:
-        """Averages and maxima by name, where there are any of late."""
+        """Return recent averages and maxima by name. Names without recent values are left out."""
         now = self._clock.now()
         found = {
             "commit_latency_avg": self.commit_latency.average(now),

@@ -1,14 +1,14 @@
-"""Disk space kept for the metadata log: a file of allocated blocks beside it.
+"""Disk space reserved for the metadata log: a file of allocated blocks next to it.
 
-The metadata log often shares its disk with the data. When that is full, the changes that make room again (a lower
-retention, the deletion of a topic, a new leader) must still be written. So a file takes up some space while there is
-plenty, and gives it back piece by piece, each at the moment when a write finds none.
+The metadata log often shares its disk with topic data. When that disk is full, the changes that free space (a lower
+retention, the deletion of a topic, a new leader) must still be written. So a file occupies some space while there is
+plenty. It is released piece by piece, each at the moment when a write finds no space.
 
-The pieces are small, since any other writer on the disk may take what is given back: the next metadata record often
-fits into the block that the one before it has begun.
+The pieces are small, because any other writer on the disk may take released space. The next metadata record often fits
+into the block that the previous one has started.
 
-Nothing depends on what is in the file. A crash between a release and the next `fill` leaves it short, and a loss of
-power may leave it at any earlier size or without its name: the next start looks, and fills it where there is room.
+Nothing depends on the file's content. A crash between a release and the next `fill` leaves it short. A power failure
+may leave it at any earlier size or without its name. The next start checks it, and fills it if there is space.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from kraft.storage.storage_failure import PASSING_ERRORS
 from kraft.world.ports import FileSystem
 
 FILE_NAME = "room.reserve"
-"""Beside the segments. Apache Kafka, and releases that do not know it, pass over a name like this."""
+"""A file next to the segments. Apache Kafka, and releases that do not know it, ignore such a name."""
 FREE_BYTES_MIN = 1 << 20
-"""What others keep: the file never grows into the last of the disk."""
+"""Bytes left free for other writers: the file never takes the last of the disk."""
 DISK_SHARE = 32
-"""The file takes at most one part in so many of the disk."""
+"""The file takes at most 1/DISK_SHARE of the disk."""
 FILL_BYTES_MIN = 64 << 10
-"""Less is not worth a piece while the file is not whole."""
+"""Smallest allocation while the file is not whole."""
 UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
 class Reserve:
-    """Owned by the driver. `size` is what the file takes up now. Everything blocks."""
+    """The reserve file. Owned by the driver. `size` is its current size in bytes. All methods block."""
 
     def __init__(self, files: FileSystem, directory: str, bytes_max: int) -> None:
-        """Look at what an earlier run left. Raises OSError."""
+        """Reads the size of the file that an earlier run left. Raises OSError."""
         self._files = files
         self._directory = directory
         self._path = f"{directory}/{FILE_NAME}"
@@ -42,17 +42,16 @@ class Reserve:
 
     @property
     def goal(self) -> int:
-        """How many bytes the file shall take up. Raises OSError."""
+        """The wanted size of the file in bytes. Raises OSError."""
         return min(self._bytes_max, self._files.total_bytes(self._directory) // DISK_SHARE)
 
     @property
     def is_whole(self) -> bool:
-        """Raises OSError."""
+        """Whether the file has its wanted size. Raises OSError."""
         return self.size >= self.goal
 
     def release(self, count: int) -> bool:
-        """Give `count` bytes back to the disk, or what is left. False where there is nothing to give. Raises
-        OSError."""
+        """Release `count` bytes to the disk, or the rest. Returns False if the file is empty. Raises OSError."""
         if not self.size:
             return False
         size = max(0, self.size - count)
@@ -61,8 +60,8 @@ class Reserve:
         return True
 
     def fill(self, count: int) -> bool:
-        """Take what is missing, at most `count` bytes and as far as the disk has it to spare. True when the file
-        changed. Raises OSError, but not for a full disk or a file system that cannot allocate."""
+        """Allocate the missing bytes, at most `count` and as many as the disk can spare. Returns True if the file
+        changed. Raises OSError, except for a full disk or a file system that cannot allocate."""
         wanted = self._wanted(count)
         if wanted == self.size:
             return False

@@ -1,5 +1,5 @@
-"""What makes it impossible that the quorum ever has a leader, as far as this node can see at its start. Told at once
-and with its remedy, instead of waiting for ever."""
+"""Detects at start that the quorum can never have a leader, as far as this node can see. The error names the remedy.
+Otherwise the node would wait forever."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID, snapshot_name
 
 
 def refuse_impossible_election(config: QuorumConfig, voters: VoterSet, directory: str) -> None:
-    """`voters` are those in effect in the log below `directory`. Raises ConfigurationError."""
+    """Raises ConfigurationError if no controller can ever be elected. `voters` are those in effect in the log in
+    `directory`."""
     if not config.can_be_voter:
         return
     if not len(voters) and not knows_other_controllers(config):
@@ -36,7 +37,7 @@ def refuse_impossible_election(config: QuorumConfig, voters: VoterSet, directory
 
 
 def replaced_voter(config: QuorumConfig, voters: VoterSet) -> ReplicaKey | None:
-    """The voter of our id on another disk; None if there is none."""
+    """Return the voter with this node's id on another disk; None if there is none."""
     voter = voters.get(config.local.id)
     return None if voter is None or voter.key.matches(config.local) else voter.key
 

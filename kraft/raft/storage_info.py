@@ -1,4 +1,4 @@
-"""`kraft storage info`: what the log directories of a node say about themselves."""
+"""`kraft storage info`: the state of a node's log directories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kraft.world.ports import FileSystem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageInfo:
-    """What `storage info` found. `exit_code` is 1 if there is any problem."""
+    """The findings of `storage info`. `exit_code` is 1 if there is any problem."""
 
     directories: tuple[str, ...]
     metadata: Mapping[str, str]
@@ -46,7 +46,7 @@ class StorageInfo:
 
 
 def storage_info(files: FileSystem, directories: Sequence[str]) -> StorageInfo:
-    """Look at the directories of a node; nothing is changed."""
+    """Read the state of a node's directories. Nothing is changed."""
     found, problems, first = [], [], dict[str, str]()
     for directory in sorted(directories):
         if not files.exists(directory):

@@ -1,4 +1,4 @@
-"""Averages, maxima and rates over the last half to one minute, as Kafka's own metrics are sampled (two samples of 30
+"""Averages, maxima and rates over the last 30 to 60 seconds, sampled like Kafka's metrics (two samples of 30
 seconds)."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _Sample:
 
 
 class Windowed:
-    """Values of late. Times are seconds of one clock."""
+    """Recently recorded values. Times are seconds of one clock."""
 
     __slots__ = ("_samples",)
 
@@ -28,7 +28,7 @@ class Windowed:
         self._samples: list[_Sample] = []
 
     def record(self, value: float, now: float) -> None:
-        """`value` is at least 0."""
+        """Record a value, which must be at least 0."""
         samples = self._samples
         if not samples or now - samples[-1].since >= SAMPLE_SECONDS:
             samples.append(_Sample(now))
@@ -39,7 +39,7 @@ class Windowed:
         sample.maximum = max(sample.maximum, value)
 
     def average(self, now: float) -> float | None:
-        """None where nothing was recorded of late."""
+        """The average of recent values; None if there are none."""
         recent = self._recent(now)
         return sum(sample.total for sample in recent) / sum(sample.count for sample in recent) if recent else None
 
@@ -47,8 +47,8 @@ class Windowed:
         return max((sample.maximum for sample in self._recent(now)), default=None)
 
     def rate(self, now: float) -> float:
-        """What was recorded, summed, a second. The time that counts is never less than one whole sample: a first
-        value is no burst."""
+        """The sum of recent values per second. The elapsed time counts as at least one whole sample, so that a first
+        value is not a burst."""
         recent = self._recent(now)
         if not recent:
             return 0.0

@@ -1,6 +1,7 @@
-"""Requests of the quorum between Kafka's messages and the core's values: `to_core` as a server, `to_wire` as a client.
+"""Converts the quorum's requests between Kafka's messages and the core's values: `to_core` as a server, `to_wire` as a
+client.
 
-One partition, `__cluster_metadata-0`; anything else is refused.
+There is one partition, `__cluster_metadata-0`. Requests about any other are refused.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from kraft.raft.core.voter_set import Endpoint, Endpoints, ReplicaKey, Voter
 
 
 def only_partition(topics: list[Any], name_field: str, index_field: str) -> Any:
-    """The one partition that a request may be about. Raises ApiError."""
+    """Return the one partition of a request. Raises ApiError if the request is about any other."""
     if len(topics) == 1 and len(topics[0].partitions) == 1:
         partition = topics[0].partitions[0]
         expected = METADATA_TOPIC_ID if name_field == "topic_id" else METADATA_TOPIC
@@ -125,7 +126,8 @@ def end_to_wire(request: core.EndQuorumEpochRequest) -> Message:
 
 
 def fetch_to_core(message: fetch_request.FetchRequest) -> core.FetchRequest:
-    """Replicas name themselves by ReplicaState from version 15 on, before by ReplicaId; topics by id from 13 on."""
+    """Convert a Fetch. From version 15 on replicas are named by ReplicaState, before by ReplicaId. From version 13 on
+    topics are named by id."""
     by_id = bool(message.topics) and message.topics[0].topic_id == METADATA_TOPIC_ID
     part = only_partition(message.topics, "topic_id" if by_id else "topic", "partition")
     replica_id = message.replica_state.replica_id if message.replica_state is not None else message.replica_id

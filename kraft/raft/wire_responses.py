@@ -1,6 +1,7 @@
-"""Responses of the quorum between the core's values and Kafka's messages: `to_wire` as a server, `to_core` as a client.
+"""Converts the quorum's responses between the core's values and Kafka's messages: `to_wire` as a server, `to_core` as a
+client.
 
-Endpoints of nodes exist only from certain versions of a response on (KIP-853), hence `version` when encoding.
+Encoding needs the `version`, because node endpoints exist only from certain versions on (KIP-853).
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ def hint_of(leader_id: int, epoch: int, endpoints: list[Any]) -> LeaderHint:
 
 
 def leader_of(leader: Any, endpoints: list[Any]) -> LeaderHint:
-    """The CurrentLeader of a response; one that has none says nothing about epochs."""
+    """Return the CurrentLeader of a response; epoch 0 and no leader if it has none."""
     return LeaderHint() if leader is None else hint_of(leader.leader_id, max(leader.leader_epoch, 0), endpoints)
 
 
 def batch_of(view: RecordBatch) -> Batch:
-    """What the core needs to know of a received batch. Raises ProtocolError when it is damaged."""
+    """Return the core's view of a received batch. Raises ProtocolError if it is damaged."""
     view.verify_crc()
     content = decode_control(view) if view.is_control else None
     voters, kraft_version = (content.voters, content.kraft_version) if content is not None else (None, None)
@@ -68,7 +69,7 @@ def batch_of(view: RecordBatch) -> Batch:
 
 
 def simple_to_wire(wire: Any, name: str) -> Callable[[Any, int], Message]:
-    """Begin- and EndQuorumEpoch answer alike."""
+    """Return the encoder of BeginQuorumEpoch or EndQuorumEpoch responses, which have the same form."""
 
     def to_wire(response: Any, version: int) -> Message:
         part = wire.PartitionData(
@@ -156,7 +157,7 @@ end_to_wire = simple_to_wire(end_quorum_epoch_response, "EndQuorumEpochResponse"
 
 
 def answer_to(request: Message, response: core.Response | None, version: int, records: bytes) -> Message:
-    """The message that answers `request`, which came in `version`."""
+    """Return the message that answers `request` of `version`."""
     if isinstance(response, core.FetchResponse):
         return fetch_to_wire(response, version, records)
     if isinstance(response, core.FetchSnapshotResponse):
@@ -202,7 +203,8 @@ def end_to_core(request: core.EndQuorumEpochRequest, message: Any) -> core.Respo
 
 
 def fetch_to_core(request: core.FetchRequest, message: fetch_response.FetchResponse) -> core.Response:
-    """Raises ProtocolError for damaged records; a batch that is cut off at the end is left for the next Fetch."""
+    """Convert a Fetch response. A batch that is cut off at the end is left for the next Fetch. Raises ProtocolError for
+    damaged records."""
     if message.error_code != ErrorCode.NONE or not message.responses:
         return core.FetchResponse(LeaderHint(epoch=request.epoch), message.error_code or ErrorCode.INVALID_REQUEST)
     part = message.responses[0].partitions[0]
@@ -253,7 +255,7 @@ def update_voter_to_core(
 def probe_to_core(
     request: core.ProbeVersionsRequest, message: api_versions_response.ApiVersionsResponse
 ) -> core.Response:
-    """A node that does not name kraft.version supports 0 only."""
+    """Convert an ApiVersions response. A node that does not name kraft.version supports 0 only."""
     found = next((feature for feature in message.supported_features if feature.name == KRAFT_VERSION_FEATURE), None)
     return core.ProbeVersionsResponse(
         found.min_version if found else 0, found.max_version if found else 0, message.error_code

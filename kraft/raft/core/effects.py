@@ -1,6 +1,5 @@
-"""What the core wants done, and in which order. The order is the safety argument: a vote or an acknowledgement
-leaves only after what it promises is on disk.
-"""
+"""The work that a step requests, and its order. Safety rests on the order: a vote or an acknowledgement leaves only
+after the state that it promises is on disk."""
 
 from __future__ import annotations
 
@@ -22,14 +21,14 @@ class Append(NamedTuple):
 
 
 class Truncate(NamedTuple):
-    """Drop the records from `end_offset` on."""
+    """Remove the records from `end_offset` on."""
 
     end_offset: int
 
 
 class SnapshotChunk(NamedTuple):
-    """Write a downloaded part of `snapshot` at `position`. With `last`, check the file, sync it, give it its name,
-    and report `SnapshotDownloaded`."""
+    """Write a downloaded part of `snapshot` at `position`. With `last`, check the file, sync it, rename it to its final
+    name, and report `SnapshotDownloaded`."""
 
     snapshot: OffsetAndEpoch
     position: int
@@ -38,7 +37,7 @@ class SnapshotChunk(NamedTuple):
 
 
 class StartFromSnapshot(NamedTuple):
-    """Throw the records away; the log starts and ends at `snapshot`."""
+    """Remove all records. The log then starts and ends at `snapshot`."""
 
     snapshot: OffsetAndEpoch
 
@@ -54,7 +53,7 @@ LogOperation = Append | Truncate | SnapshotChunk | StartFromSnapshot
 
 
 class Send(NamedTuple):
-    """A request to the replica `to` (negative: a bootstrap server). The answer comes back as an event with this
+    """A request to the replica `to` (negative: a bootstrap server). The response is reported as an event with this
     correlation."""
 
     to: int
@@ -64,8 +63,8 @@ class Send(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The answer to the request that came with `token`. Its records or snapshot bytes are read when it is sent, and
-    only while this replica still leads `epoch`."""
+    """The response to the request with `token`. Its records or snapshot bytes are read when it is sent, and only while
+    this replica still leads `epoch`."""
 
     token: object
     response: Response
@@ -82,10 +81,11 @@ class Apply(NamedTuple):
 
 
 def is_replication(message: Message) -> bool:
-    """Records or snapshot bytes that a leader hands out promise nothing of its own disk: it counts itself by
-    `LogFlushed` only, and may not lead the epoch again after a crash.
+    """Whether the message carries records or snapshot bytes from the leader. Such a message may leave before the
+    leader's own sync, so that followers write and sync at the same time as the leader.
 
-    So followers write and sync while the leader does.
+    It promises nothing about the leader's disk. The leader counts its own log only by `LogFlushed`, and may not lead
+    the epoch again after a crash.
     """
     return isinstance(message, Reply) and message.epoch >= 0
 
@@ -95,11 +95,11 @@ Stage = ElectionState | LogOperation | Flush | Message | Apply
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """What the driver must do, in the order of `stages`: persist `election` and sync it; carry out `log`; send records
-    to followers; sync the log; send the other `messages`; apply up to `high_watermark`.
+    """The driver's work, in the order of `stages`: persist and sync `election`; carry out `log`; send records to
+    followers; sync the log; send the other `messages`; apply up to `high_watermark`.
 
-    Effects of several steps may be merged and carried out together (`merge`). That is the group commit. Merging may
-    sync a promise earlier than it must be, but never sends it earlier.
+    Effects of several steps may be merged and carried out together (`merge`). This is the group commit. Merging may
+    sync a promise earlier than needed, but never sends it earlier.
     """
 
     election: ElectionState | None = None
@@ -117,7 +117,7 @@ class Effects:
         )
 
     def stages(self) -> Iterator[Stage]:
-        """Each thing to do, in the only order that is safe."""
+        """Return the stages in the only safe order."""
         if self.election is not None:
             yield self.election
         yield from self.log
@@ -132,7 +132,7 @@ class Effects:
 
     @staticmethod
     def merge(several: Iterable[Effects]) -> Effects:
-        """One Effects that does what `several` do in order."""
+        """Return one Effects equivalent to `several` in order."""
         election: ElectionState | None = None
         flush: Flush | None = None
         high_watermark: int | None = None

@@ -1,5 +1,5 @@
-"""What a replica must never forget: its epoch, its vote in that epoch, and the leader that it followed. Persisted as
-`quorum-state`."""
+"""The state that a replica must never lose: its epoch, its vote in that epoch, and the leader that it followed.
+Persisted as `quorum-state`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NO_LEADER = -1
 
 
 class ElectionState(NamedTuple):
-    """One epoch as one replica knows it. A vote, once given, stays until the epoch rises; so does a known leader."""
+    """One replica's state of an epoch. A vote stays until the epoch rises, and so does a known leader."""
 
     epoch: int = 0
     leader_id: int = NO_LEADER

@@ -1,31 +1,31 @@
-"""How far others may raise our epoch.
+"""Limits how far other replicas may raise this replica's epoch.
 
-An epoch is an int32, and each election takes the next one: a replica that believed in an epoch near the last one
-would end the quorum for good, since no election could follow. Raft believes every epoch that it is told, and so does
-Apache Kafka. We believe as much as elections can have caused:
+An epoch is an int32, and each election takes the next one. A replica that accepted an epoch near the maximum would end
+the quorum permanently, since no election could follow. Raft, and Apache Kafka, accept every epoch in a message. This
+module accepts only epochs that elections can have reached:
 
-- A *request* (Vote, BeginQuorumEpoch, EndQuorumEpoch) comes from whoever can reach our port. It may raise our epoch
-  by what is left of an allowance that refills at `CLAIMED_RISE_PER_S`, up to `CLAIMED_RISE_MAX`. Elections are
-  slower than that, even when every one of them fails.
-- An *answer* comes from an address of our voter set or our configuration, to a question of ours. It may raise our
-  epoch to `ANSWERED_EPOCH_MAX`; two elections a second take 17 years to get there.
+- A *request* (Vote, BeginQuorumEpoch, EndQuorumEpoch) may come from any client that can reach the port. It may raise
+  the epoch by the remaining allowance, which refills at `CLAIMED_RISE_PER_S` up to `CLAIMED_RISE_MAX`. Elections are
+  slower than that, even if every one fails.
+- A *response* comes from an address in the voter set or the configuration, to a request of this replica. It may raise
+  the epoch to `ANSWERED_EPOCH_MAX`. Two elections a second take 17 years to reach that.
 
-A replica that was away for longer than the allowance covers refuses the requests of the others, asks them itself, as
-every replica without a leader does, and believes the answer. One whose epoch is far ahead of a quorum that has a
-leader is heard when it answers that leader's BeginQuorumEpoch.
+A replica that was away for longer than the allowance covers refuses the requests of the other replicas. But it sends
+requests itself, like every replica without a leader, and accepts the epoch in the response. A replica whose epoch is
+far ahead of a quorum with a leader is accepted when it responds to that leader's BeginQuorumEpoch.
 """
 
 from __future__ import annotations
 
 EPOCH_MAX = (1 << 31) - 1
-"""The greatest epoch that messages and `quorum-state` can carry."""
+"""The greatest epoch that messages and `quorum-state` can contain."""
 ANSWERED_EPOCH_MAX = 1 << 30
 CLAIMED_RISE_MAX = 10_000
 CLAIMED_RISE_PER_S = 10
 
 
 class EpochAllowance:
-    """The epochs by which requests may still raise ours. `now_ms` never falls."""
+    """The number of epochs by which requests may still raise this replica's epoch. `now_ms` must never fall."""
 
     __slots__ = ("_at_ms", "_left")
 
@@ -34,16 +34,16 @@ class EpochAllowance:
         self._at_ms = now_ms
 
     def admits_request(self, own_epoch: int, claimed_epoch: int, now_ms: int) -> bool:
-        """Whether a request may name `claimed_epoch`. Epochs up to our own always may."""
+        """Whether a request may name `claimed_epoch`. Epochs up to the replica's own are always accepted."""
         self._refill(now_ms)
         return claimed_epoch <= min(own_epoch + max(self._left, 0), EPOCH_MAX - 1) or claimed_epoch <= own_epoch
 
     def admits_answer(self, own_epoch: int, answered_epoch: int, now_ms: int) -> bool:
-        """Whether an answer may name `answered_epoch`."""
+        """Whether a response may name `answered_epoch`."""
         return answered_epoch <= ANSWERED_EPOCH_MAX or self.admits_request(own_epoch, answered_epoch, now_ms)
 
     def spend(self, rise: int) -> None:
-        """A request has raised our epoch by `rise`."""
+        """Record that a request has raised the epoch by `rise`."""
         assert 0 <= rise <= self._left, f"a rise of {rise} epochs, with {self._left} left"
         self._left -= rise
 

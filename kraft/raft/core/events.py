@@ -1,5 +1,4 @@
-"""Everything that can happen to a replica. Passing time is an event too: `Tick`, or simply the `now_ms` of any
-other."""
+"""All events of a replica. Passing time is an event too: `Tick`, or the `now_ms` of any other event."""
 
 from __future__ import annotations
 
@@ -11,41 +10,41 @@ from kraft.raft.core.voter_set import VoterSet
 
 
 class Tick(NamedTuple):
-    """A deadline that `RaftNode.deadline_ms` named may have passed."""
+    """The deadline `RaftNode.deadline_ms` may have passed."""
 
 
 class RequestReceived(NamedTuple):
-    """`token` comes back in the `Reply` that answers, perhaps much later."""
+    """A request arrived. The `Reply` to it has the same `token`, perhaps much later."""
 
     token: object
     request: Request
 
 
 class ResponseReceived(NamedTuple):
-    """Answer to the `Send` of that correlation. One that the core no longer waits for is ignored."""
+    """The response to the `Send` with that correlation. Ignored if the core no longer waits for it."""
 
     correlation: int
     response: Response
 
 
 class RequestFailed(NamedTuple):
-    """No answer will come. `refused` means that the peer's port refused or closed the connection, which proves that its
-    process is gone."""
+    """A request failed without a response. `refused` means that the peer's port refused or closed the connection, which
+    proves that its process is gone."""
 
     correlation: int
     refused: bool = False
 
 
 class LogFlushed(NamedTuple):
-    """The `Flush` of these values is done. `generation` tells a flush from before a truncation, which says nothing
-    about what was written since."""
+    """The `Flush` with these values is complete. `generation` identifies a flush from before a truncation, which says
+    nothing about later writes."""
 
     end_offset: int
     generation: int
 
 
 class SnapshotDownloaded(NamedTuple):
-    """The snapshot of a finished `SnapshotChunk(last=True)` is on disk under its name, synced, and holds these
+    """The snapshot of a finished `SnapshotChunk(last=True)` is on disk under its final name, synced, and contains these
     voters."""
 
     snapshot: OffsetAndEpoch
@@ -60,25 +59,25 @@ class SnapshotDownloadFailed(NamedTuple):
 
 
 class SnapshotCreated(NamedTuple):
-    """The state machine has frozen a snapshot of its own."""
+    """The state machine has frozen its own snapshot."""
 
     snapshot: OffsetAndEpoch
 
 
 class LogStartAdvanced(NamedTuple):
-    """Retention has dropped what lies before `snapshot`."""
+    """Retention has removed everything before `snapshot`."""
 
     snapshot: OffsetAndEpoch
 
 
 class ResignRequested(NamedTuple):
-    """The state machine cannot go on leading `epoch`."""
+    """The state machine cannot continue to lead `epoch`."""
 
     epoch: int
 
 
 class ShutdownRequested(NamedTuple):
-    """Leave gracefully: a leader tells the voters who should follow."""
+    """Leave the quorum gracefully. A leader sends the voters its preferred successors."""
 
 
 Event = (

@@ -1,5 +1,5 @@
-"""The follower's side: finding the leader, fetching from it, truncating records that it does not have, and standing for
-election when it is silent (KIP-595)."""
+"""The follower's side: find the leader, fetch from it, truncate records that it does not have, and start an election
+when it is silent (KIP-595)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kraft.raft.core.voter_set import Endpoints, ReplicaKey, Voter
 from kraft.raft.core.voting import is_addressed_to_us, stand
 
 OFFSET_MAX = (1 << 63) - 2
-"""The last offset that can be followed by one past it."""
+"""The greatest offset that can have a next one."""
 FIRST_BOOTSTRAP_ID = -2  # Bootstrap servers are addressed as -2, -3 ...: their ids are not known.
 
 
@@ -49,8 +49,8 @@ def poll_follower(q: QuorumState, role: Follower) -> int:
 
 
 def fetch_request(q: QuorumState, max_wait_ms: int) -> FetchRequest:
-    """The next Fetch. Our log end offset in it is our acknowledgement: the order of effects has the log synced before
-    the request leaves."""
+    """Return the next Fetch. Its offset, the log end offset, is the acknowledgement: by the order of effects the log is
+    synced before the request leaves."""
     log, config = q.log, q.config
     return FetchRequest(
         q.local,
@@ -71,13 +71,14 @@ def snapshot_request(q: QuorumState, download: Download) -> FetchSnapshotRequest
 
 
 def poll_unattached(q: QuorumState) -> int:
-    """Ask another replica who leads. Only an answer or a timeout of the request needs another look."""
+    """Ask another replica for the leader. Returns NEVER_MS: only a response or a timeout of the request needs another
+    check."""
     seek_leader(q, avoid=q.local.id)
     return NEVER_MS
 
 
 def seek_leader(q: QuorumState, avoid: int) -> None:
-    """Send a Fetch to a random voter or bootstrap server; its answer names the leader."""
+    """Send a Fetch to a random voter or bootstrap server. Its response names the leader."""
     targets = discovery_targets(q, avoid)
     if not targets or any(not q.can_send(FetchRequest, to) for to, _ in targets):
         return
@@ -93,7 +94,7 @@ def discovery_targets(q: QuorumState, avoid: int) -> list[tuple[int, Endpoints]]
     return targets
 
 
-# Answers to our Fetch
+# Responses to this replica's Fetch
 
 
 def on_fetch_response(q: QuorumState, waiting: InFlight, response: Response) -> None:
@@ -101,14 +102,16 @@ def on_fetch_response(q: QuorumState, waiting: InFlight, response: Response) -> 
     assert isinstance(waiting.request, FetchRequest)
     role = q.role
     if not isinstance(role, Follower) or waiting.to != role.leader_id:
-        q.back_off(waiting)  # It knew no leader that we don't know.
+        q.back_off(waiting)  # The response names no leader that is new to this replica.
         if isinstance(role, Follower):
             role.seek_elsewhere = False
     elif response.error != ErrorCode.NONE:
         q.back_off(waiting)
         role.seek_elsewhere = True
         if response.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            stand_soon(q, role)  # It says itself that it leads no more: it resigned, or came back after a crash.
+            stand_soon(
+                q, role
+            )  # The leader itself says that it no longer leads: it resigned, or restarted after a crash.
     elif waiting.request.offset == q.log.end_offset:
         heard_from_leader(q, role)
         if response.diverging is not None:
@@ -129,13 +132,13 @@ def heard_from_leader(q: QuorumState, role: Follower) -> None:
 
 
 def truncate_to_common(q: QuorumState, diverging: OffsetAndEpoch) -> None:
-    """Drop what cannot be in the leader's log; the next Fetch finds out whether that was enough."""
+    """Truncate the records that cannot be in the leader's log. The next Fetch shows whether that was enough."""
     ours = q.log.end_of_epoch(diverging.epoch)
     q.truncate(min(ours.offset, diverging.offset) if ours.epoch == diverging.epoch else ours.offset)
 
 
 def can_replace_log(q: QuorumState, snapshot: OffsetAndEpoch) -> bool:
-    """Whether a leader of this epoch can have told us to start from `snapshot`."""
+    """Whether `snapshot` is valid as a start of the log under a leader of this epoch."""
     return 0 <= snapshot.offset <= OFFSET_MAX and 0 <= snapshot.epoch <= q.epoch
 
 
@@ -150,7 +153,7 @@ def append_fetched(q: QuorumState, waiting: InFlight, response: FetchResponse) -
 
 
 def continues(q: QuorumState, batches: Sequence[Batch]) -> bool:
-    """Whether a leader of this epoch can have sent `batches` to the end of our log."""
+    """Whether `batches` are a valid continuation of this log under a leader of this epoch."""
     offset, epoch = q.log.end_offset, q.log.last_epoch
     for batch in batches:
         if (
@@ -164,12 +167,15 @@ def continues(q: QuorumState, batches: Sequence[Batch]) -> bool:
 
 
 def on_request_failed(q: QuorumState, waiting: InFlight, refused: bool) -> None:
-    """Handle a request without an answer. If it went to the leader, look for another leader. If the leader's port
-    refused the connection, the leader is dead: stand soon instead of after the whole fetch timeout."""
+    """Handle a request without a response.
+
+    If it went to the leader, look for another leader. If the leader's port refused the connection, the leader is dead:
+    start an election soon, instead of after the whole fetch timeout.
+    """
     q.back_off(waiting)
     role = q.role
     if isinstance(role, Resigned) and refused:
-        role.unacknowledged.pop(waiting.to, None)  # Who is gone need not be told.
+        role.unacknowledged.pop(waiting.to, None)  # A dead voter need not be notified.
     if not isinstance(role, Follower):
         return
     if waiting.to != role.leader_id:
@@ -181,13 +187,13 @@ def on_request_failed(q: QuorumState, waiting: InFlight, refused: bool) -> None:
 
 
 def stand_soon(q: QuorumState, role: Follower) -> None:
-    """Stand for election after a short random wait: the leader is known to be gone, and the wait only keeps all voters
-    from standing at the same moment."""
+    """Start an election after a short random wait. The leader is known to be gone, and the wait only prevents all
+    voters from starting at the same moment."""
     role.has_fetched = False
     role.fetch_until_ms = min(role.fetch_until_ms, q.now_ms + q.random_haste_ms())
 
 
-# What leaders tell
+# Announcements of leaders
 
 
 def on_begin_request(q: QuorumState, token: object, request: BeginQuorumEpochRequest) -> None:
@@ -223,8 +229,8 @@ def check_leader_claim(q: QuorumState, epoch: int, leader_id: int, cluster_id: s
 
 
 def on_end_request(q: QuorumState, token: object, request: EndQuorumEpochRequest) -> None:
-    """Handle the resignation of the leader. The successor that it prefers stands at once and the others a little later.
-    Nobody refuses a pre-vote because of that leader any more."""
+    """Handle the resignation of the leader. Its preferred successor starts an election immediately, and the others a
+    little later. No replica refuses a pre-vote because of that leader any more."""
     error = check_leader_claim(q, request.epoch, request.leader_id, request.cluster_id)
     if error == ErrorCode.NONE and not q.take_claimed_epoch(request.epoch):
         error = ErrorCode.INVALID_REQUEST
@@ -241,8 +247,8 @@ def on_end_request(q: QuorumState, token: object, request: EndQuorumEpochRequest
 
 
 def succession_backoff_ms(q: QuorumState, preferred: tuple[ReplicaKey, ...]) -> int:
-    """The wait before standing: 0 for the first successor, then doubling up to `election_backoff_ms_max` for the last
-    one. A voter that is not listed waits that long too."""
+    """Return the wait before an election: 0 for the first successor, then doubling up to `election_backoff_ms_max` for
+    the last one. A voter that is not listed waits for the maximum too."""
     longest = q.config.election_backoff_ms_max
     position = next((index for index, key in enumerate(preferred) if key.matches(q.local)), None)
     if position is None:
@@ -251,8 +257,8 @@ def succession_backoff_ms(q: QuorumState, preferred: tuple[ReplicaKey, ...]) -> 
 
 
 def poll_resigned(q: QuorumState, role: Resigned) -> int:
-    """Tell every voter of the resignation, and leave the epoch after an election timeout, because this replica may not
-    lead it again."""
+    """Send the resignation to every voter, and leave the epoch after an election timeout. This replica may not lead the
+    epoch again."""
     if q.now_ms >= role.until_ms and not q.shutting_down:
         q.become_unattached(q.epoch + 1, in_haste=True)
         return q.now_ms
@@ -272,12 +278,12 @@ def on_end_response(q: QuorumState, waiting: InFlight, response: Response) -> No
         q.role.unacknowledged.pop(waiting.to, None)
 
 
-# Our own entry in the voter set
+# This replica's entry in the voter set
 
 
 def update_own_voter(q: QuorumState, role: Follower) -> int:
-    """Send UpdateVoter to the leader while the voter set has other listeners or versions for us, every two fetch
-    timeouts (KIP-853). Under kraft.version 0 it is sent until that leader has answered."""
+    """Send UpdateVoter to the leader every two fetch timeouts, while the voter set has other listeners or versions for
+    this replica (KIP-853). Under kraft.version 0 it is sent until the leader has responded."""
     own = q.voters.get(q.local.id)
     if own is None or not q.is_voter or not q.config.endpoints:
         return NEVER_MS
@@ -295,4 +301,4 @@ def on_update_response(q: QuorumState, waiting: InFlight, response: Response) ->
     if response.error != ErrorCode.NONE:
         q.back_off(waiting)
     elif isinstance(q.role, Follower) and q.log.history.kraft_version == 0:
-        q.role.update_voter_at_ms = NEVER_MS  # It knows, for as long as it leads.
+        q.role.update_voter_at_ms = NEVER_MS  # The leader knows it, for as long as it leads.

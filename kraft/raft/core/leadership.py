@@ -1,5 +1,5 @@
-"""The leader's side: the first record, serving Fetch, the high watermark, and keeping or losing the quorum (KIP-595,
-KIP-1166)."""
+"""The leader's side: its first record, responses to Fetch, the high watermark, and keeping or losing the quorum
+(KIP-595, KIP-1166)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kraft.raft.core.roles import Candidate, Leader, ParkedFetch
 from kraft.raft.core.voter_set import BOOTSTRAP_OFFSET, ReplicaKey, Voter, VoterSet
 
 FETCH_BYTES_MAX = 8 * 1024 * 1024
-"""The most that one answer holds, beside a first batch that is larger: it is read in one go."""
+"""Most bytes in one response, except for a larger first batch. They are read in one call."""
 
 
 def start_leading(q: QuorumState, candidacy: Candidate) -> None:
     """Become leader and write LEADER_CHANGE.
 
-    Voters that came from the bootstrap checkpoint are written behind it, and our own listeners if they changed
-    (KIP-853).
+    It is followed by the voters if they came from the bootstrap checkpoint, and by this replica's listeners if they
+    changed (KIP-853).
     """
     granting = tuple(voter.key for voter in q.voters.voters if voter.key.id in candidacy.granted)
     leader = q.become_leader()
@@ -58,7 +58,7 @@ def own_endpoints_updated(q: QuorumState) -> VoterSet:
 
 
 def append(q: QuorumState, leader: Leader, count: int, payload: object) -> Batch:
-    """Append `count` records as one batch; it commits or vanishes as a whole."""
+    """Append `count` records as one batch, which is committed or lost as a whole."""
     base = q.log.end_offset
     batch = Batch(base, base + count - 1, q.epoch, payload)
     q.append(batch)
@@ -69,8 +69,8 @@ def append(q: QuorumState, leader: Leader, count: int, payload: object) -> Batch
 
 
 def on_fetch_request(q: QuorumState, token: object, request: FetchRequest) -> None:
-    """Answer a Fetch with records, or with the offset where the fetcher's log diverges from ours, or with a snapshot if
-    we no longer have the records that it needs. The request's offset is its acknowledgement."""
+    """Respond to a Fetch: with records, with the offset where the fetcher's log diverges, or with a snapshot if the
+    needed records are no longer in the log. The request's offset is its acknowledgement."""
     leader = q.role
     error = check_leader_request(q, request.epoch, request.cluster_id)
     if error == ErrorCode.NONE and (request.offset < 0 or request.last_fetched_epoch < 0):
@@ -89,7 +89,7 @@ def on_fetch_request(q: QuorumState, token: object, request: FetchRequest) -> No
     if progress is not None:
         progress.fetched(request.offset, q.log.end_offset, q.now_ms)
         advance_high_watermark(q, leader)
-    if q.role is not leader:  # What just committed was our own removal.
+    if q.role is not leader:  # The record that just committed removed this replica.
         q.reply(token, FetchResponse(q.hint(), ErrorCode.NOT_LEADER_OR_FOLLOWER))
     elif progress is None or request.max_wait_ms <= 0 or has_news(q, leader, request):
         q.reply(token, records_response(q, leader, request), epoch=q.epoch)
@@ -98,12 +98,12 @@ def on_fetch_request(q: QuorumState, token: object, request: FetchRequest) -> No
 
 
 def has_news(q: QuorumState, leader: Leader, request: FetchRequest) -> bool:
-    """Whether there are records that the fetcher lacks, or a high watermark that it has not been sent (KIP-1166)."""
+    """Whether there are records that the fetcher lacks, or a high watermark that it has not received (KIP-1166)."""
     return request.offset < q.log.end_offset or request.high_watermark < leader.high_watermark
 
 
 def check_leader_request(q: QuorumState, epoch: int, cluster_id: str | None) -> int:
-    """The error for a request that only the leader of `epoch` may answer, or NONE."""
+    """Return the error for a request that only the leader of `epoch` may answer, or NONE."""
     if cluster_id is not None and q.config.cluster_id is not None and cluster_id != q.config.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if epoch < q.epoch:
@@ -116,7 +116,7 @@ def check_leader_request(q: QuorumState, epoch: int, cluster_id: str | None) -> 
 
 
 def divergence(q: QuorumState, request: FetchRequest) -> FetchResponse | None:
-    """The answer to a fetcher whose log is not a prefix of ours; None if it is."""
+    """Return the response to a fetcher whose log is not a prefix of the leader's; None if it is a prefix."""
     log, offset, epoch = q.log, request.offset, request.last_fetched_epoch
     snapshot = log.latest_snapshot
     if offset == 0 and snapshot is not None and snapshot.offset > 0:
@@ -158,7 +158,8 @@ def records_response(q: QuorumState, leader: Leader, request: FetchRequest) -> F
 
 
 def park(q: QuorumState, leader: Leader, token: object, request: FetchRequest) -> None:
-    """Let the Fetch wait for news. One Fetch of each replica may wait: an older one is answered empty."""
+    """Park the Fetch until there is something new. Each replica may have one parked Fetch: an older one gets an empty
+    response."""
     older = leader.parked.pop(request.replica, None)
     if older is not None:
         q.reply(older.token, records_response(q, leader, older.request), epoch=q.epoch)
@@ -166,7 +167,7 @@ def park(q: QuorumState, leader: Leader, token: object, request: FetchRequest) -
 
 
 def release_parked(q: QuorumState, leader: Leader) -> None:
-    """Answer the fetchers for whom there is something new, or whose time is up."""
+    """Respond to parked Fetches for which there is something new or whose max wait has passed."""
     ready = [
         key
         for key, parked in leader.parked.items()
@@ -181,8 +182,8 @@ def release_parked(q: QuorumState, leader: Leader) -> None:
 
 
 def advance_high_watermark(q: QuorumState, leader: Leader) -> None:
-    """Commit what a majority has on disk, but only from our own LEADER_CHANGE on: records of older epochs never commit
-    by counting replicas (thesis section 3.6.2)."""
+    """Commit what a majority has on disk, but only from the leader's own LEADER_CHANGE on. Records of older epochs are
+    never committed by counting replicas (thesis section 3.6.2)."""
     candidate = majority_offset(q, leader)
     if may_commit(q, leader, candidate):
         assert q.log.epoch_at(candidate - 1) == q.epoch, f"{candidate} of an older epoch would commit by counting"
@@ -195,8 +196,8 @@ def advance_high_watermark(q: QuorumState, leader: Leader) -> None:
 
 
 def is_removed(q: QuorumState) -> bool:
-    """Whether a committed voter set excludes us. A leader resigns once its own removal is committed (thesis section
-    4.2.2)."""
+    """Whether a committed voter set excludes this replica. A leader resigns once its own removal is committed (thesis
+    section 4.2.2)."""
     return not q.is_voter and q.log.history.latest_offset < q.log.high_watermark
 
 
@@ -205,8 +206,8 @@ def may_commit(q: QuorumState, leader: Leader, candidate: int) -> bool:
 
 
 def majority_offset(q: QuorumState, leader: Leader) -> int:
-    """The greatest offset up to which a majority of the current voters has the log on disk. We count ourselves only up
-    to what is synced. Observers never count."""
+    """Return the greatest offset up to which a majority of the current voters has the log on disk. The leader counts
+    itself only up to its synced end. Observers never count."""
     offsets = sorted((replicated_end(q, leader, voter.key) for voter in q.voters.voters), reverse=True)
     return offsets[len(offsets) // 2] if offsets else -1
 
@@ -222,7 +223,8 @@ def replicated_end(q: QuorumState, leader: Leader, voter: ReplicaKey) -> int:
 
 
 def poll_leader(q: QuorumState, leader: Leader) -> int:
-    """Resign if a majority is silent; remind silent voters that we lead; answer fetchers whose time is up."""
+    """Resign if a majority is silent, announce the leader to silent voters, and respond to Fetches whose max wait has
+    passed. Returns the time of the next check."""
     lost_at = quorum_lost_ms(q, leader)
     if q.now_ms >= lost_at:
         resign(q, leader)
@@ -233,7 +235,7 @@ def poll_leader(q: QuorumState, leader: Leader) -> int:
 
 
 def resign(q: QuorumState, leader: Leader) -> None:
-    """Step down within the epoch. The voters with the longest logs are preferred as successors."""
+    """Step down within the epoch. The voters with the longest logs are the preferred successors."""
     ends = sorted(
         (
             (replicated_end(q, leader, voter.key), -voter.key.id, voter.key)
@@ -246,8 +248,8 @@ def resign(q: QuorumState, leader: Leader) -> None:
 
 
 def quorum_lost_ms(q: QuorumState, leader: Leader) -> int:
-    """The time at which a majority will have been silent for too long. A leader that votes counts as part of the
-    majority."""
+    """Return the time at which a majority will have been silent for too long. A leader that is a voter counts as part
+    of the majority."""
     voters = q.voters
     needed = voters.majority - (1 if q.is_voter else 0)
     if needed <= 0:
@@ -266,7 +268,7 @@ def last_contact_ms(q: QuorumState, leader: Leader, voter: ReplicaKey) -> int:
 
 def announce(q: QuorumState, leader: Leader) -> int:
     """Send BeginQuorumEpoch to every voter that has not fetched for half a fetch timeout. Returns the time of the next
-    look."""
+    check."""
     wake, period = NEVER_MS, q.config.fetch_timeout_ms // 2
     for voter in q.voters.voters:
         node_id = voter.key.id

@@ -1,7 +1,7 @@
-"""The log as the core knows it: offsets, epochs, snapshots and voter sets, never bytes. It runs ahead of the disk by
-the effects that are still being carried out.
+"""The log as the core knows it: offsets, epochs, snapshots and voter sets, never bytes. It is ahead of the disk by the
+effects that are still being carried out.
 
-0 <= start_offset <= high_watermark <= end_offset and flushed_end <= end_offset hold always.
+Invariants: 0 <= start_offset <= high_watermark <= end_offset and flushed_end <= end_offset.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from kraft.raft.core.voter_set import VoterSet, VoterSetHistory
 
 
 class Batch(NamedTuple):
-    """One record batch. `payload` is opaque to the core: bytes of a received batch, or what the driver shall encode.
-
-    Control records that matter to the core are named beside it.
-    """
+    """One record batch. `payload` is opaque to the core: the bytes of a received batch, or a payload that the driver
+    encodes. The content of control records that the core needs is in the other fields."""
 
     base_offset: int
     last_offset: int
@@ -33,8 +31,8 @@ class Batch(NamedTuple):
 
 
 class LogState:
-    """Offsets and epochs of a log. Owned by one core; the driver tells it what was found on disk at start and, by
-    events, what has been synced since."""
+    """Offsets and epochs of a log. Owned by one core. The driver provides the state on disk at start, and reports later
+    syncs by events."""
 
     __slots__ = (
         "_epochs",
@@ -56,8 +54,8 @@ class LogState:
         self.start_offset = start_offset
         self.end_offset = start_offset
         self.flushed_end = start_offset
-        self.generation = 0  # Counts truncations, see `LogFlushed`.
-        # Whatever a snapshot holds is committed, so is whatever lies before the log's start.
+        self.generation = 0  # Number of truncations; see `LogFlushed`.
+        # Everything in a snapshot is committed, and everything before the log's start.
         self.high_watermark = max(start_offset, self.snapshots[-1].offset if self.snapshots else 0)
         self._epochs: list[int] = []  # Ascending, each with the offset of its first record in `_starts`.
         self._starts: list[int] = []
@@ -68,7 +66,7 @@ class LogState:
 
     @property
     def last_epoch(self) -> int:
-        """Epoch of the last record, or of the snapshot the log starts from; 0 for an empty log."""
+        """The epoch of the last record, or of the snapshot from which the log starts; 0 for an empty log."""
         if self._epochs:
             return self._epochs[-1]
         return next((snapshot.epoch for snapshot in reversed(self.snapshots) if snapshot.offset == self.end_offset), 0)
@@ -81,8 +79,8 @@ class LogState:
     def recover(
         cls, history: VoterSetHistory, start_offset: int, snapshots: Iterable[OffsetAndEpoch], batches: Iterable[Batch]
     ) -> LogState:
-        """The log as it was found on disk, where all of it is synced. If the log ends before the latest snapshot or
-        contradicts it, the snapshot must have replaced the log already."""
+        """Return the log as found on disk. All of it is synced. If the log ends before the latest snapshot or
+        contradicts it, the caller must already have replaced it by the snapshot."""
         log = cls(history, start_offset=start_offset, snapshots=snapshots)
         for batch in batches:
             log.append(batch)
@@ -106,8 +104,8 @@ class LogState:
             self.history.add_version(batch.last_offset, batch.kraft_version)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop everything from `offset` on. Committed records are never dropped: a request to do so means that the
-        quorum has broken its promise."""
+        """Remove everything from `offset` on. Committed records are never removed: such a request means that the quorum
+        has broken its guarantee, and raises AssertionError."""
         if offset < self.high_watermark:
             raise AssertionError(
                 f"asked to truncate to {offset}, below the high watermark {self.high_watermark}: committed "
@@ -138,7 +136,7 @@ class LogState:
             self.snapshots = sorted([*self.snapshots, snapshot])
 
     def advance_start(self, snapshot: OffsetAndEpoch) -> None:
-        """The log now starts at `snapshot`; older snapshots and records are gone."""
+        """Move the start of the log to `snapshot`. Older snapshots and records are removed."""
         assert snapshot in self.snapshots, "a log starts at zero or at a snapshot"
         self.start_offset = snapshot.offset
         self.snapshots = [kept for kept in self.snapshots if kept >= snapshot]
@@ -151,7 +149,7 @@ class LogState:
             self._starts, self._epochs = [], []
 
     def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """The greatest epoch in the log that is at most `epoch`, and the end offset of its records."""
+        """Return the greatest epoch in the log that is at most `epoch`, and the end offset of its records."""
         index = bisect_right(self._epochs, epoch)
         if index == 0:
             oldest = self.snapshots[0] if self.snapshots else OffsetAndEpoch(self.start_offset, 0)
@@ -160,12 +158,12 @@ class LogState:
         return OffsetAndEpoch(end, self._epochs[index - 1])
 
     def epoch_at(self, offset: int) -> int:
-        """Epoch of the record at `offset` (0 if it is not in the log)."""
+        """Return the epoch of the record at `offset`, or 0 if it is not in the log."""
         index = bisect_right(self._starts, offset)
         return self._epochs[index - 1] if index else 0
 
     def contains_prefix(self, prefix: OffsetAndEpoch) -> bool:
-        """Whether the log holds exactly the prefix that `prefix` names."""
+        """Whether the log contains exactly the prefix that ends at `prefix`."""
         if not self.start_offset <= prefix.offset <= self.end_offset:
             return False
         if prefix.offset == self.start_offset:

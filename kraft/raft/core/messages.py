@@ -1,8 +1,8 @@
-"""The RPCs of KRaft as the core sees them: one partition, no framing. `kraft/raft/wire.py` converts them to and from
-Kafka's messages.
+"""KRaft's RPCs as the core sees them: one partition, no framing. `kraft/raft/wire_requests.py` and
+`kraft/raft/wire_responses.py` convert them to and from Kafka's messages.
 
-They are named tuples: immutable, comparable, and cheap enough for a million in a test run. Where a response carries
-bytes (records, a part of a snapshot) the core names the range and whoever sends the response reads it.
+They are named tuples: immutable, comparable, and cheap enough for a million in a test run. For a response with bytes
+(records, a part of a snapshot) the core names the range, and the sender reads the bytes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from kraft.raft.core.log_state import Batch
 from kraft.raft.core.voter_set import Endpoints, ReplicaKey, Voter
 
 NONE = ErrorCode.NONE
-UNKNOWN_HIGH_WATERMARK = (1 << 63) - 1  # A fetcher that does not say what it knows (before KIP-1166).
+UNKNOWN_HIGH_WATERMARK = (1 << 63) - 1  # A fetcher that does not report its high watermark (before KIP-1166).
 
 
 class LeaderHint(NamedTuple):
-    """The leader as far as the answering replica knows. It is part of every response."""
+    """The leader that the responding replica knows. Every response has it."""
 
     leader_id: int = NO_LEADER
     epoch: int = 0
@@ -28,7 +28,7 @@ class LeaderHint(NamedTuple):
 
 
 class VoteRequest(NamedTuple):
-    """Vote (52): `epoch` is the candidate's; in a pre-vote, the one it is in without having raised it (KIP-996)."""
+    """Vote (52). `epoch` is the candidate's epoch. In a pre-vote the candidate has not raised it (KIP-996)."""
 
     epoch: int
     candidate: ReplicaKey
@@ -47,7 +47,7 @@ class VoteResponse(NamedTuple):
 
 
 class BeginQuorumEpochRequest(NamedTuple):
-    """BeginQuorumEpoch (53): "I lead `epoch`", sent until the voter fetches."""
+    """BeginQuorumEpoch (53): announces the leader of `epoch`, and is repeated until the voter fetches."""
 
     epoch: int
     leader_id: int
@@ -63,7 +63,7 @@ class BeginQuorumEpochResponse(NamedTuple):
 
 
 class EndQuorumEpochRequest(NamedTuple):
-    """EndQuorumEpoch (54): "I no longer lead `epoch`"; who should stand first."""
+    """EndQuorumEpoch (54): announces that the sender no longer leads `epoch`, and names the `preferred` successors."""
 
     epoch: int
     leader_id: int
@@ -92,8 +92,11 @@ class FetchRequest(NamedTuple):
 
 
 class FetchResponse(NamedTuple):
-    """At most one of three things: the records of [offset, end_offset), a diverging epoch, or a snapshot to fetch
-    instead. The sender fills in `batches`, for a receiver of the same epoch."""
+    """The response to a Fetch. It has at most one of: the records of [offset, end_offset), a diverging epoch, or a
+    snapshot to fetch instead.
+
+    The sender fills in `batches`, for a receiver of the same epoch.
+    """
 
     hint: LeaderHint
     error: int = NONE
@@ -108,7 +111,7 @@ class FetchResponse(NamedTuple):
 
 
 class FetchSnapshotRequest(NamedTuple):
-    """FetchSnapshot (59): bytes of one snapshot from `position`."""
+    """FetchSnapshot (59): requests bytes of one snapshot from `position`."""
 
     replica: ReplicaKey
     epoch: int
@@ -119,7 +122,7 @@ class FetchSnapshotRequest(NamedTuple):
 
 
 class FetchSnapshotResponse(NamedTuple):
-    """`size` (of the whole snapshot) and `data` are filled in by the sender."""
+    """The response to FetchSnapshot. The sender fills in `size` (of the whole snapshot) and `data`."""
 
     hint: LeaderHint
     error: int = NONE
@@ -150,7 +153,7 @@ class UpdateVoterRequest(NamedTuple):
 
 
 class UpdateVersionRequest(NamedTuple):
-    """Raise kraft.version (by UpdateFeatures; local to the leader, no RPC of its own)."""
+    """Raises kraft.version. Comes from UpdateFeatures on the leader; it is no RPC of its own."""
 
     kraft_version: int
     timeout_ms: int = 30_000
@@ -158,7 +161,7 @@ class UpdateVersionRequest(NamedTuple):
 
 
 class VoterResponse(NamedTuple):
-    """Answer to the four requests above."""
+    """The response to AddVoter, RemoveVoter, UpdateVoter and UpdateVersion."""
 
     hint: LeaderHint
     error: int = NONE
@@ -166,7 +169,7 @@ class VoterResponse(NamedTuple):
 
 
 class ProbeVersionsRequest(NamedTuple):
-    """ApiVersions (18), asked of a future voter for its range of kraft.version."""
+    """ApiVersions (18), sent to a future voter to learn its range of kraft.version."""
 
 
 class ProbeVersionsResponse(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the core itself writes to the log. The driver encodes these as control batches (LeaderChangeMessage,
+"""The payloads that the core itself writes to the log. The driver encodes them as control batches (LeaderChangeMessage,
 KRaftVersionRecord, VotersRecord)."""
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from kraft.raft.core.voter_set import ReplicaKey, VoterSet
 
 
 class Voters(NamedTuple):
-    """A KRaftVersionRecord if `kraft_version` is given, and a VotersRecord."""
+    """A VotersRecord, preceded by a KRaftVersionRecord if `kraft_version` is given."""
 
     kraft_version: int | None
     voters: VoterSet
 
 
 class LeaderChange(NamedTuple):
-    """First batch of an epoch; `update` follows in the same batch."""
+    """The first batch of an epoch. `update` follows in the same batch."""
 
     leader_id: int
     voters: tuple[ReplicaKey, ...]

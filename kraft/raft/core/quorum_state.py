@@ -1,8 +1,8 @@
-"""The state of one replica, the moves between its roles, and the effects that a step collects. Every part of the
-core works on one `QuorumState`; nobody else holds it.
+"""The state of one replica, the transitions between its roles, and the effects that a step collects. All parts of the
+core work on one `QuorumState`, which is used nowhere else.
 
-A move that changes epoch, vote or known leader records the new `ElectionState` for persisting, at the place where it
-changes: there is no other way to change them.
+A transition that changes epoch, vote or known leader records the new `ElectionState` for persisting. There is no other
+way to change them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEVER_MS = 1 << 62
 
 
 class InFlight(NamedTuple):
-    """A request that waits for its answer."""
+    """A request that waits for its response."""
 
     to: int
     request: Request
@@ -33,7 +33,7 @@ class InFlight(NamedTuple):
 
 
 class QuorumState:
-    """See the module. `now_ms` is the time of the step in progress."""
+    """The shared state of the core; see the module. `now_ms` is the time of the step in progress."""
 
     def __init__(
         self, config: QuorumConfig, log: LogState, election: ElectionState, rng: random.Random, now_ms: int
@@ -45,7 +45,7 @@ class QuorumState:
         self.now_ms = now_ms
         self.role: Role = Unattached(NEVER_MS)
         self.shutting_down = False
-        self.refused_epochs = 0  # Epochs named by others that were beyond belief.
+        self.refused_epochs = 0  # Number of implausible epochs named by other replicas.
         self._allowance = EpochAllowance(now_ms)
         self._rng = rng
         self._committed_told = False
@@ -59,7 +59,7 @@ class QuorumState:
         self._effects_messages: list[Message] = []
         self._effects_high_watermark: int | None = None
 
-    # What is true now
+    # Current state
 
     @property
     def epoch(self) -> int:
@@ -75,9 +75,10 @@ class QuorumState:
 
     @property
     def may_stand(self) -> bool:
-        """Whether we may be elected: as a voter, or as one whose removal is in our log but not known to be committed.
+        """Whether this replica may be elected: it is a voter, or its removal is in its log but not known to be
+        committed.
 
-        Nobody else might have a log that long (thesis section 4.2.2).
+        In the second case no other replica might have a log that long (thesis section 4.2.2).
         """
         if self.is_voter:
             return True
@@ -104,7 +105,7 @@ class QuorumState:
         return self.role.leader_endpoints if isinstance(self.role, Follower) and self.role.leader_id == node_id else ()
 
     def hint(self) -> LeaderHint:
-        """The leader that we name to other replicas."""
+        """Return the leader that this replica names in responses."""
         leader_id = self.election.leader_id
         return LeaderHint(
             leader_id, self.election.epoch, self.endpoints_of(leader_id) if leader_id != NO_LEADER else ()
@@ -114,17 +115,18 @@ class QuorumState:
         return self.config.election_timeout_ms + self._rng.randrange(self.config.election_timeout_ms)
 
     def random_haste_ms(self) -> int:
-        """A random wait for the case that no leader is known. It is only long enough to keep all voters from standing
-        at the same moment."""
+        """Return a short random wait, used when no leader is known. It only prevents all voters from starting an
+        election at the same moment."""
         return self._rng.randrange(self.config.haste_ms_max + 1)
 
     def random_below(self, bound: int) -> int:
         return self._rng.randrange(bound)
 
-    # What others say of the epoch
+    # Epochs named by other replicas
 
     def take_claimed_epoch(self, epoch: int) -> bool:
-        """Whether to believe the epoch of a request, which is acted upon then; see `epoch_allowance`."""
+        """Whether to accept the epoch of a request. If so, the rise is charged to the allowance.
+        See `epoch_allowance`."""
         if not self._allowance.admits_request(self.epoch, epoch, self.now_ms):
             self.refused_epochs += 1
             return False
@@ -132,17 +134,17 @@ class QuorumState:
         return True
 
     def believes_answered_epoch(self, epoch: int) -> bool:
-        """Whether to believe the epoch of an answer; see `epoch_allowance`."""
+        """Whether to accept the epoch of a response. See `epoch_allowance`."""
         if self._allowance.admits_answer(self.epoch, epoch, self.now_ms):
             return True
         self.refused_epochs += 1
         return False
 
-    # Moves between roles
+    # Transitions between roles
 
     def become_unattached(self, epoch: int, *, leader_id: int = NO_LEADER, in_haste: bool = False) -> None:
-        """Enter a higher epoch, or stay in this one without a leader in reach. A vote given in this epoch stays. With
-        `in_haste`, pre-votes are requested soon."""
+        """Enter a higher epoch, or stay in this one without a reachable leader. A vote given in this epoch stays. With
+        `in_haste`, a pre-vote follows soon."""
         assert epoch >= self.epoch, "an epoch never falls"
         if epoch > self.epoch:
             self._persist(ElectionState(epoch, leader_id))
@@ -197,7 +199,7 @@ class QuorumState:
         self._enter(Resigned(self.now_ms + self.random_election_timeout_ms(), self.other_voters(), preferred))
 
     def grant_vote(self, candidate: ReplicaKey) -> None:
-        """Vote in this epoch. The answer leaves after this is on disk."""
+        """Vote for the candidate in this epoch. The response leaves only after the vote is on disk."""
         assert self.election.voted in (None, candidate), "one vote an epoch"
         self._persist(self.election._replace(voted=candidate))
         if isinstance(self.role, Unattached | Prospective):
@@ -235,7 +237,7 @@ class QuorumState:
             self._release(left)
 
     def _release(self, leader: Leader) -> None:
-        """Answer the requests that waited on this replica as the leader, which it no longer is."""
+        """Respond to the requests that wait on this replica as the leader, with an error: it no longer leads."""
         for parked in leader.parked.values():
             self.reply(parked.token, FetchResponse(self.hint(), ErrorCode.NOT_LEADER_OR_FOLLOWER))
         change = leader.voter_change
@@ -249,7 +251,7 @@ class QuorumState:
                 ),
             )
 
-    # Requests of our own: at most one of a kind to a peer waits for an answer
+    # Requests to other replicas: at most one of a kind per peer is in flight
 
     def can_send(self, kind: type[Request], to: int) -> bool:
         return (kind, to) not in self._busy and self._backoff.get((kind, to), 0) <= self.now_ms
@@ -261,7 +263,7 @@ class QuorumState:
         self._effects_messages.append(Send(to, endpoints, self._correlation, request))
 
     def answered(self, correlation: int) -> InFlight | None:
-        """The request that `correlation` names, no longer waiting; None if it was given up."""
+        """Remove and return the request with this correlation; None if the core no longer waits for it."""
         waiting = self._in_flight.pop(correlation, None)
         if waiting is not None:
             del self._busy[type(waiting.request), waiting.to]
@@ -271,14 +273,14 @@ class QuorumState:
         self.pause(type(waiting.request), waiting.to, self.config.retry_backoff_ms)
 
     def pause(self, kind: type[Request], to: int, pause_ms: int) -> None:
-        """Send no request of the kind there for so long."""
+        """Send no request of this kind to this replica for `pause_ms`."""
         self._backoff[kind, to] = self.now_ms + pause_ms
 
     def timed_out(self) -> list[int]:
         return [correlation for correlation, waiting in self._in_flight.items() if waiting.until_ms <= self.now_ms]
 
     def requests_deadline_ms(self) -> int:
-        """When the next request times out or may be sent again."""
+        """Return the time at which the next request times out or may be sent again."""
         waits = [waiting.until_ms for waiting in self._in_flight.values()]
         waits.extend(until for until in self._backoff.values() if until > self.now_ms)
         return min(waits, default=NEVER_MS)
@@ -311,8 +313,8 @@ class QuorumState:
         self._effects_log.append(operation)
 
     def commit(self, high_watermark: int) -> None:
-        """Raise the high watermark. It never falls, whatever is asked. The first value from a leader is passed on even
-        if it equals ours."""
+        """Raise the high watermark. It never falls. The first value from a leader is reported even if it equals the
+        current one."""
         if high_watermark > self.log.high_watermark or (
             high_watermark == self.log.high_watermark and not self._committed_told
         ):

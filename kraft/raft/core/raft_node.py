@@ -3,8 +3,8 @@
     effects = node.step(event, now_ms)      # then carry out effects.stages(), in order
     node.deadline_ms                        # step(Tick(), now) no later than this
 
-The caller persists before it sends; `Effects` says how. Between two steps nothing changes. After an exception the
-node must not be used again: its disk, read afresh, is the truth.
+The caller persists before it sends, in the order of `Effects`. Nothing changes between two steps. After an exception
+the node must not be used again: its state must be read from disk again.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ RESPONSE_HANDLERS: dict[type, ResponseHandler] = {
 
 
 class RaftNode:
-    """One replica. `log` and `election` are what was found on disk; `log` belongs to the node from now on. The first
-    effects come from the first `step`."""
+    """One replica. `log` and `election` are the state found on disk; the node owns `log` from then on. The first
+    effects are returned by the first `step`."""
 
     def __init__(
         self, config: QuorumConfig, log: LogState, election: ElectionState, rng: random.Random, now_ms: int
@@ -60,7 +60,7 @@ class RaftNode:
         self.deadline_ms = now_ms
         resume(self._q)
 
-    # What the driver and the tests may look at
+    # State for the driver and the tests
 
     @property
     def role(self) -> Role:
@@ -92,7 +92,7 @@ class RaftNode:
 
     @property
     def leader(self) -> LeaderHint:
-        """The leader as far as it is known. A leader that has resigned does not count."""
+        """The leader, if it is known. A leader that has resigned does not count."""
         hint = self._q.hint()
         return hint._replace(leader_id=NO_LEADER, endpoints=()) if isinstance(self._q.role, Resigned) else hint
 
@@ -107,7 +107,7 @@ class RaftNode:
         role = self._q.role
         return self._q.shutting_down and not (isinstance(role, Resigned) and role.unacknowledged)
 
-    # What happens to it
+    # Events
 
     def step(self, event: events.Event, now_ms: int) -> Effects:
         q = self._q
@@ -117,7 +117,7 @@ class RaftNode:
         return q.take_effects()
 
     def append(self, epoch: int, count: int, payload: object, now_ms: int) -> tuple[int, Effects]:
-        """Append `count` records as one batch, in the epoch that the caller believes to lead. Returns the first
+        """Append `count` records as one batch. `epoch` is the epoch that the caller believes to lead. Returns the first
         offset. Raises NotLeader."""
         q = self._q
         q.now_ms = max(now_ms, q.now_ms)
@@ -129,7 +129,7 @@ class RaftNode:
 
 
 def resume(q: QuorumState) -> None:
-    """The role to start in (KIP-595): a replica never leads again an epoch that it led, goes on with a candidacy, and
+    """Enter the initial role (KIP-595). A replica never leads again in an epoch that it led. It resumes a candidacy, or
     follows a known leader."""
     election = q.election
     if q.log.last_epoch > election.epoch:
@@ -200,8 +200,8 @@ def on_failed(q: QuorumState, correlation: int, refused: bool) -> None:
 
 
 def on_flushed(q: QuorumState, event: events.LogFlushed) -> None:
-    """Our own log counts from here. A flush that began before a truncation says nothing about what was written after
-    it."""
+    """Count this replica's own log up to the flushed end. A flush that started before a truncation is ignored: it says
+    nothing about later writes."""
     if event.generation == q.log.generation:
         assert event.end_offset <= q.log.end_offset, f"flushed to {event.end_offset}, and the log is shorter"
         q.log.flushed_end = max(q.log.flushed_end, event.end_offset)
@@ -210,8 +210,8 @@ def on_flushed(q: QuorumState, event: events.LogFlushed) -> None:
 
 
 def poll(q: QuorumState) -> int:
-    """Do what the time and the role demand, until nothing more is due; returns when to look again."""
-    for _ in range(8):  # Unattached, Prospective, Candidate, Leader is the longest chain of moves at one time.
+    """Do everything that the time and the role require. Returns the time of the next check."""
+    for _ in range(8):  # Unattached, Prospective, Candidate, Leader is the longest chain of transitions in one step.
         wake = poll_role(q, q.role)
         if wake > q.now_ms:
             return min(wake, max(q.requests_deadline_ms(), q.now_ms + 1))

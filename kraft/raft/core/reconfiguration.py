@@ -1,12 +1,12 @@
-"""Changes of the voters, one at a time (thesis section 4.1, KIP-853).
+"""Changes of the voter set, one at a time (thesis section 4.1, KIP-853).
 
 The rules:
 
-- Only a leader that has committed a record of its own epoch may begin. Otherwise an uncommitted change of an older
-  leader might still exist somewhere.
+- Only a leader that has committed a record of its own epoch may start a change. Otherwise an uncommitted change of an
+  older leader might still exist somewhere.
 - No other change may be uncommitted.
-- The new set counts from when it is appended.
-- The request is answered once a majority of the new set has committed it.
+- The new set is in effect as soon as it is appended.
+- The response is sent once a majority of the new set has committed it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OTHER_CLUSTER: Refusal = (ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for
 
 
 def on_add_voter(q: QuorumState, token: object, request: AddVoterRequest) -> None:
-    """First ask the new voter which versions it supports; `on_probe_response` goes on."""
+    """Ask the new voter for its supported versions. `on_probe_response` continues the change."""
     refusal = refuse_change(q, request.cluster_id) or refuse_new_voter(q, request.voter)
     if refusal is not None:
         refuse(q, token, refusal)
@@ -84,8 +84,8 @@ def on_probe_response(q: QuorumState, waiting: InFlight, response: Response) -> 
 
 
 def change_that_asked(q: QuorumState, waiting: InFlight) -> VoterChange | None:
-    """The change that waits for the versions of this node; None if it was given up, even if another change is under
-    way."""
+    """Return the change that waits for the versions of this node. None if it has ended, even if another change is in
+    progress."""
     change = q.role.voter_change if isinstance(q.role, Leader) else None
     if change is None or change.voter is None or change.offset >= 0 or change.voter.key.id != waiting.to:
         return None
@@ -138,7 +138,7 @@ def on_remove_voter(q: QuorumState, token: object, request: RemoveVoterRequest) 
 
 
 def on_update_voter(q: QuorumState, token: object, request: UpdateVoterRequest) -> None:
-    """Take the listeners and versions that a voter reports. Under kraft.version 0 they are only remembered, for an
+    """Apply the listeners and versions that a voter reports. Under kraft.version 0 they are only kept, for an
     upgrade."""
     leader, voter = q.role, request.voter
     if is_of_another_cluster(q, request.cluster_id):
@@ -181,8 +181,8 @@ def refuse_update(q: QuorumState, voter: Voter) -> Refusal | None:
 
 
 def on_update_version(q: QuorumState, token: object, request: UpdateVersionRequest) -> None:
-    """kraft.version 0 to 1: from then on voters are identified by directory id, so every voter's must have been
-    reported."""
+    """Raise kraft.version from 0 to 1. From then on voters are identified by directory id, so every voter must have
+    reported its own."""
     leader, current = q.role, q.log.history.kraft_version
     refusal = refuse_change(q, None, needs_version=False)
     if refusal is None and not current <= request.kraft_version <= MAX_KRAFT_VERSION:
@@ -208,7 +208,7 @@ def on_update_version(q: QuorumState, token: object, request: UpdateVersionReque
 
 
 def refuse_change(q: QuorumState, cluster_id: str | None, *, needs_version: bool = True) -> Refusal | None:
-    """Why no change of voters can be begun now; None if one can."""
+    """Return why no change of voters can be started now; None if one can."""
     leader, history = q.role, q.log.history
     if is_of_another_cluster(q, cluster_id):
         return OTHER_CLUSTER
@@ -234,7 +234,7 @@ def refuse_unreachable(voter: Voter) -> Refusal | None:
 
 
 def is_incomplete(key: ReplicaKey) -> bool:
-    """Whether the key names no replica: voters that can be changed are known by both ids."""
+    """Whether the key lacks the node id or the directory id. A change needs both."""
     return key.id < 0 or not any(key.directory_id)
 
 
@@ -263,7 +263,7 @@ def change_to(
 
 
 def append_voters(q: QuorumState, change: VoterChange, voters: VoterSet, kraft_version: int | None = None) -> None:
-    """The new set is in effect from here."""
+    """Append the new voter set, which is in effect from this offset."""
     base = q.log.end_offset
     last = base + (1 if kraft_version is not None else 0)
     q.append(Batch(base, last, q.epoch, Voters(kraft_version, voters), voters, kraft_version))
@@ -271,7 +271,7 @@ def append_voters(q: QuorumState, change: VoterChange, voters: VoterSet, kraft_v
 
 
 def finish_voter_change(q: QuorumState, leader: Leader) -> None:
-    """Answer the change that the high watermark has just passed."""
+    """Send the response to a change that the high watermark has just passed."""
     change = leader.voter_change
     if change is not None and 0 <= change.offset < leader.high_watermark:
         leader.voter_change = None
@@ -280,8 +280,8 @@ def finish_voter_change(q: QuorumState, leader: Leader) -> None:
 
 
 def poll_voter_change(q: QuorumState, leader: Leader) -> int:
-    """Give up waiting when the time is over. A record that is appended stays and may still commit, so the caller is
-    told that the outcome is unknown."""
+    """End the wait at the timeout. An appended record stays and may still commit, so the response then says that the
+    outcome is unknown."""
     change = leader.voter_change
     if change is None or change.responded:
         return NEVER_MS

@@ -1,11 +1,11 @@
-"""What a replica is at the moment, one class a role, each with only what that role needs. The epoch, the vote and
-the known leader are in `ElectionState`, not here.
+"""The roles of a replica. Each class has only the state that its role needs. The epoch, the vote and the known leader
+are in `ElectionState`, not here.
 
-`TRANSITIONS` at the end of the file is the table of all moves between roles: any other move fails. docs/quorum-roles.md
-draws it.
+`TRANSITIONS` at the end of the file lists all transitions between roles; any other fails. docs/quorum-roles.md draws
+it.
 
-Only voters stand for election; an observer is an Unattached or a Follower that is not in the voter set. Times are in
-ms of the clock that `step` is given.
+Only voters start elections. An observer is an Unattached or a Follower that is not in the voter set. Times are in ms of
+the clock that `step` is given.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kraft.raft.core.messages import FetchRequest, Request
 from kraft.raft.core.voter_set import Endpoints, ReplicaKey, Voter, VoterSet
 
 OBSERVERS_MAX = 1_000
-"""Fetchers beside the voters that a leader remembers."""
+"""Limit of observers that a leader keeps."""
 
 
 class Unattached:
-    """Knows no leader that it can reach. `until_ms` is when a voter stands for election."""
+    """Has no reachable leader. A voter starts an election at `until_ms`."""
 
     __slots__ = ("until_ms",)
     name = "Unattached"
@@ -32,7 +32,7 @@ class Unattached:
 
 
 class Canvass:
-    """A count of (pre-)votes among the voters."""
+    """A count of votes or pre-votes among the voters."""
 
     __slots__ = ("granted", "refused", "until_ms", "voters")
 
@@ -60,27 +60,27 @@ class Canvass:
 
 
 class Prospective(Canvass):
-    """Asks whether it would win, without raising the epoch (KIP-996). So a replica that was isolated disturbs nobody
-    when it returns."""
+    """Asks whether it would win an election, without raising the epoch (KIP-996). So a replica that was isolated
+    disturbs no other when it returns."""
 
     __slots__ = ("leader_endpoints",)
     name = "Prospective"
 
     def __init__(self, voters: Iterable[int], own_id: int, until_ms: int, leader_endpoints: Endpoints) -> None:
         super().__init__(voters, own_id, until_ms)
-        self.leader_endpoints = leader_endpoints  # Of the leader to go back to, if the epoch has one.
+        self.leader_endpoints = leader_endpoints  # Of the leader to return to, if the epoch has one.
 
 
 class Candidate(Canvass):
-    """Has raised the epoch and voted for itself; both are on disk before the first request leaves."""
+    """Has raised the epoch and voted for itself. Both are on disk before the first request leaves."""
 
     __slots__ = ()
     name = "Candidate"
 
 
 class Download:
-    """A snapshot on its way from the leader; `position` is how much of it has been handed to the disk. `done`: all
-    of it, waiting for the disk."""
+    """A snapshot being downloaded from the leader. `position` is the number of bytes passed to the disk. `done` means
+    that all bytes are received and the disk is not finished."""
 
     __slots__ = ("done", "position", "snapshot")
 
@@ -109,17 +109,17 @@ class Follower:
     ) -> None:
         self.leader_id = leader_id
         self.leader_endpoints = leader_endpoints
-        self.fetch_until_ms = fetch_until_ms  # A voter that gets no answer until then stands for election.
-        self.has_fetched = False  # From this leader in this epoch; while so, it grants no pre-vote.
-        self.seek_elsewhere = False  # The leader did not answer: ask somebody else who leads.
+        self.fetch_until_ms = fetch_until_ms  # A voter that gets no response until then starts an election.
+        self.has_fetched = False  # From this leader in this epoch. While True, it grants no pre-vote.
+        self.seek_elsewhere = False  # The leader did not respond: ask another replica for the leader.
         self.download: Download | None = None
-        # When to tell the leader our endpoints, if its voter set has others.
+        # When to send the leader this replica's endpoints, if its voter set has others.
         self.update_voter_at_ms = update_voter_at_ms
 
 
 class Progress:
-    """What the leader knows of another replica, from its Fetches in this epoch. `kraft.replication.isr_policy`'s
-    FollowerState is the same for the partitions of topics."""
+    """The leader's state of another replica, from its Fetches in this epoch. FollowerState in
+    `kraft.replication.isr_policy` is the counterpart for topic partitions."""
 
     __slots__ = ("caught_up_ms", "end_offset", "fetched_ms", "key", "last_fetch_leader_end")
 
@@ -136,8 +136,8 @@ class Progress:
         self.last_fetch_leader_end = -1
 
     def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
-        """Record a Fetch at `offset`. A replica was caught up at its previous Fetch if it now has what the leader had
-        then."""
+        """Record a Fetch at `offset`. A replica was caught up at its previous Fetch if it now has the leader's log end
+        of that time."""
         assert 0 <= offset <= leader_end, f"{self.key} acknowledges {offset} of {leader_end}"
         if offset >= leader_end:
             self.caught_up_ms = now_ms
@@ -149,7 +149,7 @@ class Progress:
 
 
 class ParkedFetch:
-    """A Fetch that waits for records or news of the high watermark."""
+    """A Fetch that waits for records or a new high watermark."""
 
     __slots__ = ("request", "token", "until_ms")
 
@@ -160,8 +160,8 @@ class ParkedFetch:
 
 
 class VoterChange:
-    """The one change of voters that may be under way. `offset` is that of its record once appended, -1 while the new
-    voter's versions are asked for."""
+    """The change of voters in progress, of which there is at most one. `offset` is the offset of its record, or -1
+    while the new voter is asked for its versions."""
 
     __slots__ = ("offset", "request", "responded", "token", "until_ms", "voter")
 
@@ -175,8 +175,8 @@ class VoterChange:
 
 
 class Leader:
-    """Has a majority's votes for its epoch. Its first record is LEADER_CHANGE at `epoch_start`; nothing commits
-    before that does (thesis section 3.6.2)."""
+    """Has a majority's votes for its epoch. Its first record is LEADER_CHANGE at `epoch_start`. Nothing commits before
+    that record commits (thesis section 3.6.2)."""
 
     __slots__ = (
         "begin_sent_ms",
@@ -193,18 +193,20 @@ class Leader:
     def __init__(self, epoch_start: int, now_ms: int) -> None:
         self.epoch_start = epoch_start
         self.since_ms = now_ms
-        self.high_watermark = -1  # Known only once something of this epoch has committed.
+        self.high_watermark = -1  # Known only once a record of this epoch has committed.
         self.progress: dict[ReplicaKey, Progress] = {}
         self.begin_sent_ms: dict[int, int] = {}
         self.parked: dict[ReplicaKey, ParkedFetch] = {}
         self.voter_change: VoterChange | None = None
-        # By UpdateVoter under kraft.version 0: identities that an upgrade to 1 needs.
+        # From UpdateVoter under kraft.version 0: identities that an upgrade to 1 needs.
         self.reported: dict[int, Voter] = {}
 
     def progress_of(self, replica: ReplicaKey, voters: VoterSet) -> Progress:
-        """The progress of the fetcher, created on its first contact. Of those that are not `voters` the one that was
-        silent for longest is forgotten where there are OBSERVERS_MAX; of a voter that is known by its id alone, every
-        directory but the latest."""
+        """Return the progress of the fetcher, created at its first Fetch.
+
+        At OBSERVERS_MAX fetchers, the observer that was silent for longest is removed. Of a voter known by its id
+        alone, only the latest directory is kept.
+        """
         progress = self.progress.get(replica)
         if progress is None:
             if voters.contains(replica):
@@ -221,14 +223,14 @@ class Leader:
             self._forget(min(observers, key=lambda each: each.fetched_ms).key)
 
     def _forget(self, key: ReplicaKey) -> None:
-        """Its Fetch waits no longer: only those remembered may wait."""
+        """Remove a fetcher's progress, and complete its parked Fetch: only known fetchers may have one."""
         del self.progress[key]
         if key in self.parked:
             self.parked[key].until_ms = 0
 
     def progress_of_voter(self, voter: ReplicaKey) -> Progress | None:
-        """The progress of a voter. A voter whose directory id is not known (kraft.version 0) is found by its id; of
-        several, the latest contact counts."""
+        """Return the progress of a voter. A voter without a known directory id (kraft.version 0) is found by its id; if
+        there are several, the latest fetcher counts."""
         exact = self.progress.get(voter)
         if exact is not None or any(voter.directory_id):
             return exact
@@ -238,7 +240,8 @@ class Leader:
 
 
 class Resigned:
-    """Led this epoch and may not lead it again. Tells the voters, waits an election timeout, then leaves the epoch."""
+    """Led this epoch and may not lead it again. It notifies the voters, waits for an election timeout, then leaves the
+    epoch."""
 
     __slots__ = ("preferred", "unacknowledged", "until_ms")
     name = "Resigned"
@@ -253,7 +256,7 @@ Role = Unattached | Prospective | Candidate | Leader | Resigned | Follower
 
 
 class Transition(NamedTuple):
-    """One move between roles, by their names, and what causes it."""
+    """One transition between roles, by their names, and its cause."""
 
     source: str
     target: str

@@ -1,6 +1,5 @@
-"""Snapshots as the quorum sees them: served in pieces by the leader, downloaded by followers that are behind its log
-(KIP-630). Their contents are opaque here.
-"""
+"""Snapshots in the quorum: served in pieces by the leader, downloaded by followers that are behind the start of its log
+(KIP-630). Their content is opaque here."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from kraft.raft.core.roles import Follower, Leader
 
 DOWNLOAD_PAUSE_MS = 1000
 SNAPSHOT_BYTES_MAX = 8 * 1024 * 1024
-"""The most that one answer holds: it is read in one go."""
+"""Most bytes in one response. They are read in one call."""
 
 
 def on_fetch_snapshot_request(q: QuorumState, token: object, request: FetchSnapshotRequest) -> None:
@@ -39,7 +38,7 @@ def on_fetch_snapshot_request(q: QuorumState, token: object, request: FetchSnaps
 
 
 def on_fetch_snapshot_response(q: QuorumState, waiting: InFlight, response: Response) -> None:
-    """Hand the bytes to the disk; if the leader no longer has that snapshot, fetch again and be told of a newer one."""
+    """Pass the bytes to the disk. If the leader no longer has the snapshot, the next Fetch names a newer one."""
     assert isinstance(response, FetchSnapshotResponse)
     role = q.role
     if not isinstance(role, Follower) or role.download is None:
@@ -67,8 +66,8 @@ def on_fetch_snapshot_response(q: QuorumState, waiting: InFlight, response: Resp
 
 
 def on_download_failed(q: QuorumState, snapshot: OffsetAndEpoch) -> None:
-    """What was downloaded cannot be used, or there is no room for it. It is tried again after a pause, which ends
-    before the leader counts as silent: it may be large, and fail again."""
+    """Drop a download that is unusable or for which there is no disk space. It is retried after a pause, because it may
+    be large and fail again. The pause ends before the leader counts as silent."""
     role = q.role
     if isinstance(role, Follower) and role.download is not None and role.download.snapshot == snapshot:
         role.download = None
@@ -77,8 +76,8 @@ def on_download_failed(q: QuorumState, snapshot: OffsetAndEpoch) -> None:
 
 
 def on_snapshot_downloaded(q: QuorumState, event: SnapshotDownloaded) -> None:
-    """The file is safe on disk: start the log from it, unless the log has overtaken it meanwhile. All it holds is
-    committed."""
+    """Start the log from a snapshot that is durable, unless the log has passed it meanwhile. Everything in a snapshot
+    is committed."""
     log, snapshot = q.log, event.snapshot
     role = q.role
     if isinstance(role, Follower) and role.download is not None and role.download.snapshot == snapshot:

@@ -1,8 +1,8 @@
-"""The voters of the quorum. A voter is an id and a directory id together (KIP-853): a node whose disk was wiped returns
-with another directory id and is somebody else.
+"""The voters of the quorum. A voter is a node id together with a directory id (KIP-853): a node whose disk was wiped
+returns with another directory id and is another voter.
 
-A voter set takes effect when its record is appended, not when it commits, and is undone when the record is
-truncated; `VoterSetHistory` keeps every set that is still in the log.
+A voter set is in effect as soon as its record is appended, not when it commits. It is undone when the record is
+truncated. `VoterSetHistory` keeps every set that is still in the log.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from kraft.common.ids import ZERO_UUID
 
-BOOTSTRAP_OFFSET = -1  # Sets that come from configuration or the bootstrap checkpoint, not from the log.
+BOOTSTRAP_OFFSET = -1  # Offset of sets from configuration or the bootstrap checkpoint, not from the log.
 
 
 class ReplicaKey(NamedTuple):
-    """Identity of a replica. A zero directory id means "not known" (kraft.version 0) and matches any."""
+    """The identity of a replica. A zero directory id means "not known" (kraft.version 0) and matches any."""
 
     id: int
     directory_id: bytes = ZERO_UUID
@@ -39,7 +39,7 @@ Endpoints = tuple[Endpoint, ...]
 
 
 class Voter(NamedTuple):
-    """One member of a voter set, as in VotersRecord: identity, listeners, range of kraft.version it supports."""
+    """One member of a voter set, as in VotersRecord: identity, listeners, and its range of kraft.version."""
 
     key: ReplicaKey
     endpoints: Endpoints = ()
@@ -48,7 +48,7 @@ class Voter(NamedTuple):
 
 
 class VoterSet:
-    """An immutable set of voters in order of id; at most one voter an id."""
+    """An immutable set of voters, sorted by id, with at most one voter per id."""
 
     __slots__ = ("_by_id", "voters")
 
@@ -82,7 +82,7 @@ class VoterSet:
         return self._by_id.get(node_id)
 
     def contains(self, key: ReplicaKey) -> bool:
-        """Whether `key` votes: same id, and same directory id unless the set knows none (kraft.version 0)."""
+        """Whether `key` is a voter: same id, and same directory id unless the set has none (kraft.version 0)."""
         voter = self._by_id.get(key.id)
         return voter is not None and (voter.key.directory_id == ZERO_UUID or voter.key.directory_id == key.directory_id)
 
@@ -90,26 +90,25 @@ class VoterSet:
         return len(self.voters) == 1 and self.contains(key)
 
     def with_voter(self, voter: Voter) -> VoterSet:
-        """This set with `voter` added or put in the place of the voter of the same id."""
+        """Return this set with `voter` added, or replacing the voter of the same id."""
         return VoterSet((*(v for v in self.voters if v.key.id != voter.key.id), voter))
 
     def without(self, key: ReplicaKey) -> VoterSet:
         return VoterSet(v for v in self.voters if not v.key.matches(key))
 
     def overlaps_majority(self, other: VoterSet) -> bool:
-        """Whether any majority of this set must share a voter with any majority of `other` (thesis section 4.1):
-        true for sets that differ in at most one member.
-        """
+        """Whether every majority of this set shares a voter with every majority of `other` (thesis section 4.1). This
+        is true for sets that differ in at most one member."""
         common = sum(1 for voter in self.voters if other.contains(voter.key))
         mine_only, theirs_only = len(self) - common, len(other) - common
-        # The fewest common members a majority must use is majority - own; two such draws collide if together they
-        # exceed what is common.
+        # A majority must use at least majority - own common members. Two majorities overlap if these numbers together
+        # exceed the number of common members.
         return max(self.majority - mine_only, 0) + max(other.majority - theirs_only, 0) > common
 
 
 class VoterSetHistory:
-    """Every voter set (and kraft.version) still in the log, by the offset of its record; the newest one is in
-    effect. Owned by one core; not shared."""
+    """Every voter set and kraft.version still in the log, by the offset of its record. The newest one is in effect.
+    Owned by one core."""
 
     __slots__ = ("_sets", "_versions")
 
@@ -123,12 +122,12 @@ class VoterSetHistory:
 
     @property
     def previous(self) -> VoterSet:
-        """The set that `latest` replaced; `latest` itself if it is the only one."""
+        """The set that `latest` replaced, or `latest` itself if it is the only one."""
         return self._sets[-2][1] if len(self._sets) > 1 else self._sets[-1][1]
 
     @property
     def latest_offset(self) -> int:
-        """Offset of the record that set `latest`; BOOTSTRAP_OFFSET if none did."""
+        """The offset of the record with the `latest` set; BOOTSTRAP_OFFSET if it is from no record."""
         return self._sets[-1][0]
 
     @property
@@ -148,19 +147,19 @@ class VoterSetHistory:
         self._versions.append((offset, kraft_version))
 
     def truncate_to(self, end_offset: int) -> None:
-        """Forget what records at or past `end_offset` set."""
+        """Remove the sets and versions of records at or after `end_offset`."""
         while self._sets[-1][0] >= end_offset and len(self._sets) > 1:
             self._sets.pop()
         while self._versions[-1][0] >= end_offset and len(self._versions) > 1:
             self._versions.pop()
 
     def reset_to_snapshot(self, end_offset: int, voters: VoterSet, kraft_version: int) -> None:
-        """The log now starts with a snapshot: its voters are in effect from there."""
+        """Replace the history by the voters of the snapshot with which the log now starts."""
         self._sets = [(end_offset - 1, voters)]
         self._versions = [(end_offset - 1, kraft_version)]
 
     def at(self, end_offset: int) -> tuple[VoterSet, int]:
-        """Voters and kraft.version after the prefix of the log that ends at `end_offset`: what a snapshot of that
-        prefix must hold."""
+        """Return the voters and kraft.version at the end of the log prefix up to `end_offset`. A snapshot of that
+        prefix must contain them."""
         voters = next(voters for offset, voters in reversed(self._sets) if offset < end_offset)
         return voters, next(version for offset, version in reversed(self._versions) if offset < end_offset)

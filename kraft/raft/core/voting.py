@@ -1,5 +1,4 @@
-"""Elections: who gets our vote, and what we do with the votes of others (Raft section 5.2 and 5.4.1, KIP-595;
-pre-vote KIP-996)."""
+"""Elections: granting votes, and counting received ones (Raft section 5.2 and 5.4.1, KIP-595; pre-vote KIP-996)."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from kraft.raft.core.roles import Candidate, Follower, Leader, Prospective, Unat
 
 
 def on_vote_request(q: QuorumState, token: object, request: VoteRequest) -> None:
-    """Answer a vote or pre-vote. Also a replica that is not in our voter set is answered: its set may be newer than
-    ours (KIP-853)."""
+    """Respond to a vote or pre-vote. A replica that is not in this voter set gets a response too: its set may be newer
+    (KIP-853)."""
     error = check_vote_request(q, request)
     if error == ErrorCode.NONE and not q.take_claimed_epoch(request.epoch):
         error = ErrorCode.INVALID_REQUEST
@@ -29,7 +28,7 @@ def on_vote_request(q: QuorumState, token: object, request: VoteRequest) -> None
 
 
 def check_vote_request(q: QuorumState, request: VoteRequest) -> int:
-    """The error to answer with, or NONE."""
+    """Return the error of the response, or NONE."""
     if request.cluster_id is not None and q.config.cluster_id is not None and request.cluster_id != q.config.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if q.shutting_down:
@@ -50,15 +49,18 @@ def check_vote_request(q: QuorumState, request: VoteRequest) -> int:
 
 
 def is_addressed_to_us(q: QuorumState, voter_id: int, directory_id: bytes) -> bool:
-    """Whether the voter key of a request is ours. An id of -1 or a zero directory id means that the request does not
-    name one."""
+    """Whether the voter key of a request is this replica's. An id of -1 or a zero directory id means that the request
+    does not name one."""
     return voter_id < 0 or (voter_id == q.local.id and q.local.matches(q.local._replace(directory_id=directory_id)))
 
 
 def would_grant(q: QuorumState, request: VoteRequest) -> bool:
-    """Whether the candidate gets our vote, in the epoch that both are now in. We refuse a pre-vote while we hear from a
-    leader. We refuse a vote if we voted for another candidate or know the leader of the epoch. In both cases the
-    candidate's log must be at least as up to date as ours."""
+    """Whether the candidate gets this replica's vote, in the epoch that both are now in.
+
+    A pre-vote is refused while this replica receives responses from a leader. A vote is refused if this replica voted
+    for another candidate or knows the leader of the epoch. In both cases the candidate's log must be at least as up to
+    date as this one.
+    """
     if request.pre_vote:
         return (
             is_up_to_date(q, request)
@@ -71,18 +73,19 @@ def would_grant(q: QuorumState, request: VoteRequest) -> bool:
 
 
 def is_up_to_date(q: QuorumState, request: VoteRequest) -> bool:
-    """Raft section 5.4.1: the later last epoch wins, then the longer log."""
+    """Whether the candidate's log is at least as up to date (Raft section 5.4.1): the later last epoch wins, then the
+    longer log."""
     return (request.last_epoch, request.end_offset) >= (q.log.last_epoch, q.log.end_offset)
 
 
 def on_vote_response(q: QuorumState, waiting: InFlight, response: Response) -> None:
-    """Count an answer. An answer to another role or epoch never gets here: a change of role drops all requests in
-    flight."""
+    """Count a response. A response for another role or epoch never gets here, because a change of role drops all
+    requests in flight."""
     assert isinstance(response, VoteResponse)
     role = q.role
     assert isinstance(role, Prospective | Candidate)
     if response.error == ErrorCode.UNSUPPORTED_VERSION and isinstance(role, Prospective):
-        q.become_candidate()  # A voter too old for pre-votes: stand as before KIP-996.
+        q.become_candidate()  # A voter too old for pre-votes: start an election as before KIP-996.
         return
     if response.error != ErrorCode.NONE:
         q.back_off(waiting)
@@ -92,7 +95,7 @@ def on_vote_response(q: QuorumState, waiting: InFlight, response: Response) -> N
 
 
 def count_votes(q: QuorumState) -> None:
-    """Act on a majority, or on the impossibility of one."""
+    """Act if a majority has granted its votes, or can no longer do so."""
     role = q.role
     if isinstance(role, Prospective) and role.won:
         q.become_candidate()
@@ -102,12 +105,12 @@ def count_votes(q: QuorumState) -> None:
     elif isinstance(role, Prospective) and role.lost:
         give_up_canvass(q, role)
     elif isinstance(role, Candidate) and role.lost:
-        # The votes were split, or somebody else has them, as the next pre-vote tells.
+        # The votes were split, or another candidate has them. The next pre-vote shows which.
         role.until_ms = min(role.until_ms, q.now_ms + q.random_haste_ms())
 
 
 def give_up_canvass(q: QuorumState, role: Prospective) -> None:
-    """Return to following the known leader if it can be reached. From now on others get our vote, because a new
+    """Follow the known leader again if it can be reached. From then on this replica grants pre-votes, because a new
     `Follower` has not fetched."""
     leader_id = q.election.leader_id
     if (
@@ -129,7 +132,7 @@ def poll_prospective(q: QuorumState, role: Prospective) -> int:
 
 
 def poll_candidate(q: QuorumState, role: Candidate) -> int:
-    """Wait a random time after a lost election, so that two candidates do not collide for ever."""
+    """Wait for a random time after a lost election, so that two candidates do not collide forever."""
     if q.now_ms >= role.until_ms:
         stand(q)
         return q.now_ms
@@ -145,19 +148,19 @@ def poll_unattached_voter(q: QuorumState, role: Unattached) -> int:
 
 
 def stand(q: QuorumState) -> None:
-    """Begin an election, with a pre-vote. A sole voter wins it at once. A replica that is no longer a voter only
+    """Start an election with a pre-vote. A sole voter wins it immediately. A replica that is no longer a voter only
     waits."""
     if q.may_stand:
         q.become_prospective()
         count_votes(q)
     elif isinstance(q.role, Unattached):
-        q.role.until_ms = q.now_ms + q.random_election_timeout_ms()  # What it has asked others is still under way.
+        q.role.until_ms = q.now_ms + q.random_election_timeout_ms()  # Its requests are still in flight.
     else:
         q.become_unattached(q.epoch)
 
 
 def canvass(q: QuorumState, role: Prospective | Candidate) -> None:
-    """Ask every voter that has not answered."""
+    """Send a vote request to every voter that has not responded."""
     for voter_id in role.unanswered():
         if q.can_send(VoteRequest, voter_id):
             q.send(voter_id, q.endpoints_of(voter_id), vote_request(q, voter_id, isinstance(role, Prospective)))
@@ -179,8 +182,8 @@ def vote_request(q: QuorumState, voter_id: int, pre_vote: bool) -> VoteRequest:
 
 
 def on_leader_hint(q: QuorumState, hint: LeaderHint) -> bool:
-    """Take the epoch and the leader that a response names. True if they changed our role, so that the rest of the
-    response is out of date."""
+    """Apply the epoch and the leader that a response names. Returns True if they changed the role, so that the rest of
+    the response is out of date."""
     if hint.epoch < q.epoch or hint.leader_id == q.local.id:
         if hint.epoch > q.epoch:
             q.become_unattached(hint.epoch)
@@ -190,7 +193,7 @@ def on_leader_hint(q: QuorumState, hint: LeaderHint) -> bool:
     if hint.leader_id >= 0 and reachable:
         if hint.epoch > q.epoch or not isinstance(q.role, Follower):
             if hint.epoch == q.epoch and q.election.leader_id == hint.leader_id and isinstance(q.role, Prospective):
-                return False  # We know that leader and doubt it.
+                return False  # This replica knows that leader and doubts it.
             q.become_follower(hint.epoch, hint.leader_id, hint.endpoints)
             return True
     elif hint.epoch > q.epoch:

@@ -1,5 +1,5 @@
-"""Snapshots of the metadata as files: `<end offset>-<epoch>.checkpoint`, record batches from offset 0 between a
+"""Snapshots of the metadata as files: `<end offset>-<epoch>.checkpoint`, with record batches from offset 0 between a
 header and a footer (KIP-630).
 
-Writing, reading, naming; nothing of what is in them.
+Writing, reading and naming of the files. Their content is opaque here.
 """

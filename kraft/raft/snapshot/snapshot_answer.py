@@ -1,8 +1,7 @@
-"""The bytes of Fetch and FetchSnapshot answers, read when the answer leaves: later than it was decided, so a
-snapshot may be gone by then.
+"""The bytes of Fetch and FetchSnapshot responses. They are read when the response is sent, which is later than the
+decision, so a snapshot may have been removed by then.
 
-What cannot be read for now, since no descriptor or memory is left, is an error of that one answer: the follower asks
-again.
+If a read fails for lack of file descriptors or memory, only that response has an error, and the follower retries.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from kraft.raft.quorum_storage import QuorumStorage
 
 
 def with_records(response: FetchResponse, log: MetadataLog) -> tuple[FetchResponse, bytes]:
-    """`response` and the records that it is to hand out; one that says only that they cannot be read for now. Raises
-    OSError."""
+    """Return `response` and its records; or an error response if they cannot be read for now. Raises OSError."""
     try:
         return response, log.read(response.offset, response.end_offset, response.max_bytes)
     except OutOfResources:
@@ -29,7 +27,7 @@ def with_records(response: FetchResponse, log: MetadataLog) -> tuple[FetchRespon
 def with_bytes(
     response: FetchSnapshotResponse, storage: QuorumStorage, kept: Collection[OffsetAndEpoch]
 ) -> FetchSnapshotResponse:
-    """`response` with its bytes, or with an error where the snapshot is not among the `kept` ones or cannot be read
+    """Return `response` with its bytes; or with an error if the snapshot is not among the `kept` ones or cannot be read
     for now. Raises CorruptData, OSError."""
     snapshot = response.snapshot
     if response.error != ErrorCode.NONE or snapshot is None:

@@ -1,5 +1,4 @@
-"""Reading a snapshot: header, batches of decoded records, footer. Blocking; in slices if the caller iterates in
-slices."""
+"""Reads a snapshot: header, batches of decoded records, footer. Blocks; the caller may iterate in slices."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from kraft.world.ports import FileSystem
 
 
 class SnapshotReader:
-    """One finished snapshot. Raises OSError, OutOfResources without a descriptor, and CorruptData where it is
+    """One finished snapshot. Raises OSError; OutOfResources without a file descriptor; CorruptData if the file is
     damaged or has no footer."""
 
     def __init__(
@@ -41,7 +40,7 @@ class SnapshotReader:
 
     @property
     def voters(self) -> VoterSet | None:
-        """None for a snapshot of kraft.version 0."""
+        """The voters in the header; None for a snapshot of kraft.version 0."""
         return self._header.voters
 
     @property
@@ -53,12 +52,12 @@ class SnapshotReader:
         return self._header.last_contained_timestamp_ms or 0
 
     def check(self) -> None:
-        """Walk through all of it. Raises CorruptData unless every batch is whole and the last is a footer."""
+        """Read the whole file. Raises CorruptData unless every batch is whole and the last is a footer."""
         for _ in self._data_batches():
             pass
 
     def batches(self) -> Iterator[CommittedBatch]:
-        """The records, in order; offsets are those inside the snapshot."""
+        """Return the records in order. Offsets are those inside the snapshot."""
         assert self._serde is not None, "a reader without serde only checks"
         for batch in self._data_batches():
             records = tuple(self._serde.decode(record.value or b"") for record in batch.records())
@@ -86,7 +85,7 @@ class SnapshotReader:
             raise CorruptData(f"{self.path} has no footer: it was never finished")
 
     def read(self, position: int, count: int) -> bytes:
-        """Raw bytes, for FetchSnapshot."""
+        """Return raw bytes, for FetchSnapshot."""
         return self._file.pread(count, position)
 
     def close(self) -> None:

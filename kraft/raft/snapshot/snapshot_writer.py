@@ -1,5 +1,5 @@
-"""Writing a snapshot: batches into a `.part` file, then sync, then its name. It does not exist before `freeze` has
-returned."""
+"""Writes a snapshot: batches into a `.part` file, then a sync, then a rename. The snapshot does not exist before
+`freeze` has returned."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ BATCH_BYTES_MAX = 8 << 20
 
 
 class SnapshotWriter:
-    """Not shared. `append` any number of times, `freeze`, then `close`; a close without freeze drops it. `on_frozen`
-    is called once it exists."""
+    """Writes one snapshot. Not shared.
+
+    Call `append` any number of times, `freeze`, then `close`. A `close` without `freeze` removes the file. `on_frozen`
+    is called once the snapshot exists.
+    """
 
     def __init__(
         self,
@@ -41,7 +44,7 @@ class SnapshotWriter:
         on_frozen: Callable[[OffsetAndEpoch], None] | None = None,
         read_only: bool = True,
     ) -> None:
-        """Frozen snapshots are `read_only`, as Kafka's are."""
+        """`read_only`: frozen snapshots get read-only permissions, as in Kafka."""
         self.snapshot = snapshot
         self._read_only = read_only
         self._files = files
@@ -67,8 +70,8 @@ class SnapshotWriter:
         self._bytes = 0
 
     def append(self, records: Iterable[Any]) -> None:
-        """Add records; they go to the file in batches of at most 8 MiB. Raises OSError, and OutOfResources where
-        there is no room: it is dropped then."""
+        """Add records. They are written in batches of at most 8 MiB. Raises OSError; OutOfResources if there is no
+        space, and the snapshot is then dropped."""
         for record in records:
             value = self._serde.encode(record)
             if self._bytes + len(value) > BATCH_BYTES_MAX:
@@ -91,7 +94,7 @@ class SnapshotWriter:
             raise
 
     def freeze_blocking(self) -> None:
-        """Write what is left and the footer, and make all of it durable under its name."""
+        """Write the rest and the footer, sync, and rename the file to its final name."""
         self._write_batch()
         self._write([snapshot_footer(self._next_offset, epoch=self.snapshot.epoch, timestamp_ms=self._now_ms)])
         self._file.sync()
@@ -102,7 +105,7 @@ class SnapshotWriter:
         sync_names(self._files, self._directory)
 
     async def freeze(self) -> None:
-        """Freeze the snapshot like `freeze_blocking`, in a thread, and then make it known to the quorum."""
+        """Freeze the snapshot like `freeze_blocking`, in a thread, then report it to the quorum."""
         assert self._threads is not None, "a writer without threads freezes in place"
         await self._threads.run(self.freeze_blocking)
         self._open = False
@@ -110,7 +113,7 @@ class SnapshotWriter:
             self._on_frozen(self.snapshot)
 
     def close(self) -> None:
-        """Drop it, unless it is frozen."""
+        """Remove the unfinished file, unless the snapshot is frozen."""
         if self._open:
             self._open = False
             self._file.close()
