@@ -1,5 +1,5 @@
-"""The segments of a log to copy to the remote tier, and those that may be deleted from the disk. Pure decisions over
-facts."""
+"""Decides which segments of a log to copy to the remote tier, and which may be deleted from the disk. Pure decisions
+over facts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kraft.remote.metadata_cache import RemoteLogMetadataCache
 
 
 def segments_to_copy(facts: LogFacts, cache: RemoteLogMetadataCache) -> Sequence[LocalSegment]:
-    """The segments to copy in this order, one after another, so that the copy has no holes.
+    """Return the segments to copy, in order and one after another, so that the copy has no holes.
 
-    They are the sealed ones below the last stable offset that are not complete in the remote tier. A segment of which
-    a part is there (another leader's segments end elsewhere) is copied whole. A segment whose leader epochs are not
-    known is not copied.
+    They are the closed segments below the last stable offset that are not completely in the remote tier. A segment that
+    is there in part (another leader's segments end elsewhere) is copied as a whole. A segment whose leader epochs are
+    not known is not copied.
     """
     copied = copied_end_offset(facts, cache)
     known_from = facts.leader_epochs[0][1] if facts.leader_epochs else facts.log_end_offset
@@ -34,8 +34,11 @@ def deletable_local_segments(
     local_retention_bytes: int,
     now_ms: int,
 ) -> int:
-    """How many of the oldest segments may leave the disk: those that are too old or too much there, sealed, and in the
-    remote tier whole, so that whoever reads the log finds what it found before. -1 means no limit."""
+    """Return how many of the oldest segments may be deleted from the disk.
+
+    They exceed the local retention time or size, are closed, and are completely in the remote tier, so that readers
+    still find their records. -1 means no limit.
+    """
     copied = copied_end_offset(facts, cache)
     excess = sum(segment.size for segment in facts.segments) - local_retention_bytes
     count = 0
@@ -50,7 +53,7 @@ def deletable_local_segments(
 
 
 def epochs_of_segment(facts: LogFacts, segment: LocalSegment) -> tuple[tuple[int, int], ...]:
-    """(epoch, its first offset in the segment): as they are told of a copy of it. Empty where none is known."""
+    """Return (epoch, its first offset in the segment) for the metadata of a copy. Empty if no epoch is known."""
     entries = facts.leader_epochs
     before = [(epoch, segment.base_offset) for epoch, start_offset in entries if start_offset <= segment.base_offset]
     inside = [entry for entry in entries if segment.base_offset < entry[1] < segment.end_offset]

@@ -1,4 +1,4 @@
-"""What is to be decided upon, and copied, of a log on the disk."""
+"""Reads a log on the disk: the facts for decisions, and the contents of a segment to copy."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ from kraft.world.ports import FilePart
 from kraft.world.steps import at_once
 
 NOBODY_EXPIRES = 0
-"""As the time now: no producer has been idle for long."""
+"""A current time at which no producer has been idle for long."""
 
 
 def facts_of(log: UnifiedLog, first: int = 0, count: int | None = None) -> LogFacts:
-    """The log as it is now. `count` segments from index `first` on are told of one by one; those before them count as
-    one, and so do those behind: of many segments only a few matter at a time. Raises OSError, CorruptData."""
+    """Return the facts of the log as of now. Raises OSError, CorruptData.
+
+    `count` segments from index `first` on are listed one by one. The segments before them are listed as one, and so are
+    those after them: only a few of many segments matter at a time.
+    """
     behind = len(log.segments) if count is None else min(first + count, len(log.segments))
     return LogFacts(
         segments=[
@@ -44,7 +47,8 @@ def facts_of(log: UnifiedLog, first: int = 0, count: int | None = None) -> LogFa
 
 
 def facts_to_copy(log: UnifiedLog, cache: RemoteLogMetadataCache) -> LogFacts:
-    """The log as it is now: what is copied, the next segment to copy, and what follows. Raises OSError, CorruptData."""
+    """Return the facts of the log as of now: the copied segments as one, the next segment to copy, and the rest as one.
+    Raises OSError, CorruptData."""
     facts, segments = reading_facts(log), log.segments
     first = first_to_copy(log, copied_end_offset(facts, cache))
     known_from = facts.leader_epochs[0][1] if facts.leader_epochs else log.log_end_offset
@@ -54,7 +58,8 @@ def facts_to_copy(log: UnifiedLog, cache: RemoteLogMetadataCache) -> LogFacts:
 
 
 def first_to_copy(log: UnifiedLog, copied: int) -> int:
-    """The index of the first segment that is not whole in the remote tier, where all below offset `copied` is."""
+    """Return the index of the first segment that is not completely in the remote tier. Everything below offset `copied`
+    is there."""
     return max(bisect_right(log.segments, copied, key=_base_offset) - 1, 0)
 
 
@@ -63,7 +68,8 @@ def _base_offset(segment: LogSegment) -> int:
 
 
 def _as_one(log: UnifiedLog, first: int, behind: int) -> list[LocalSegment]:
-    """The segments of these indexes; none where there are none. When they are from nobody asks."""
+    """Return the segments at these indexes as one; an empty list if there are none. The timestamp of the result is not
+    used."""
     segments = log.segments[first:behind]
     if not segments:
         return []
@@ -90,7 +96,7 @@ def _end_offset(log: UnifiedLog, index: int) -> int:
 
 
 def reading_facts(log: UnifiedLog) -> LogFacts:
-    """Enough of the log to look up what is in the remote tier, without a look at any file: its segments count as
+    """Return the facts needed to look up remote segments, without reading any file. All local segments are listed as
     one."""
     whole = LocalSegment(base_offset=log.segments[0].base_offset, end_offset=log.log_end_offset, size=0, timestamp_ms=0)
     return LogFacts(
@@ -106,8 +112,8 @@ def _timestamp_of(segment: LogSegment) -> int:
 
 
 def contents_of(log: UnifiedLog, copied: LocalSegment) -> Contents:
-    """What is stored of a sealed segment. Without a transaction index where nothing was aborted. Raises OSError,
-    CorruptData."""
+    """Return the contents to store for a closed segment. The transaction index is left out if no transaction was
+    aborted. Raises OSError, CorruptData."""
     segments = log.segments
     segment = segments[bisect_left(segments, copied.base_offset, key=_base_offset)]
     assert segment.base_offset == copied.base_offset, f"{log.directory}: no segment at {copied.base_offset}"
@@ -126,8 +132,11 @@ def contents_of(log: UnifiedLog, copied: LocalSegment) -> Contents:
 
 
 def _producer_snapshot(log: UnifiedLog, end_offset: int) -> FilePart | bytes:
-    """There is a file if there was a producer when the segment was closed, unless it was lost: then it is made again,
-    for a replica that begins with this copy has to know of transactions that are open. Raises OSError, CorruptData."""
+    """Return the producer snapshot at `end_offset`; an empty one if there was no producer. Raises OSError, CorruptData.
+
+    A lost snapshot file is created again, because a replica that starts after this copy must know the open
+    transactions.
+    """
     if end_offset in lacking_snapshots(log):
         at_once(make_snapshot(log, end_offset, NOBODY_EXPIRES))
     if end_offset not in log.producers.snapshots:

@@ -1,4 +1,4 @@
-"""What decisions about the tiers of a log are made from."""
+"""The inputs of decisions about the tiers of a log."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kraft.remote.segment_metadata import EpochRange, RemoteLogSegmentMetadata
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSegment:
-    """A segment on the disk. `end_offset` is where the next one begins, or the log's end."""
+    """A segment on the disk. `end_offset` is the base offset of the next segment, or the log end offset."""
 
     base_offset: int
     end_offset: int
     size: int
     timestamp_ms: int
-    """Of its newest record; of its file where no record has one."""
+    """Timestamp of its newest record; of its file if no record has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,13 @@ class LogFacts:
     """One replica's log at one moment."""
 
     segments: Sequence[LocalSegment]
-    """Those on the disk, ascending, without holes; the last one is active. Never empty."""
+    """The segments on the disk, ascending, without holes. The last one is active. Never empty."""
     leader_epochs: Sequence[tuple[int, int]]
     """(epoch, start offset) as in the leader epoch cache, from the log's start offset on."""
     log_start_offset: int
-    """Where the log begins, in whichever tier."""
+    """The log start offset over both tiers."""
     last_stable_offset: int
-    """What lies below is committed, and belongs to no open transaction."""
+    """Records below it are committed and belong to no open transaction."""
 
     @property
     def log_end_offset(self) -> int:
@@ -43,8 +43,8 @@ class LogFacts:
         return max(self.segments[0].base_offset, self.log_start_offset)
 
     def lineage(self, offset: int = 0) -> Iterator[EpochRange]:
-        """The offsets that each epoch wrote in this log, from the epoch of `offset` on. Epochs without records are left
-        out."""
+        """Return the offset range of each epoch in this log, from the epoch of `offset` on. Epochs without records are
+        left out."""
         entries = self.leader_epochs
         begin = bisect_right(entries, offset, key=lambda entry: entry[1]) - 1
         for index in range(max(begin, 0), len(entries)):
@@ -53,7 +53,7 @@ class LogFacts:
                 yield found
 
     def range_of(self, epoch: int) -> EpochRange | None:
-        """What the epoch wrote of this log; None where it wrote nothing."""
+        """Return the offset range of the epoch in this log; None if it has no records."""
         index = bisect_left(self.leader_epochs, epoch, key=lambda entry: entry[0])
         if index == len(self.leader_epochs) or self.leader_epochs[index][0] != epoch:
             return None
@@ -70,29 +70,30 @@ class LogFacts:
 def remote_ranges(
     facts: LogFacts, cache: RemoteLogMetadataCache
 ) -> Iterator[tuple[EpochRange, RemoteLogSegmentMetadata]]:
-    """What of this log is in the remote tier, ascending; ranges may overlap, and none lies within another.
+    """Return the ranges of this log that are in the remote tier, ascending. Ranges may overlap, but none lies within
+    another.
 
     A segment counts as far as its epochs are those of the log: the same offset written in the same epoch is the same
-    record (KIP-101), whoever wrote or copied it, and whatever other epochs the segment has.
+    record (KIP-101), whichever broker wrote or copied it, and whatever other epochs the segment has.
     """
     for epoch, start_offset, last_offset in facts.lineage():
         before: tuple[EpochRange, RemoteLogSegmentMetadata] | None = None
         for found, segment in cache.ranges_of_epoch(epoch, start_offset):
             first, last = max(found.start_offset, start_offset), min(found.last_offset, last_offset)
             if first > last:
-                break  # None of this log, as all that follow.
+                break  # Not part of this log, and neither are the following ones.
             if before is not None and before[0].last_offset >= last:
-                continue  # Cut to a part of the one before.
+                continue  # It was cut to a part of the previous range.
             if before is not None and before[0].start_offset < first:
-                yield before  # Else it was cut to a part of this one.
+                yield before  # Otherwise it was cut to a part of this range.
             before = EpochRange(epoch, first, last), segment
         if before is not None:
             yield before
 
 
 def copied_end_offset(facts: LogFacts, cache: RemoteLogMetadataCache) -> int:
-    """From the first offset on the disk on, everything below is in the remote tier too. That first offset where
-    nothing is."""
+    """Return the offset below which all records from the local log start offset on are in the remote tier too. It is
+    the local log start offset if none are."""
     end_offset = facts.local_log_start_offset
     for epoch, start_offset, last_offset in facts.lineage():
         if start_offset <= end_offset <= last_offset:

@@ -1,11 +1,11 @@
-"""What the records of `__remote_log_metadata` say of one partition.
+"""The state of one partition, as recorded in `__remote_log_metadata`.
 
 Every reader of the topic replays the same records in the same order and drops the same ones, so all brokers agree on
-what lies in the store. A record that may not follow is dropped, as Kafka does; the writer looks afterwards at what has
-come of its record.
+the content of the store. A record with an invalid state transition is dropped, as in Kafka. The writer checks
+afterwards whether its record took effect.
 
-Kafka's cache knows one segment an offset, and forgets a segment that a longer one of a later leader replaced, also when
-the longer one is deleted. Here an offset is found as long as any finished segment has it.
+Kafka's cache has one segment per offset. It forgets a segment that a longer one of a later leader replaced, even if the
+longer one is then deleted. Here an offset is found as long as any finished segment contains it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from kraft.remote.segment_metadata import (
 )
 
 DELETED_IDS_MAX: Final = 10_000
-"""So many of the segments deleted last are remembered, so that what a late request puts there after all is told from
-what nobody ever heard of."""
+"""Limit of deleted segments kept, the latest ones. They distinguish objects written by late requests from objects that
+no record ever named."""
 
 
 class RemoteLogMetadataCache:
-    """One partition's segments in the remote tier. One task replays; between two awaits anybody may read."""
+    """One partition's segments in the remote tier. One task replays records. Any task may read between two awaits."""
 
     __slots__ = (
         "_deleted",
@@ -54,25 +54,25 @@ class RemoteLogMetadataCache:
 
     def __init__(self) -> None:
         self._segments: dict[Uuid, RemoteLogSegmentMetadata] = {}
-        """Every segment that is not deleted, in the order in which their copies began."""
+        """All segments that are not deleted, in the order in which their copies started."""
         self._epochs: dict[int, EpochSegments] = {}
         self._highest: dict[int, int] = {}
         self._deleted: dict[Uuid, None] = {}
         self._with_aborted: list[tuple[int, Uuid]] = []
-        """Finished ones with a transaction index, by start offset."""
+        """(start offset, id) of the finished segments with a transaction index, ascending."""
         self._longest_with_aborted = 0
-        """Of those that ever were, in offsets."""
+        """Longest such segment so far, in offsets."""
         self.finished_bytes = 0
-        """Of all finished segments."""
+        """Total size of all finished segments."""
         self.version = 0
-        """Rises with every record that has its effect."""
+        """Rises with every record that takes effect."""
         self.delete_state: RemotePartitionDeleteState | None = None
-        """How far the deletion of the whole partition is; None where nobody wants it deleted."""
+        """The state of the whole partition's deletion; None if it is not to be deleted."""
 
     def replay(self, record: RemoteLogMetadataRecord) -> bool:
-        """Whether the record has had its effect; False where it was dropped, since it may not follow what is there.
+        """Replay a record. Returns False if it was dropped, because its state transition is invalid.
 
-        Raises ProtocolError for one that cannot be true.
+        Raises ProtocolError for a record with impossible values.
         """
         has_effect = self._replay(record)
         self.version += has_effect
@@ -85,7 +85,7 @@ class RemoteLogMetadataCache:
             return self._replay_update(record)
         if isinstance(record, RemotePartitionDeleteMetadataRecord):
             return self._replay_partition_delete(partition_delete_state(record.remote_partition_delete_state))
-        return False  # Kafka has snapshots in files alone, and reads none from the topic.
+        return False  # Kafka has snapshots only in files, and ignores them in the topic.
 
     def _replay_segment(self, metadata: RemoteLogSegmentMetadata) -> bool:
         known = self._segments.get(metadata.segment_id)
@@ -107,7 +107,7 @@ class RemoteLogMetadataCache:
         if known.is_finished and update.custom_metadata is not None and bytes(update.custom_metadata) == ABANDONED:
             return False
         if target == RemoteLogSegmentState.COPY_SEGMENT_STARTED:
-            return False  # A copy begins with the whole of its metadata.
+            return False  # A copy starts with its complete metadata.
         metadata = known.with_update(update)
         if target == RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
             self._forget_epochs(known)
@@ -126,7 +126,7 @@ class RemoteLogMetadataCache:
         return True
 
     def _finished_changed(self, metadata: RemoteLogSegmentMetadata) -> None:
-        """The segment is finished now, or is no more."""
+        """Update the totals and indexes for a segment that has become finished, or is no longer finished."""
         self.finished_bytes += metadata.size if metadata.is_finished else -metadata.size
         if metadata.txn_index_is_empty:
             return
@@ -158,11 +158,11 @@ class RemoteLogMetadataCache:
                 del self._epochs[epoch]
 
     def get(self, segment_id: Uuid) -> RemoteLogSegmentMetadata | None:
-        """None for one that is deleted, or was never copied."""
+        """Return the segment; None if it is deleted, or was never copied."""
         return self._segments.get(segment_id)
 
     def was_deleted(self, segment_id: Uuid) -> bool:
-        """Whether the segment is one of the last that were deleted."""
+        """Whether the segment is among the last DELETED_IDS_MAX deleted ones."""
         return segment_id in self._deleted
 
     @property
@@ -171,48 +171,49 @@ class RemoteLogMetadataCache:
         return len(self._segments)
 
     def segments(self) -> Sequence[RemoteLogSegmentMetadata]:
-        """Every one, whatever its state."""
+        """All segments, in any state."""
         return tuple(self._segments.values())
 
     def segments_of_epoch(self, epoch: int) -> Sequence[RemoteLogSegmentMetadata]:
-        """Those with this epoch among theirs, whatever their state, by start offset."""
+        """Return the segments that contain this epoch, in any state, by start offset."""
         found = self._epochs.get(epoch)
         ids = found.ids if found else {}
         return sorted((self._segments[each] for each in ids), key=lambda segment: segment.start_offset)
 
     def remote_log_segment_metadata(self, epoch: int, offset: int) -> RemoteLogSegmentMetadata | None:
-        """A finished segment that has `offset` as it was written in `epoch`; of several the one that begins last."""
+        """Return a finished segment that contains `offset` as written in `epoch`; if there are several, the one that
+        starts last."""
         found = self._epochs.get(epoch)
         segment_id = found.find(offset) if found else None
         return None if segment_id is None else self._segments[segment_id]
 
     def covered_last(self, epoch: int, offset: int) -> int | None:
-        """How far all offsets from `offset` on, as they were written in `epoch`, are in finished segments: the last
-        such offset. None where `offset` is in none."""
+        """Return the last offset of the gapless run from `offset` on, as written in `epoch`, that finished segments
+        contain. None if no finished segment contains `offset`."""
         found = self._epochs.get(epoch)
         return None if found is None else found.covered_last(offset)
 
     def next_covered(self, epoch: int, offset: int) -> int | None:
-        """The first offset from `offset` on that a finished segment has as it was written in `epoch`; None where none
-        has."""
+        """Return the first offset from `offset` on that a finished segment contains as written in `epoch`; None if
+        there is none."""
         found = self._epochs.get(epoch)
         return None if found is None else found.next_covered(offset)
 
     def ranges_of_epoch(
         self, epoch: int, start_offset: int = 0
     ) -> Iterator[tuple[EpochRange, RemoteLogSegmentMetadata]]:
-        """What of the epoch, from `start_offset` on, is in finished segments, ascending; ranges within others are left
-        out. Not to be used on once a record was replayed."""
+        """Return the ranges of the epoch from `start_offset` on that finished segments contain, ascending. Ranges
+        within others are left out. The iterator becomes invalid when a record is replayed."""
         found = self._epochs.get(epoch)
         for first_offset, last_offset, segment_id in () if found is None else found.ranges(start_offset):
             yield EpochRange(epoch, first_offset, last_offset), self._segments[segment_id]
 
     def segments_with_aborted(self, offset: int) -> Iterator[RemoteLogSegmentMetadata]:
-        """Finished segments that have something from `offset` on and a transaction index, by start offset. Records may
-        be replayed meanwhile."""
+        """Return the finished segments that contain an offset from `offset` on and have a transaction index, by start
+        offset. Records may be replayed meanwhile."""
         entries = self._with_aborted
         at = bisect_right(entries, offset - self._longest_with_aborted, key=lambda entry: entry[0])
-        while at < len(entries):  # Each is behind the one before.
+        while at < len(entries):  # Each entry is after the previous one.
             entry = entries[at]
             segment = self._segments[entry[1]]
             if segment.last_offset >= offset:
@@ -220,34 +221,34 @@ class RemoteLogMetadataCache:
             at = bisect_right(entries, entry)
 
     def highest_offset_for_epoch(self, epoch: int) -> int | None:
-        """The last offset of the epoch in a segment whose copy was ever finished; None where there was none."""
+        """Return the last offset of the epoch in any segment whose copy was ever finished; None if there was none."""
         return self._highest.get(epoch)
 
 
 class EpochSegments:
-    """The segments that have offsets of one epoch.
+    """The segments that contain offsets of one epoch.
 
-    Invariant: the ranges of `_ids` are those of finished segments that lie within no other, so both their starts and
-    their ends ascend strictly, and the last that begins at or before an offset has it if any has.
+    Invariant: the ranges of `_ids` belong to finished segments and none lies within another. So both their starts and
+    their ends ascend strictly. The last range that starts at or before an offset contains it, if any does.
     """
 
     __slots__ = ("_covered", "_ids", "_lasts", "_runs", "_start_of", "_starts", "ids")
 
     def __init__(self) -> None:
         self.ids: dict[Uuid, None] = {}
-        """All of them, whatever their state."""
+        """All segments, in any state."""
         self._starts: list[int] = []
         self._lasts: list[int] = []
         self._ids: list[Uuid] = []
         self._runs: list[int] = []
-        """Those of `_starts` before which there is a hole: nobody has to walk ranges that follow one another."""
+        """The entries of `_starts` that follow a hole. They make it unnecessary to walk a gapless run of ranges."""
         self._start_of: dict[Uuid, int] = {}
-        """Of those in `_ids`, where their ranges begin."""
+        """The range starts of the segments in `_ids`."""
         self._covered: dict[Uuid, tuple[int, int]] = {}
-        """Finished ones that lie within another."""
+        """Finished segments that lie within another."""
 
     def add(self, start_offset: int, last_offset: int, segment_id: Uuid) -> None:
-        """A finished segment. Of two with the same range the one added last is found."""
+        """Add a finished segment. Of two segments with the same range, `find` returns the one added last."""
         self.remove(segment_id)
         before = bisect_right(self._starts, start_offset) - 1
         if (
@@ -272,7 +273,7 @@ class EpochSegments:
         self._note_run(first + 1)
 
     def _note_run(self, index: int) -> None:
-        """Whether a run begins with the range at `index` may have changed."""
+        """Update whether a run starts with the range at `index`."""
         if index == len(self._starts):
             return
         start_offset = self._starts[index]
@@ -285,7 +286,7 @@ class EpochSegments:
             del self._runs[at]
 
     def remove(self, segment_id: Uuid) -> None:
-        """Has no effect on one that is not among the finished ones."""
+        """Remove a segment. Has no effect if it is not among the finished ones."""
         start_offset = self._start_of.pop(segment_id, None)
         if self._covered.pop(segment_id, None) is not None or start_offset is None:
             return
@@ -300,12 +301,12 @@ class EpochSegments:
             self.add(first_offset, last_offset, each)
 
     def find(self, offset: int) -> Uuid | None:
-        """The segment that has `offset`."""
+        """Return the segment that contains `offset`."""
         index = bisect_right(self._starts, offset) - 1
         return self._ids[index] if index >= 0 and self._lasts[index] >= offset else None
 
     def covered_last(self, offset: int) -> int | None:
-        """The last offset of the ranges that follow one another from the one with `offset` on."""
+        """Return the last offset of the gapless run of ranges that contains `offset`."""
         if self.find(offset) is None:
             return None
         next_run = bisect_right(self._runs, offset)
@@ -314,11 +315,11 @@ class EpochSegments:
         return self._lasts[bisect_left(self._starts, self._runs[next_run]) - 1]
 
     def next_covered(self, offset: int) -> int | None:
-        """The first offset from `offset` on that a range has."""
+        """Return the first offset from `offset` on that a range contains."""
         index = bisect_left(self._lasts, offset)
         return max(offset, self._starts[index]) if index < len(self._starts) else None
 
     def ranges(self, start_offset: int) -> Iterator[tuple[int, int, Uuid]]:
-        """Those that end at `start_offset` or behind it."""
+        """Return the ranges that end at or after `start_offset`."""
         for index in range(bisect_left(self._lasts, start_offset), len(self._starts)):
             yield self._starts[index], self._lasts[index], self._ids[index]

@@ -1,10 +1,11 @@
-"""The metadata of the partitions that a broker has, out of the topic `__remote_log_metadata` and into it.
+"""Reads and writes the remote log metadata of a broker's partitions in the topic `__remote_log_metadata`.
 
-Whoever needs what is new reads on, so there is nothing to wait for but the topic. Several may read at once: what one
-has replayed already, another leaves out. A partition that is added later is read from the beginning, for itself alone.
+A caller that needs the newest state reads the topic to its end, so there is nothing to wait for except the topic.
+Several tasks may read concurrently: records that one task has already replayed are skipped by the others. A partition
+that is added later is read from the start, separately.
 
-A topic that was deleted and made anew is another one: it is read from its beginning, and nothing of the earlier one is
-kept, for all brokers have to agree on what lies in the store, also those that start later.
+A topic that was deleted and recreated is another topic. It is read from its start, and the state of the earlier one is
+dropped: all brokers must agree on the content of the store, including brokers that start later.
 """
 
 from __future__ import annotations
@@ -24,35 +25,37 @@ from kraft.remote.segment_metadata import TopicIdPartition
 
 
 class ReadRecords(NamedTuple):
-    """Records in order, with their offsets, and the offset behind what was read."""
+    """Records in order, with their offsets, and the offset after the last one read."""
 
     records: Sequence[tuple[int, bytes]]
     next_offset: int
 
 
 class MetadataTopic(Protocol):
-    """The topic `__remote_log_metadata`. Every call raises MetadataNotWritten where its partition cannot be asked."""
+    """The topic `__remote_log_metadata`. Every call raises MetadataNotWritten if its partition cannot be reached."""
 
     @property
     def partition_count(self) -> int:
-        """0 while there is no topic."""
+        """The number of partitions; 0 while the topic does not exist."""
 
     @property
     def topic_id(self) -> bytes | None:
-        """A topic that was deleted and made anew has another. None while there is none."""
+        """The topic's id; None while the topic does not exist. A recreated topic has another id."""
 
     async def append(self, partition: int, value: bytes) -> int:
-        """The offset of the record, once it is committed. Where MetadataNotWritten is raised it may get in yet."""
+        """Append a record and return its offset once it is committed. If MetadataNotWritten is raised, the record may
+        still be written."""
 
     async def read(self, partition: int, offset: int) -> ReadRecords:
-        """Some hundred committed records from `offset` on; none where there are none."""
+        """Return some hundred committed records from `offset` on; none if there are none."""
 
     async def end_offset(self, partition: int) -> int:
-        """Where the committed records end. Never before one of which `append` has told."""
+        """Return the end offset of the committed records. It is never before a record whose offset `append` has
+        returned."""
 
 
 class Followed:
-    """One partition's cache, and how far it is read: records below `position` are in it."""
+    """One partition's cache, and how far it has been read. Records below `position` are in it."""
 
     __slots__ = ("cache", "metadata_topic_id", "position", "topic_id_partition")
 
@@ -64,20 +67,20 @@ class Followed:
 
 
 class RemoteLogMetadataManager:
-    """Follows partitions. A cache is to be used once `PartitionMetadata.catch_up` has returned."""
+    """The metadata of the followed partitions. A cache may be used once `PartitionMetadata.catch_up` has returned."""
 
     __slots__ = ("_followed", "_topic", "_topic_id")
 
     def __init__(self, topic: MetadataTopic) -> None:
         self._topic = topic
         self._topic_id: bytes | None = None
-        """Of the topic that `_followed` is read from."""
+        """The id of the topic from which `_followed` is read."""
         self._followed: dict[int, dict[tuple[Uuid, int], Followed]] = {}
-        """By partition of the metadata's topic, then by topic id and partition."""
+        """By partition of the metadata topic, then by topic id and partition."""
 
     def follow(self, topic_id_partition: TopicIdPartition) -> PartitionMetadata:
-        """Begin to follow a partition, or go on. Nothing is read yet. Raises MetadataNotWritten where there is no
-        topic."""
+        """Start or continue to follow a partition. Nothing is read yet. Raises MetadataNotWritten if the topic does not
+        exist."""
         topic_id = self._topic.topic_id
         if topic_id is None:
             raise MetadataNotWritten("the topic of the remote tier's metadata does not exist")
@@ -90,15 +93,15 @@ class RemoteLogMetadataManager:
         return PartitionMetadata(self._topic, self, at, followed)
 
     def forget(self, topic_id_partition: TopicIdPartition) -> None:
-        for followed in self._followed.values():  # The topic, which tells where it is, may be no more.
+        for followed in self._followed.values():  # The topic, which determines its place, may no longer exist.
             followed.pop((topic_id_partition.topic_id, topic_id_partition.partition), None)
 
     async def read_up_to(self, partition: int, followed: Followed, end_offset: int) -> None:
-        """Read on until `followed` has what is below `end_offset`, for all that have their metadata there and are at
-        the same place.
+        """Read the records below `end_offset` for `followed`, and for all partitions with the same position in the same
+        metadata partition.
 
-        Raises MetadataNotWritten, also where the topic is another one by now, and ProtocolError for a record that
-        cannot be read: nobody decides without it.
+        Raises MetadataNotWritten, also if the topic was recreated meanwhile; ProtocolError for a record that cannot be
+        parsed, without which no decision is safe.
         """
         self.check(followed)
         while followed.position < end_offset:
@@ -110,14 +113,14 @@ class RemoteLogMetadataManager:
             self._replay(partition, followed, start, read)
 
     def check(self, followed: Followed) -> None:
-        """Raises MetadataNotWritten where what is followed is of a topic that is no more."""
+        """Raises MetadataNotWritten if the followed partition was read from a topic that no longer exists."""
         if followed.metadata_topic_id != self._topic.topic_id:
-            raise MetadataNotWritten("the topic of the remote tier's metadata was deleted and made anew meanwhile")
+            raise MetadataNotWritten("the topic of the remote tier's metadata was deleted and recreated meanwhile")
 
     def _replay(self, partition: int, followed: Followed, start: int, read: ReadRecords) -> None:
         by_key = dict(self._followed.get(partition, {}))
         by_key.setdefault((followed.topic_id_partition.topic_id, followed.topic_id_partition.partition), followed)
-        # One that is behind has to be read from its own position first.
+        # A partition that is behind must first be read from its own position.
         due = {key: each for key, each in by_key.items() if start <= each.position < read.next_offset}
         for offset, value in read.records:
             record = decode_metadata(value)
@@ -130,7 +133,7 @@ class RemoteLogMetadataManager:
 
 
 class PartitionMetadata:
-    """Implements `kraft.remote.remote_partition.MetadataLog` for one partition. `cache` is what is known of it."""
+    """Implements `kraft.remote.remote_partition.MetadataLog` for one partition. `cache` is its current state."""
 
     __slots__ = ("_followed", "_manager", "_partition", "_topic", "cache")
 
@@ -154,7 +157,7 @@ class PartitionMetadata:
 
 
 def place_of(record: RemoteLogMetadataRecord) -> TopicIdPartition | None:
-    """The partition that a record belongs to; None for a snapshot, which names none."""
+    """Return the partition that a record belongs to; None for a snapshot, which names none."""
     if isinstance(record, RemoteLogSegmentMetadataRecord | RemoteLogSegmentMetadataUpdateRecord):
         segment = record.remote_log_segment_id.topic_id_partition
         return TopicIdPartition(segment.name, Uuid(bytes(segment.id)), segment.partition)

@@ -1,4 +1,4 @@
-"""The partition of `__remote_log_metadata` that has the records of a partition."""
+"""Maps a partition to the partition of `__remote_log_metadata` that has its records."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from kraft.remote.segment_metadata import TopicIdPartition
 
 
 def metadata_partition(topic_id_partition: TopicIdPartition, partition_count: int) -> int:
-    """The partition that Kafka's RemoteLogMetadataTopicPartitioner chooses: murmur2 of Java's hash of the topic id's
-    halves and the partition."""
+    """Return the partition that Kafka's RemoteLogMetadataTopicPartitioner chooses: murmur2 over Java's hash of the
+    topic id's halves and the partition."""
     high = int.from_bytes(topic_id_partition.topic_id[:8], "big")
     low = int.from_bytes(topic_id_partition.topic_id[8:], "big")
     value = 1

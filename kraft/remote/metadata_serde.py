@@ -1,5 +1,5 @@
-"""The value of a record in `__remote_log_metadata`: frame version 1, the message's number and its version as unsigned
-varints, then the message, as Kafka's RemoteLogMetadataSerde writes it. Records have no key."""
+"""The value of a record in `__remote_log_metadata`, as written by Kafka's RemoteLogMetadataSerde: frame version 1, the
+record type's number and version as unsigned varints, then the message. Records have no key."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _CLASSES: Final[tuple[type[RemoteLogMetadataRecord], ...]] = (
     RemotePartitionDeleteMetadataRecord,
     RemoteLogSegmentMetadataSnapshotRecord,
 )
-"""By their numbers."""
+"""The record classes by number."""
 
 
 def encode_metadata(message: RemoteLogMetadataRecord) -> bytes:
-    """Encode in the highest version."""
+    """Encode the message in its highest version."""
     version = type(message).VALID_VERSIONS[1]
     out = bytearray((FRAME_VERSION,))
     write_uvarint(out, message.API_KEY)
@@ -42,7 +42,8 @@ def encode_metadata(message: RemoteLogMetadataRecord) -> bytes:
 
 
 def decode_metadata(value: Bytes) -> RemoteLogMetadataRecord:
-    """Raises ProtocolError for a frame, message or version that is not known, malformed bytes and bytes left over."""
+    """Decode a value. Raises ProtocolError for an unknown frame, message or version, and for malformed or surplus
+    bytes."""
     frame_version, position = read_uvarint(value, 0)
     if frame_version != FRAME_VERSION:
         raise ProtocolError(f"remote log metadata of frame version {frame_version} is not known, only {FRAME_VERSION}")

@@ -1,7 +1,7 @@
-"""How the objects of a segment are called: `<topic>-<topic id>/<partition>/<start offset>-<segment id><suffix>`.
+"""The names of a segment's objects: `<topic>-<topic id>/<partition>/<start offset>-<segment id><suffix>`.
 
-The topic's name is for people. A topic that is made anew has another id, and a segment that is copied anew, too: no
-name is ever used for two contents.
+The topic's name is for people. A recreated topic has another id, and a segment that is copied again has another id too.
+So no name is ever used for two contents.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _FOLDER = re.compile(r"(.+)-([0-9A-Za-z_-]{22})/(\d{1,10})")
 
 
 def partition_folder(topic_id_partition: TopicIdPartition) -> str:
-    """Where the objects of a partition are."""
+    """Return the folder of a partition's objects."""
     topic, topic_id, partition = topic_id_partition
     return f"{topic}-{uuid_to_text(topic_id)}/{partition}"
 
 
 def place_of_folder(folder: str) -> TopicIdPartition | None:
-    """The inverse of `partition_folder`; None for a folder that is none of ours."""
+    """The inverse of `partition_folder`; None for a folder of another form."""
     match = _FOLDER.fullmatch(folder)
     return None if match is None else TopicIdPartition(match[1], uuid_from_text(match[2]), int(match[3]))
 
@@ -53,6 +53,6 @@ def object_name(segment: RemoteLogSegmentMetadata, suffix: str) -> str:
 
 
 def segment_id_of(name: str) -> Uuid | None:
-    """The segment that an object belongs to; None for a name that is none of ours."""
+    """Return the segment that an object belongs to; None for a name of another form."""
     match = _NAME.fullmatch(name)
     return None if match is None else uuid_from_text(match[1])

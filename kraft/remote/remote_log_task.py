@@ -1,5 +1,5 @@
-"""What the leader of a partition does for the remote tier, a round at a time: it deletes there what is to go, and
-copies there what is sealed and stable."""
+"""The rounds of a partition's leader for the remote tier: delete expired segments there, and copy closed and stable
+ones."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from kraft.world.ports import World
 from kraft.world.steps import Steps
 
 COPIES_MAX: Final = 64
-"""So many segments a round: other partitions wait for their turn."""
+"""Limit of segments copied per round: other partitions wait for their turn."""
 
 
 class RemoteLogTask:
-    """One partition and one term of its leader. One task runs rounds; `remote` ends them when the term is over."""
+    """The rounds for one partition in one term of its leader, run by one task. `remote` ends them when the term is
+    over."""
 
     __slots__ = (
         "_advance_log_start",
@@ -51,8 +52,8 @@ class RemoteLogTask:
         advance_log_start: Callable[[int], Awaitable[None]],
         drive: Callable[[Steps[Expiry]], Awaitable[Expiry]],
     ) -> None:
-        """`advance_log_start` returns when the log begins at that offset, whatever happens to this broker then.
-        `drive` serves others while it is decided what expires."""
+        """`advance_log_start` returns when the log start offset is raised durably on this broker. `drive` runs the
+        steps of the retention decision and yields to other tasks."""
         self._world = world
         self._log = log
         self._remote = remote
@@ -64,8 +65,8 @@ class RemoteLogTask:
         self._drive = drive
 
     async def expire(self, retention: RemoteRetention) -> Sequence[tuple[RemoteLogSegmentMetadata, str]]:
-        """Delete what is to go from the remote tier. Tells what was deleted, and why. Raises ObjectError,
-        MetadataNotWritten: the next round goes on with it."""
+        """Delete expired segments from the remote tier. Returns the deleted segments with the reason. Raises
+        ObjectError, MetadataNotWritten; the next round continues."""
         expiry = await self._drive(
             expiry_of(
                 facts_to_copy(self._log, self._cache),
@@ -81,8 +82,8 @@ class RemoteLogTask:
         return [(segment, reason) for segment, reason in expiry.segments if await self._remote.delete(segment)]
 
     async def copy(self, count_max: int = COPIES_MAX) -> Sequence[RemoteLogSegmentMetadata]:
-        """Copy what is due, `count_max` segments at most. Raises CopyFailed, MetadataNotWritten, StorageError and
-        OSError: the next round goes on with it."""
+        """Copy the due segments, at most `count_max`. Raises CopyFailed, MetadataNotWritten, StorageError, OSError; the
+        next round continues."""
         copied: list[RemoteLogSegmentMetadata] = []
         while len(copied) < count_max:
             facts = facts_to_copy(self._log, self._cache)

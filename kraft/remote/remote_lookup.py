@@ -1,4 +1,4 @@
-"""What of a log is found where in the remote tier: look-ups for readers."""
+"""Finds the parts of a log in the remote tier, for readers."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kraft.storage.indexes.transaction_index import AbortedTransaction
 
 
 class RemotePart(NamedTuple):
-    """From some offset of the log to `end_offset` (exclusive) the records are those of `segment`."""
+    """A part of the log: the records from some offset to `end_offset` (exclusive) are those of `segment`."""
 
     segment: RemoteLogSegmentMetadata
     end_offset: int
 
 
 def find_part(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> RemotePart | None:
-    """The part of the remote tier that has `offset` of the log; None where it is not there.
+    """Return the remote part that contains `offset` of the log; None if there is none.
 
-    A segment may go on with records that the log does not have (an unclean election): the part ends before them.
+    A segment may continue with records that the log does not have (an unclean election). The part ends before them.
     """
     own = next(facts.lineage(offset), None)
     if own is None or not own.start_offset <= offset <= own.last_offset:
@@ -47,8 +47,8 @@ def _end_of_common(segment: RemoteLogSegmentMetadata, lineage: Iterable[EpochRan
 
 
 def parts_from(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> Iterator[RemotePart]:
-    """The parts that have what is in the remote tier from `offset` on, in order, to the first hole."""
-    while True:  # Each part is behind the one before, and there are as many as there are segments at most.
+    """Return the remote parts of the log from `offset` on, in order, up to the first hole."""
+    while True:  # Terminates: each part is after the previous one, and there are at most as many as segments.
         part = find_part(facts, cache, offset)
         if part is None:
             return
@@ -57,11 +57,11 @@ def parts_from(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> I
 
 
 def parts_with_aborted(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> Iterator[tuple[int, RemotePart]]:
-    """Those from `offset` on in which a transaction of the log was aborted, with where each begins; in order of where
-    their segments begin. Found as they are asked for, so that nobody looks at more than is read.
+    """Return the remote parts from `offset` on that contain aborted transactions of the log, each with its first
+    offset, ordered by the start of their segments. A generator, so that no more parts are looked up than are read.
 
-    Copies of several leaders overlap, and which of them has an offset is decided by epochs: of one segment it may be
-    the end alone.
+    Copies of several leaders overlap, and epochs decide which of them has an offset. So a part may be only the end of a
+    segment.
     """
     for segment in cache.segments_with_aborted(offset):
         end_offset = offset
@@ -86,15 +86,16 @@ class AbortedSearch:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that overlap have their markers before or at one that was seen."""
+        """Whether the markers of all overlapping transactions are at or before one that was already added."""
         return self._enough != math.inf
 
     def needs(self, segment: RemoteLogSegmentMetadata) -> bool:
-        """Whether a segment, and those that begin behind it, may have the marker of one that is not found yet."""
+        """Whether this segment, or one that starts after it, may have the marker of a transaction that is not found
+        yet."""
         return segment.start_offset <= self._enough
 
     def add(self, start_offset: int, end_offset: int, transactions: Iterable[AbortedTransaction]) -> None:
-        """Those whose markers are in [start_offset, end_offset), and others, of which that is not known."""
+        """Add the transactions whose markers are in [start_offset, end_offset). Others are ignored."""
         for each in transactions:
             if not start_offset <= each.last_offset < end_offset:
                 continue
@@ -105,8 +106,10 @@ class AbortedSearch:
 
 
 def remote_start_offset(facts: LogFacts, cache: RemoteLogMetadataCache) -> int:
-    """Where the log begins as far as it can be read, in whichever tier. Later than its start where a leader that was
-    before moved that, and nobody has told this replica."""
+    """Return the offset from which the log can be read, in either tier.
+
+    It is above the log start offset if a former leader raised that, and this replica has not learned it.
+    """
     for epoch, start_offset, last_offset in facts.lineage():
         first = cache.next_covered(epoch, start_offset)
         if first is not None and first <= last_offset:

@@ -1,14 +1,13 @@
-"""The deeds: a segment gets into the remote tier, or out of it, with the records that tell of it.
+"""Copies a segment to the remote tier or deletes it there, with the records that announce each step.
 
-The order of the steps is what makes every one of them safe to die at. docs/adr/0016 goes through them one by one.
+The order of the steps makes a crash safe at any of them. docs/adr/0016 examines each.
 
-- Copying: COPY_SEGMENT_STARTED is committed, then objects are put and read back, then COPY_SEGMENT_FINISHED. So a
-  finished segment is whole, and every object belongs to a segment that the metadata knows or knew.
-- Deleting: DELETE_SEGMENT_STARTED is committed, then objects are deleted, then DELETE_SEGMENT_FINISHED. So nobody reads
-  a segment of which something is gone.
+- Copy: COPY_SEGMENT_STARTED is committed, then objects are written and read back, then COPY_SEGMENT_FINISHED is
+  committed. So a finished segment is complete, and every object belongs to a segment that the metadata has or had.
+- Delete: DELETE_SEGMENT_STARTED is committed, then objects are deleted, then DELETE_SEGMENT_FINISHED is committed. So
+  no reader uses a segment with missing objects.
 
-Names are never used twice: whatever is tried again is tried under another id, and a put that takes effect late meets
-nothing that it could spoil.
+Names are never reused: every retry uses another id, so a write that takes effect late overwrites nothing.
 """
 
 from __future__ import annotations
@@ -29,39 +28,39 @@ from kraft.world.ports import Clock, FilePart, ObjectError, ObjectStore
 LISTED_NAMES_MAX: Final = 1000
 
 Contents: TypeAlias = Mapping[str, FilePart | bytes]
-"""What is to be stored of a segment, by suffix."""
+"""The contents to store for a segment, by suffix."""
 
 
 class MetadataNotWritten(KraftError):
-    """A record may have got into `__remote_log_metadata`, or may yet, or not."""
+    """Raised when it is unknown whether a record was, or will be, written to `__remote_log_metadata`."""
 
 
 class CopyFailed(KraftError):
-    """A segment was not copied; it may be tried again, under another id."""
+    """Raised when a segment was not copied. The copy may be retried under another id."""
 
 
 class MetadataLog(Protocol):
     """The partition of `__remote_log_metadata` that has the records of a partition."""
 
     async def append(self, record: RemoteLogMetadataRecord) -> None:
-        """Returns when the record is committed, and it and all before it are in the partition's cache. Raises
+        """Return when the record is committed and the partition's cache contains it and all records before it. Raises
         MetadataNotWritten."""
 
     async def catch_up(self) -> None:
-        """Returns when all that was committed before the call is in the cache. Raises MetadataNotWritten."""
+        """Return when the cache contains everything committed before the call. Raises MetadataNotWritten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrayObjects:
-    """Objects that belong to no segment. Those of segments that were deleted have been deleted too; of the `unknown`
-    nobody ever heard, and nobody touches them: the metadata may have been lost."""
+    """Objects that belong to no current segment. `deleted` belonged to deleted segments and are now deleted. `unknown`
+    belong to no segment that the metadata ever had; they are kept, because metadata may have been lost."""
 
     deleted: Sequence[str]
     unknown: Sequence[str]
 
 
 class RemotePartition:
-    """One partition in the remote tier, as its leader works on it. One task calls it."""
+    """The leader's operations on one partition in the remote tier. Used by one task."""
 
     __slots__ = ("_broker_id", "_cache", "_clock", "_leads", "_metadata_log", "_store", "being_copied")
 
@@ -75,7 +74,7 @@ class RemotePartition:
         broker_id: int,
         leads: Callable[[], bool],
     ) -> None:
-        """`leads`: whether this broker still leads, without a break since the work was decided upon."""
+        """`leads`: whether this broker has led without a break since the work was decided."""
         self._store = store
         self._metadata_log = metadata_log
         self._cache = cache
@@ -83,13 +82,13 @@ class RemotePartition:
         self._broker_id = broker_id
         self._leads = leads
         self.being_copied: dict[Uuid, None] = {}
-        """The segments whose copies are under way here."""
+        """The segments that this broker is copying."""
 
     async def copy(self, segment: RemoteLogSegmentMetadata, contents: Contents) -> RemoteLogSegmentMetadata:
-        """Copy one segment. Returns when its copy is finished for everybody.
+        """Copy one segment. Returns when all brokers can see the finished copy.
 
-        Raises CopyFailed, and has tried to leave nothing behind; MetadataNotWritten, and the metadata will show what
-        has become of it.
+        Raises CopyFailed after trying to remove all objects; MetadataNotWritten if the outcome is unknown until the
+        metadata shows it.
         """
         self.being_copied[segment.segment_id] = None
         try:
@@ -99,7 +98,7 @@ class RemotePartition:
                 for suffix, content in contents.items():
                     await self._put(object_name(segment, suffix), content)
             except (ObjectError, OSError, CopyFailed) as problem:
-                with contextlib.suppress(ObjectError, MetadataNotWritten):  # The next round deletes what is abandoned.
+                with contextlib.suppress(ObjectError, MetadataNotWritten):  # The next round deletes the abandoned copy.
                     await self.delete(segment)
                 raise CopyFailed(f"{segment.topic_id_partition} from {segment.start_offset} on: {problem}") from problem
             await self._metadata_log.append(self._update(segment, RemoteLogSegmentState.COPY_SEGMENT_FINISHED))
@@ -122,8 +121,8 @@ class RemotePartition:
             raise CopyFailed("this broker leads no more")
 
     async def delete(self, segment: RemoteLogSegmentMetadata) -> bool:
-        """Delete a segment, as it was found to be. False where its copy, thought to be abandoned, was finished after
-        all. Raises ObjectError, MetadataNotWritten: it may be tried again."""
+        """Delete a segment in the given state. Returns False if its copy, which seemed abandoned, was finished after
+        all. Raises ObjectError, MetadataNotWritten; the deletion may be retried."""
         is_copying = segment.state == RemoteLogSegmentState.COPY_SEGMENT_STARTED
         started = self._update(segment, RemoteLogSegmentState.DELETE_SEGMENT_STARTED, ABANDONED if is_copying else None)
         await self._metadata_log.append(started)
@@ -138,7 +137,7 @@ class RemotePartition:
         return True
 
     async def delete_stray_objects(self, topic_id_partition: TopicIdPartition) -> StrayObjects:
-        """Delete what late requests have left. Raises ObjectError, MetadataNotWritten."""
+        """Delete the objects left by late requests. Raises ObjectError, MetadataNotWritten."""
         deleted: list[str] = []
         unknown: list[str] = []
         after = ""
@@ -147,7 +146,7 @@ class RemotePartition:
             if not names:
                 return StrayObjects(deleted=deleted, unknown=unknown)
             after = names[-1]
-            # After the list: every object that is listed is younger than the first record of its segment.
+            # After the listing: every listed object is younger than the first record of its segment.
             await self._metadata_log.catch_up()
             for name in names:
                 segment_id = segment_id_of(name)

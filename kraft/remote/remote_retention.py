@@ -1,4 +1,4 @@
-"""The segments to delete from the remote tier. A pure decision over facts."""
+"""Decides which segments to delete from the remote tier. A pure decision over facts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRIES_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteRetention:
-    """`retention.ms` and `retention.bytes` count both tiers; -1 means no limit."""
+    """`retention.ms` and `retention.bytes` apply to both tiers together; -1 means no limit."""
 
     retention_ms: int
     retention_bytes: int
@@ -27,7 +27,8 @@ class RemoteRetention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiry:
-    """First the log begins at `log_start_offset`, then `segments` are deleted, each for its reason."""
+    """The decision: first raise the log start offset to `log_start_offset`, then delete `segments`, each with its
+    reason."""
 
     log_start_offset: int
     segments: Sequence[tuple[RemoteLogSegmentMetadata, str]]
@@ -42,8 +43,8 @@ def expiry_of(
     being_copied: Container[Uuid],
     now_ms: int,
 ) -> Steps[Expiry]:
-    """What `expired_segments` finds. It begins again where the metadata changed meanwhile: only this leader changes it,
-    or a former one that still writes. Raises KraftError when the changes do not stop."""
+    """Return the result of `expired_segments`, in steps. It restarts if the metadata changes meanwhile, which only this
+    leader, or a former one that still writes, can do. Raises KraftError if the changes do not stop."""
     for _ in range(TRIES_MAX):
         work = expired_segments(
             facts, cache, retention, leader_epoch=leader_epoch, being_copied=being_copied, now_ms=now_ms
@@ -51,11 +52,11 @@ def expiry_of(
         found = yield from _while_unchanged(cache, work)
         if found is not None:
             return found
-    raise KraftError("the metadata changed while it was decided what is to be deleted")
+    raise KraftError("the metadata kept changing while expired segments were selected")
 
 
 def _while_unchanged(cache: RemoteLogMetadataCache, work: Steps[Expiry]) -> Steps[Expiry | None]:
-    """What `work` returns; None where something was replayed into the cache during a pause."""
+    """Return the result of `work`; None if a record was replayed into the cache during a yield."""
     version = cache.version
     while True:
         try:
@@ -77,12 +78,11 @@ def expired_segments(
     being_copied: Container[Uuid],
     now_ms: int,
 ) -> Steps[Expiry]:
-    """What the leader of `leader_epoch` has to delete. `being_copied` are the ids of its own copies under way. Yields
-    where it may pause, after SEGMENTS_A_TURN each; nothing may be replayed into the cache meanwhile.
+    """Return what the leader of `leader_epoch` must delete. Yields after each SEGMENTS_A_TURN segments; no record may
+    be replayed into the cache meanwhile.
 
-    A segment with a later epoch was copied by a later leader, of whose log this replica knows nothing: it is left
-    alone.
-    Nothing that can be read from the new start of the log on becomes unreadable.
+    `being_copied` are the ids of its own copies in progress. A segment with a later epoch was copied by a later leader,
+    whose log this replica does not know: it is kept. Everything from the new log start offset on stays readable.
     """
     needed: dict[Uuid, int] = {}
     size = 0
@@ -106,8 +106,8 @@ def expired_segments(
 
 
 def _reason(segment: RemoteLogSegmentMetadata, facts: LogFacts, last_needed: int, log_start_offset: int) -> str:
-    """Why the segment may go; empty where it may not. `last_needed` is the last offset of this log that is read from
-    it."""
+    """Return why the segment may be deleted; empty if it must stay. `last_needed` is the last offset that this log
+    reads from it."""
     if segment.state == RemoteLogSegmentState.COPY_SEGMENT_STARTED:
         return "abandoned copy"
     if segment.state == RemoteLogSegmentState.DELETE_SEGMENT_STARTED:
@@ -137,8 +137,11 @@ def _retained_start_offset(
     leader_epoch: int,
     now_ms: int,
 ) -> Steps[int]:
-    """Where the log begins once the oldest segments that are too old or too much are gone. Stops at the first that is
-    neither, that a later leader copied, or in front of which there is something on this disk alone."""
+    """Return the log start offset after the oldest segments beyond the retention time or size are deleted.
+
+    It stops at the first segment that is within retention, that a later leader copied, or that follows records which
+    are only on this disk.
+    """
     log_start_offset = facts.log_start_offset
     copied = copied_end_offset(facts, cache)
     size = remote_size + sum(segment.size for segment in facts.segments if segment.end_offset > copied)
@@ -161,6 +164,7 @@ def _retained_start_offset(
 
 
 def _is_too_old(segment: RemoteLogSegmentMetadata, retention: RemoteRetention, now_ms: int) -> bool:
-    """By its newest record; by its copy's age where no record has a timestamp."""
+    """Whether the segment is beyond the retention time, by its newest record, or by the age of its copy if no record
+    has a timestamp."""
     timestamp = segment.max_timestamp_ms if segment.max_timestamp_ms >= 0 else segment.event_timestamp_ms
     return retention.retention_ms >= 0 and now_ms - timestamp > retention.retention_ms

@@ -1,4 +1,4 @@
-"""What is known of one segment in the remote tier, and the states that it goes through."""
+"""The metadata of one segment in the remote tier, and its states."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kraft.protocol.messages.remote_log_segment_metadata_update_record import Re
 
 
 class RemoteLogSegmentState(IntEnum):
-    """Kafka's ids. A segment that has reached DELETE_SEGMENT_FINISHED is no longer known."""
+    """The states of a segment, with Kafka's ids. A segment in DELETE_SEGMENT_FINISHED is removed from the metadata."""
 
     COPY_SEGMENT_STARTED = 0
     COPY_SEGMENT_FINISHED = 1
@@ -30,7 +30,7 @@ class RemoteLogSegmentState(IntEnum):
 
 
 class RemotePartitionDeleteState(IntEnum):
-    """Kafka's ids."""
+    """The states of a partition's deletion, with Kafka's ids."""
 
     DELETE_PARTITION_MARKED = 0
     DELETE_PARTITION_STARTED = 1
@@ -49,7 +49,7 @@ SEGMENT_TRANSITIONS: Final[Mapping[RemoteLogSegmentState | None, tuple[RemoteLog
         _DELETE_FINISHED: (_DELETE_FINISHED,),
     }
 )
-"""From each state (None: not known) those that may follow. A state may follow itself, so that a record may be written
+"""The valid next states of each state (None: not known). A state may follow itself, so that a record may be written
 twice."""
 
 PARTITION_TRANSITIONS: Final[Mapping[RemotePartitionDeleteState | None, tuple[RemotePartitionDeleteState, ...]]] = (
@@ -59,9 +59,9 @@ PARTITION_TRANSITIONS: Final[Mapping[RemotePartitionDeleteState | None, tuple[Re
 )
 
 ABANDONED: Final = b"kraft.abandoned"
-"""The custom metadata of a DELETE_SEGMENT_STARTED that means a copy under way: it has no effect on a segment whose copy
-is finished. Whoever gives up another's copy cannot know whether that is finishing it just now; the order of the
-two records decides, for everybody alike."""
+"""The custom metadata of a DELETE_SEGMENT_STARTED for a copy in progress: it has no effect on a finished segment. A
+broker that gives up another broker's copy cannot know whether that broker is just finishing it. The order of the two
+records decides, for all brokers alike."""
 
 
 class TopicIdPartition(NamedTuple):
@@ -91,12 +91,12 @@ class RemoteLogSegmentMetadata:
     last_offset: int
     """Inclusive: what Kafka calls the end offset."""
     broker_id: int
-    """Who wrote the latest state."""
+    """The broker that wrote the latest state."""
     max_timestamp_ms: int
     event_timestamp_ms: int
     size: int
     leader_epochs: tuple[tuple[int, int], ...]
-    """(epoch, first offset of it in here), ascending, never empty."""
+    """(epoch, its first offset in this segment), ascending, never empty."""
     custom_metadata: bytes | None = None
     state: RemoteLogSegmentState = RemoteLogSegmentState.COPY_SEGMENT_STARTED
     txn_index_is_empty: bool = False
@@ -107,11 +107,11 @@ class RemoteLogSegmentMetadata:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it is whole in the store, and may be read."""
+        """Whether the segment is complete in the store and may be read."""
         return self.state == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 
     def epoch_ranges(self) -> Iterator[EpochRange]:
-        """The offsets that each epoch wrote in this segment. Epochs without records are left out."""
+        """Return the offset range of each epoch in this segment. Epochs without records are left out."""
         for index, (epoch, start_offset) in enumerate(self.leader_epochs):
             is_last = index + 1 == len(self.leader_epochs)
             last_offset = self.last_offset if is_last else self.leader_epochs[index + 1][1] - 1
@@ -119,7 +119,7 @@ class RemoteLogSegmentMetadata:
                 yield EpochRange(epoch, start_offset, last_offset)
 
     def with_update(self, update: RemoteLogSegmentMetadataUpdateRecord) -> RemoteLogSegmentMetadata:
-        """Raises ProtocolError for a state that does not exist."""
+        """Return the segment after the update. Raises ProtocolError for a state that does not exist."""
         return replace(
             self,
             broker_id=update.broker_id,
@@ -151,7 +151,7 @@ class RemoteLogSegmentMetadata:
     def state_update(
         self, state: RemoteLogSegmentState, *, broker_id: int, now_ms: int, custom_metadata: bytes | None = None
     ) -> RemoteLogSegmentMetadataUpdateRecord:
-        """The record by which this segment gets into `state`."""
+        """Return the record that moves this segment to `state`."""
         topic, topic_id, partition = self.topic_id_partition
         entry = update_schema.TopicIdPartitionEntry(name=topic, id=topic_id, partition=partition)
         return RemoteLogSegmentMetadataUpdateRecord(
@@ -164,7 +164,7 @@ class RemoteLogSegmentMetadata:
 
 
 def segment_of(record: RemoteLogSegmentMetadataRecord) -> RemoteLogSegmentMetadata:
-    """The inverse of `to_record`. Raises ProtocolError for a record that cannot be true."""
+    """The inverse of `to_record`. Raises ProtocolError for a record with impossible values."""
     entry = record.remote_log_segment_id
     partition = entry.topic_id_partition
     leader_epochs = tuple(sorted((each.leader_epoch, each.offset) for each in record.segment_leader_epochs))
@@ -191,7 +191,7 @@ def segment_of(record: RemoteLogSegmentMetadataRecord) -> RemoteLogSegmentMetada
 
 
 def segment_state(number: int) -> RemoteLogSegmentState:
-    """Raises ProtocolError."""
+    """Return the state with this id. Raises ProtocolError if there is none."""
     try:
         return RemoteLogSegmentState(number)
     except ValueError:
@@ -199,7 +199,7 @@ def segment_state(number: int) -> RemoteLogSegmentState:
 
 
 def partition_delete_state(number: int) -> RemotePartitionDeleteState:
-    """Raises ProtocolError."""
+    """Return the deletion state with this id. Raises ProtocolError if there is none."""
     try:
         return RemotePartitionDeleteState(number)
     except ValueError:

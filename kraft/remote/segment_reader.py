@@ -1,5 +1,5 @@
-"""Reading records back from the remote tier: the index says about where, a range of the object is fetched, and headers
-lead to the batch."""
+"""Reads records from the remote tier: the index gives an approximate position, a range of the object is fetched, and
+batch headers lead to the batch."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_
 from kraft.world.ports import ObjectStore
 
 INDEX_BYTES_MAX: Final = 64 << 20
-"""A larger index is not one: it has 8 bytes for every index.interval.bytes of a segment."""
+"""Longest plausible index: it has 8 bytes for every index.interval.bytes of a segment."""
 WALK_BYTES: Final = 8192
-"""What is fetched beside what is wanted, for the batches between the index's entry and the one that is looked for."""
+"""Bytes fetched in addition, for the batches between the index entry and the wanted batch."""
 
 _SPAN = Struct(">qi11xi")  # base offset, length, (leader epoch, magic, CRC, attributes), last offset delta
 
 
 class RemoteDataDamaged(KraftError):
-    """What lies in the remote tier is not what was copied: names the object."""
+    """Raised when data in the remote tier is not what was copied. The message names the object."""
 
 
 class RemoteSegmentReader:
-    """Reads segments of any partition. Keeps the indexes that were used last, `index_bytes_max` of them in all."""
+    """Reads segments of any partition. Caches the most recently used indexes, up to `index_bytes_max` in total."""
 
     __slots__ = ("_index_bytes_max", "_indexes", "_store", "index_bytes")
 
@@ -44,20 +44,21 @@ class RemoteSegmentReader:
         self._index_bytes_max = index_bytes_max
         self._indexes = OrderedDict()
         self.index_bytes = 0
-        """Of the indexes that are kept."""
+        """Total size of the cached indexes."""
 
     async def read(
         self, segment: RemoteLogSegmentMetadata, offset: int, max_bytes: int, *, min_one_message: bool = False
     ) -> bytes:
-        """Batches from the one that contains `offset` on, cut off after `max_bytes`; with `min_one_message` at least
-        the whole of the first. Empty where the first is too large, or nothing is behind `offset`.
+        """Return batches, starting with the one that contains `offset`, cut off after `max_bytes`. With
+        `min_one_message` at least the first batch is whole.
 
-        Raises ObjectError, RemoteDataDamaged.
+        Empty if the first batch is too large, or if the segment has nothing from `offset` on. Raises ObjectError,
+        RemoteDataDamaged.
         """
         name = object_name(segment, LOG_SUFFIX)
         position = await self._position_of(segment, offset)
         data, at, size = b"", 0, 0
-        while True:  # Each turn goes on by one batch, to the end of the segment at most.
+        while True:  # Terminates: each turn advances by one batch, at most to the end of the segment.
             if at + HEADER_SIZE > len(data):
                 position, at = position + at, 0
                 if position == segment.size:
@@ -82,7 +83,7 @@ class RemoteSegmentReader:
         return data[at:end]
 
     async def _position_of(self, segment: RemoteLogSegmentMetadata, offset: int) -> int:
-        """Where a batch begins that is the one with `offset`, or before it."""
+        """Return the position of the batch that contains `offset`, or of a batch before it."""
         index, entry = await self._offset_index(segment), OffsetIndex.ENTRY
         relative = offset - segment.start_offset
         count = len(index) // entry.size
@@ -96,7 +97,7 @@ class RemoteSegmentReader:
         return await self._index(segment, OFFSET_INDEX_SUFFIX, OffsetIndex.ENTRY)
 
     async def offset_before_time(self, segment: RemoteLogSegmentMetadata, timestamp: int) -> int:
-        """An offset of the segment: no record before it is as late as `timestamp`. Raises ObjectError,
+        """Return an offset of the segment before which all timestamps are below `timestamp`. Raises ObjectError,
         RemoteDataDamaged."""
         index, entry = await self._index(segment, TIME_INDEX_SUFFIX, TimeIndex.ENTRY), TimeIndex.ENTRY
         count = len(index) // entry.size
@@ -104,7 +105,7 @@ class RemoteSegmentReader:
         return segment.start_offset + (entry.unpack_from(index, (point - 1) * entry.size)[1] if point else 0)
 
     async def aborted_transactions(self, segment: RemoteLogSegmentMetadata) -> Sequence[AbortedTransaction]:
-        """Those whose markers are in the segment. Raises ObjectError, RemoteDataDamaged."""
+        """Return the aborted transactions whose markers are in the segment. Raises ObjectError, RemoteDataDamaged."""
         if segment.txn_index_is_empty:
             return ()
         entry = TransactionIndex.ENTRY
@@ -112,7 +113,7 @@ class RemoteSegmentReader:
         return [AbortedTransaction(*fields) for _, *fields in entry.iter_unpack(index)]
 
     async def content(self, segment: RemoteLogSegmentMetadata, suffix: str) -> bytes:
-        """The whole of a small object of the segment. Raises ObjectError."""
+        """Return the whole of a small object of the segment. Raises ObjectError."""
         return await self._store.get_range(object_name(segment, suffix), 0, INDEX_BYTES_MAX)
 
     async def _index(self, segment: RemoteLogSegmentMetadata, suffix: str, entry: Struct) -> bytes:
@@ -138,7 +139,7 @@ class RemoteSegmentReader:
 
 
 def _span(name: str, data: bytes, at: int) -> tuple[int, int]:
-    """(size, last offset) of the batch at `at`."""
+    """Return (size, last offset) of the batch at `at`."""
     if at + HEADER_SIZE > len(data):
         raise RemoteDataDamaged(f"{name}: {len(data) - at} bytes where a batch should begin")
     base_offset, length, last_offset_delta = _SPAN.unpack_from(data, at)

@@ -1,9 +1,9 @@
-"""Whether the object store has what `__remote_log_metadata` says, and nothing else. Nothing is changed.
+"""Verifies that the object store contains exactly what `__remote_log_metadata` says. Nothing is changed.
 
-Brokers go on meanwhile. So objects are listed first and records read on after that, as for stray objects, and a segment
-counts if its copy was finished before its objects were looked for, and still is afterwards.
+Brokers continue to write meanwhile. So objects are listed first and records are read after that, as for stray objects.
+A segment is checked only if its copy was finished before its objects were listed, and still is afterwards.
 
-Memory: the segments of one partition of the metadata's topic at a time, a thousand names, and FINDINGS_MAX findings.
+Memory: the segments of one partition of the metadata topic at a time, a thousand names, and FINDINGS_MAX findings.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ ORPHAN: Final = "orphan"
 
 class Finding(NamedTuple):
     kind: str
-    """MISSING, WRONG_SIZE, DAMAGED: of a segment. LEFT_OVER: its segment was deleted, brokers delete it in a while.
-    ORPHAN: no record knows of it."""
+    """MISSING, WRONG_SIZE, DAMAGED: an object of a segment. LEFT_OVER: its segment was deleted, and brokers will delete
+    it later. ORPHAN: no record names it."""
     name: str
     detail: str
 
 
 class StoreVerification:
-    """`run` once; then `findings` are the first, and `finding_count` is of all."""
+    """One verification. Call `run` once. Then `findings` has the first findings, and `finding_count` is their total."""
 
     def __init__(self, topic: MetadataTopic, store: ObjectStore, *, reads: bool) -> None:
-        """`reads`: read segments whole, and compare offsets and CRCs of their batches."""
+        """`reads`: read whole segments, and check offsets and CRCs of their batches."""
         self._topic = topic
         self._store = store
         self._reads = reads
@@ -55,7 +55,7 @@ class StoreVerification:
         self.finding_count = 0
 
     async def run(self) -> None:
-        """Raises ObjectError, MetadataNotWritten, ProtocolError."""
+        """Verify the whole store. Raises ObjectError, MetadataNotWritten, ProtocolError."""
         folders: dict[str, None] = {}
         for index in range(self._topic.partition_count):
             manager = RemoteLogMetadataManager(self._topic)
@@ -66,7 +66,7 @@ class StoreVerification:
         await self._look_elsewhere(folders)
 
     async def _places(self, index: int) -> list[TopicIdPartition]:
-        """The partitions of which records tell."""
+        """Return the partitions that have records in this metadata partition."""
         found: dict[TopicIdPartition, None] = {}
         offset, end_offset = 0, await self._topic.end_offset(index)
         while offset < end_offset:
@@ -94,7 +94,7 @@ class StoreVerification:
                     self._tell(*found)
 
     async def _list(self, place: TopicIdPartition, metadata: PartitionMetadata) -> dict[Uuid, tuple[str, ...]]:
-        """The suffixes that there are of each known segment; tells of objects of others."""
+        """Return the suffixes of the existing objects by known segment, and report objects of unknown segments."""
         listed: dict[Uuid, tuple[str, ...]] = {}
         after = ""
         while names := await self._store.list_names(partition_folder(place), after, LISTED_NAMES_MAX):
@@ -136,7 +136,7 @@ class StoreVerification:
         return missing
 
     async def _read(self, segment: RemoteLogSegmentMetadata, name: str) -> None:
-        """Raises ObjectError, RemoteDataDamaged."""
+        """Read a segment and check its batches. Raises ObjectError, RemoteDataDamaged."""
         position, data, next_offset = 0, b"", segment.start_offset
         while position + len(data) < segment.size:
             if len(data) > BATCH_BYTES_MAX:
@@ -151,7 +151,7 @@ class StoreVerification:
             raise RemoteDataDamaged(f"the batch at byte {position} is cut off")
 
     async def _look_elsewhere(self, folders: dict[str, None]) -> None:
-        """Objects in folders of partitions that had no record when their records were read."""
+        """Report objects in folders of partitions that had no record when the records were read."""
         unknown: dict[str, bool] = {}
         after = ""
         while names := await self._store.list_names("", after, LISTED_NAMES_MAX):
@@ -167,7 +167,7 @@ class StoreVerification:
                     self._tell(Finding(ORPHAN, name, "no record knows its partition"))
 
     async def _is_unknown(self, folder: str) -> bool:
-        """Whether there is still no record of the partition with this folder."""
+        """Whether the partition with this folder still has no record."""
         place = place_of_folder(folder)
         if place is None:
             return True
@@ -180,7 +180,8 @@ class StoreVerification:
 
 
 def _checked(data: bytes, position: int, next_offset: int, last_offset: int) -> tuple[int, int]:
-    """(bytes of the whole batches in `data`, the offset behind them). Raises RemoteDataDamaged."""
+    """Check the whole batches in `data`. Returns (their size in bytes, the offset after them). Raises
+    RemoteDataDamaged."""
     used = 0
     try:
         for batch in batches(data, partial_tail=True):

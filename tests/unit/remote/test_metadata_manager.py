@@ -194,7 +194,7 @@ def test_a_topic_that_was_made_anew_is_read_from_its_begin_and_nothing_of_the_ea
         await again.catch_up()
         assert numbers(again.cache) == [10, 11, 12, 13]
         for late in (before.catch_up, lambda: copy(before, PARTITION, 4)):
-            with pytest.raises(MetadataNotWritten, match="was deleted and made anew"):
+            with pytest.raises(MetadataNotWritten, match="was deleted and recreated"):
                 await late()
         assert numbers(before.cache) == [0, 1, 2]
 
@@ -214,7 +214,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_gives_nothing_of_one_for_the
 
         topic.read = read_late  # type: ignore[method-assign]
         followed = RemoteLogMetadataManager(topic).follow(PARTITION)
-        with pytest.raises(MetadataNotWritten, match="was deleted and made anew"):
+        with pytest.raises(MetadataNotWritten, match="was deleted and recreated"):
             await followed.catch_up()
         assert numbers(followed.cache) == []
 
