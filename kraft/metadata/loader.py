@@ -1,17 +1,18 @@
-"""From committed records to images: the one reader of the metadata log in a node.
+"""Builds images from committed records: the only reader of the metadata log in a node.
 
-The Raft driver calls the three `handle_` methods, one at a time, in order, and only for what is committed. A small
-commit is applied at once, in the caller's turn; for one of more than 500 records, and for a snapshot, the caller
-gets an awaitable that works in steps, so that other tasks of the loop are served in between. Records of an open
-metadata transaction (KIP-868) are replayed onto a second image, which becomes the visible one when the transaction
-ends and is dropped when it is aborted: neither publishers nor snapshots see half of one.
+The Raft driver calls the three `handle_` methods, one at a time, in order, and only for committed records. A small
+commit is applied synchronously. For a commit of more than 500 records, and for a snapshot, the caller gets an awaitable
+that works in steps, so that other tasks run in between.
 
-Until the first high watermark is reached nothing is published, so that a starting node does not act out its whole
-past.
+Records of an open metadata transaction (KIP-868) are replayed onto a second image. It becomes the visible one when the
+transaction ends, and is dropped when it is aborted. So neither publishers nor snapshots see a part of a transaction.
 
-On a node with a controller, `controller` hears of each committed batch first, since answers wait for it; and where
-it wrote the batch itself it hands over the image that it made then, so that both share one and no record is replayed
-twice.
+Nothing is published before the first high watermark is reached, so that a starting node does not act on its past states
+one by one.
+
+On a node with a controller, each committed batch is passed to `controller` first, since responses wait for it. If the
+controller wrote the batch itself, it provides the image that it built then. So both share one image and no record is
+replayed twice.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ TRANSACTION_MARKERS: Final = frozenset({BEGIN_TRANSACTION, END_TRANSACTION, ABOR
 
 
 class SnapshotReader(Protocol):
-    """A snapshot being read. `snapshot` names the log prefix that it replaces: its offset is exclusive."""
+    """A snapshot being read. `snapshot` names the log prefix that it replaces; its offset is exclusive."""
 
     @property
     def snapshot(self) -> OffsetAndEpoch: ...
@@ -47,25 +48,26 @@ class SnapshotReader(Protocol):
 
 
 class ControllerHooks(Protocol):
-    """What the loader asks of the node's controller."""
+    """The loader's interface to the node's controller."""
 
     def prepared(
         self, base: MetadataImage, last_offset: int, epoch: int
     ) -> tuple[MetadataImage, MetadataChanges] | None:
-        """The image after the batch that ends at `last_offset`, if this controller wrote it on top of `base`."""
+        """Return the image after the batch that ends at `last_offset`, if this controller wrote it on top of `base`;
+        else None."""
 
     def handle_committed(self, update: MetadataUpdate, transaction_is_open: bool) -> None:
-        """Everything up to `update.offset` is committed; `update.image` shows it, less an open transaction."""
+        """Handle a commit up to `update.offset`. `update.image` contains it, without an open transaction."""
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None: ...
 
 
 class MetadataLoader:
-    """Owned by the node's loop. `image` is the newest that publishers may see."""
+    """Builds and publishes images. Owned by the node's loop. `image` is the newest image that publishers may see."""
 
     def __init__(self, high_watermark: Callable[[], int | None] | None = None) -> None:
-        """`high_watermark` tells how far the log is known to be committed, None while that is unknown; without it
-        everything is published at once."""
+        """`high_watermark` returns the committed end of the log, None while it is unknown. Without this function
+        everything is published immediately."""
         self.image = MetadataImage()
         self.offset = -1
         self.epoch = -1
@@ -88,12 +90,12 @@ class MetadataLoader:
 
     @property
     def published_offset(self) -> int:
-        """The last offset that publishers have been told, -1 before the first."""
+        """The last published offset; -1 before the first."""
         return self._published_offset
 
     def add_publisher(self, publisher: MetadataPublisher) -> None:
-        """From now on `publisher` hears of every image; first, with the next update or at once if there was one, of
-        all that is published already."""
+        """Pass every later image to `publisher`. If something is published already, the whole of it is passed first,
+        immediately; otherwise the first update is."""
         self._publishers.append(publisher)
         if self._published_offset >= 0:
             changes = MetadataChanges.between(MetadataImage(), self._published)
@@ -103,7 +105,7 @@ class MetadataLoader:
             _drain(publisher.publish(update))
 
     def handle_commit(self, batches: Sequence[CommittedBatch]) -> Awaitable[None] | None:
-        """Apply committed batches; await what is returned before the next call."""
+        """Apply committed batches. Await the result before the next call."""
         steps = self._commit(batches)
         if sum(len(batch.records) for batch in batches) > RECORDS_PER_STEP:
             return _step_by_step(steps)
@@ -111,7 +113,7 @@ class MetadataLoader:
         return None
 
     def handle_load_snapshot(self, reader: SnapshotReader) -> Awaitable[None]:
-        """Replace everything by a snapshot, and close its reader."""
+        """Replace all metadata by a snapshot, and close its reader."""
         return _step_by_step(self._load_snapshot(reader))
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
@@ -146,7 +148,7 @@ class MetadataLoader:
         return self.controller.prepared(self.image, batch.last_offset, batch.epoch)
 
     def _replay(self, records: Sequence[Any], changes: MetadataChanges) -> None:
-        """Replay some records, in and out of metadata transactions; `changes` gets what becomes visible."""
+        """Replay some records, inside and outside of metadata transactions. `changes` collects what becomes visible."""
         for run, marker in _runs(records):
             if self._inside is not None:
                 image, inside_changes = self._inside
@@ -162,11 +164,11 @@ class MetadataLoader:
     def _mark(self, marker: int, changes: MetadataChanges) -> None:
         if marker == BEGIN_TRANSACTION:
             if self._inside is not None:
-                raise ValueError("a metadata transaction begins inside another")
+                raise ValueError("a metadata transaction starts inside another")
             self._inside = (self.image, MetadataChanges())
             return
         if self._inside is None:
-            raise ValueError("a metadata transaction ends that never began")
+            raise ValueError("a metadata transaction ends that never started")
         if marker == END_TRANSACTION:
             self.image, inside_changes = self._inside
             changes.merge(inside_changes)
@@ -198,7 +200,7 @@ class MetadataLoader:
             return
         update = self._update(self._unpublished, self._unpublished_size, self._snapshot_unpublished)
         self._unpublished, self._unpublished_size, self._snapshot_unpublished = MetadataChanges(), 0, False
-        for publisher in self._publishers:  # One that is added meanwhile is told as well.
+        for publisher in self._publishers:  # Includes publishers added meanwhile.
             steps = publisher.publish(update)
             if steps is not None:
                 yield from steps
@@ -216,7 +218,7 @@ class MetadataLoader:
 
 
 def _runs(records: Sequence[Any]) -> Iterator[tuple[Sequence[Any], int | None]]:
-    """Stretches of records without transaction markers, each with the marker that ends it."""
+    """Return the runs of records without transaction markers, each with the marker that ends it."""
     start = 0
     for index, record in enumerate(records):
         if record.API_KEY in TRANSACTION_MARKERS:

@@ -1,7 +1,7 @@
-"""The newest committed metadata as this node sees it, and what handlers derive from it.
+"""The newest committed metadata on this node, and data that handlers derive from it.
 
-Set by the publisher; read by everyone between two awaits as one value. Encoded Metadata answers are kept until topics
-or brokers change: other records (a no-op comes every half second) leave them as they are.
+Set by the publisher, and read as one value between two awaits. Encoded Metadata responses are cached until topics,
+brokers or ACLs change. Other records (a no-op arrives every half second) leave them valid.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.world.ports import Clock
 
 ENCODED_BYTES_MAX = 16 << 20
-"""Of requests and answers together. An answer about every partition of a large cluster takes a megabyte."""
+"""Limit of cached requests and responses together. A response for every partition of a large cluster takes a
+megabyte."""
 ENCODED_KEY_BYTES_MAX = 64 * 1024
-ENCODED_OVERHEAD_BYTES = 300  # Of a key, an answer and their place, beside what they hold.
+ENCODED_OVERHEAD_BYTES = 300  # Overhead of a cached key and response beside their bytes.
 
 
 LATELY_SECONDS = 9.0
-"""Kafka's session timeout: for so long it would still list a broker that died."""
+"""Kafka's session timeout, for which Kafka still lists a dead broker."""
 
 
 EncodedKey = tuple[int, str, bytes, str]
-"""API version, listener, the request's body, and who asks where that matters."""
+"""API version, listener, the request's body, and the principal if the response depends on it."""
 
 
 class BrokerNode(NamedTuple):
-    """A broker as a client of one listener reaches it."""
+    """A broker's address on one listener."""
 
     id: int
     host: str
@@ -39,7 +40,7 @@ class BrokerNode(NamedTuple):
 
 
 class MetadataCache:
-    """Owned by the node's loop."""
+    """The metadata of one node. Owned by the node's loop."""
 
     def __init__(self, clock: Clock, image: MetadataImage) -> None:
         self._clock = clock
@@ -48,17 +49,17 @@ class MetadataCache:
         self._lately: dict[int, float] = {}
         self.encoded: dict[EncodedKey, bytes | bytearray] = {}
         self.being_made: dict[EncodedKey, trio.Event] = {}
-        """Answers that are being made now; set when they are there."""
+        """Responses that are being encoded. The event is set when they are cached."""
         self._encoded_bytes = 0
         self.image = image
         self.offset = -1
         self.names_offset = -1
-        """The offset of the image in which a topic has come or gone for the last time."""
+        """The offset of the last image in which a topic was created or deleted."""
         self.epoch = -1
 
     def set(self, image: MetadataImage, offset: int, epoch: int, *, names_changed: bool = True) -> None:
-        """Take over the image as of `offset` (the last record's); wakes those who wait for it. `names_changed`:
-        topics may have come or gone since the one before."""
+        """Set the image as of `offset` (that of the last record), and wake tasks that wait for it. `names_changed`:
+        topics may have been created or deleted since the previous image."""
         if image.cluster is not self.image.cluster:
             self._note_deaths(image)
             self._nodes.clear()
@@ -75,7 +76,7 @@ class MetadataCache:
             self._changed = trio.Event()
 
     async def wait_until(self, condition: Callable[[MetadataImage], bool], timeout: float) -> bool:
-        """Wait until `condition` holds of the image; False when `timeout` seconds pass first."""
+        """Wait until `condition` holds for the image. Returns False if `timeout` seconds pass first."""
         deadline = self._clock.now() + timeout
         while not condition(self.image):
             if self._clock.now() >= deadline:
@@ -86,10 +87,10 @@ class MetadataCache:
         return True
 
     def remember(self, key: EncodedKey, body: bytes | bytearray, image: MetadataImage) -> None:
-        """Keep `body`, made as of `image`, for the same request, unless that is so long that keeping it costs more
-        than answering again. What is kept stays within a bound.
+        """Cache `body`, encoded from `image`, for the same request, unless it is so long that caching costs more than
+        encoding again. The total size is bounded.
 
-        Nothing is kept while brokers are listed that died lately: they are not listed for long.
+        Nothing is cached while recently dead brokers are listed, because that lasts only for a short time.
         """
         now = self.image
         if image.topics is not now.topics or image.cluster is not now.cluster or image.acls is not now.acls:
@@ -110,7 +111,7 @@ class MetadataCache:
         self._encoded_bytes = 0
 
     def live_brokers(self, listener: str) -> tuple[BrokerNode, ...]:
-        """Unfenced brokers that have this listener, by id."""
+        """Return the unfenced brokers that have this listener, by id."""
         nodes = self._nodes.get(listener)
         if nodes is None:
             found = (node_of(broker, listener) for broker in self.image.cluster.brokers.values() if not broker.fenced)
@@ -118,11 +119,11 @@ class MetadataCache:
         return nodes
 
     def listed_brokers(self, listener: str) -> tuple[BrokerNode, ...]:
-        """What Metadata lists: live brokers, and those that died a moment ago; all registered ones if none is live.
+        """Return the brokers to list in Metadata: live and recently dead ones; if none is live, all registered ones.
 
-        librdkafka drops a broker at once when it is no longer listed, and with it, for a second, the partitions that
-        have just found a new leader. A client of librdkafka that is told of no broker at all has nobody left to ask
-        and never recovers: the last broker of a cluster answers so between its goodbye and its end.
+        librdkafka drops a broker as soon as it is no longer listed, and with it, for a second, the partitions that have
+        just got a new leader. A librdkafka client that receives no broker at all can ask no broker any more and never
+        recovers. The last broker of a cluster would send such a response during its shutdown.
         """
         live = self.live_brokers(listener)
         if not live:
@@ -141,7 +142,7 @@ class MetadataCache:
         return tuple(sorted((*live, *(node for node in dead if node is not None))))
 
     def _note_deaths(self, image: MetadataImage) -> None:
-        """Note the brokers that were fenced without a controlled shutdown."""
+        """Record the brokers that were fenced without a controlled shutdown."""
         until = self._clock.now() + LATELY_SECONDS
         for broker in self.image.cluster.brokers.values():
             now = image.cluster.brokers.get(broker.id)
@@ -153,19 +154,19 @@ class MetadataCache:
         return broker is not None and not broker.fenced
 
     def may_be_in_sync(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether that incarnation of a broker may be in an in-sync set: neither fenced nor leaving (KIP-841,
-        KIP-903; epoch -1: not told)."""
+        """Whether that incarnation of a broker may be in an in-sync replica set: neither fenced nor shutting down
+        (KIP-841, KIP-903). Epoch -1 means that none was named."""
         broker = self.image.cluster.brokers.get(broker_id)
         return broker is not None and broker.is_active and broker_epoch in (-1, broker.epoch)
 
     def endpoint_of(self, broker_id: int, listener: str) -> tuple[str, int] | None:
-        """Host and port of a broker's listener, None where that is not known."""
+        """Return host and port of a broker's listener; None if it is not known."""
         broker = self.image.cluster.brokers.get(broker_id)
         endpoint = None if broker is None else broker.endpoint(listener)
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
     def leader_of(self, topic: str, index: int) -> tuple[int, int] | None:
-        """(leader, leader epoch) of a partition, or None when there is no such partition."""
+        """Return (leader, leader epoch) of a partition, or None if the partition does not exist."""
         image = self.image.topics.by_name(topic)
         partition = None if image is None else image.partitions.get(index)
         return None if partition is None else (partition.leader, partition.leader_epoch)

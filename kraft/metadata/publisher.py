@@ -1,4 +1,4 @@
-"""What the loader tells the rest of the node: whole images with their changes."""
+"""The loader's interface to the rest of the node: whole images with their changes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from kraft.metadata.image.metadata_image import MetadataImage
 
 
 class MetadataUpdate(NamedTuple):
-    """A new image and what it changes against the one published before. `offset` is the last record in it
-    (inclusive), `epoch` and `timestamp_ms` are that record's; `size` counts the bytes of log since the last update,
-    0 for a snapshot, whose `changes` were found by comparing."""
+    """A new image and its changes since the previously published one.
+
+    `offset` is that of the last record in it (inclusive). `epoch` and `timestamp_ms` are that record's. `size` is the
+    number of log bytes since the last update; 0 for a snapshot, whose `changes` were found by comparison.
+    """
 
     image: MetadataImage
     changes: MetadataChanges
@@ -24,8 +26,8 @@ class MetadataUpdate(NamedTuple):
 
 
 class MetadataPublisher(Protocol):
-    """Somebody who acts on metadata. Called in order of offset, never with anything of an open metadata transaction."""
+    """Acts on new metadata. Called in order of offset, never with a part of an open metadata transaction."""
 
     def publish(self, update: MetadataUpdate) -> Iterator[None] | None:
-        """Act on `update`. Long work is returned as an iterator of steps: other tasks run between them, the next
-        update comes after the last."""
+        """Act on `update`. Long work is returned as an iterator of steps. Other tasks run between them, and the next
+        update follows after the last step."""

@@ -1,4 +1,4 @@
-"""The quotas that an entity may have, and their types (KIP-546)."""
+"""The quota keys of each kind of entity, and their types (KIP-546)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata records for the Raft layer, which carries them as bytes without looking inside."""
+"""Encodes metadata records for the Raft layer, which treats them as opaque bytes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from kraft.protocol.schema import Message
 
 
 class MetadataRecordSerde:
-    """Writes every record at its newest version: the versions of metadata.version 30, the only level that is
-    finalized. Reads all versions."""
+    """Writes every record at its newest version, that of metadata.version 30, the only level that is finalized. Reads
+    all versions."""
 
     __slots__ = ()
 
     def encode(self, record: Message) -> bytes:
-        """Raises ProtocolError."""
+        """Encode a record. Raises ProtocolError."""
         return encode_record(record, record.VALID_VERSIONS[1])
 
     def decode(self, value: bytes) -> Message:
-        """Raises ProtocolError."""
+        """Decode a record. Raises ProtocolError."""
         return decode_record(value)[0]

@@ -1,8 +1,6 @@
-"""When to write a snapshot of the metadata, and writing it: by bytes of log and by age, a few hundred records at a
-time.
+"""Writes snapshots of the metadata: by bytes of log and by age, a few hundred records at a time.
 
-An image is a value, so the snapshot of an offset can be written while the log goes on. Only one is written at a
-time.
+An image is immutable, so the snapshot of an offset can be written while the log grows. Only one is written at a time.
 """
 
 from __future__ import annotations
@@ -22,21 +20,21 @@ RECORDS_PER_STEP: Final = 200
 
 
 class SnapshotWriter(Protocol):
-    """A snapshot being written; it exists for others only once frozen."""
+    """A snapshot being written. It becomes visible only once frozen."""
 
     def append(self, records: Sequence[Any]) -> None: ...
     async def freeze(self) -> None: ...
     def close(self) -> None:
-        """Drop it, unless it is frozen."""
+        """Remove the snapshot unless it is frozen."""
 
 
 SnapshotFactory = Callable[[OffsetAndEpoch, int], SnapshotWriter | None]
-"""Starts the snapshot of an end offset (exclusive) with the timestamp of its last record; None when there is one
-already or it cannot be."""
+"""Starts the snapshot of an end offset (exclusive), with the timestamp of its last record. Returns None if it exists
+already or is not possible."""
 
 
 class SnapshotGenerator:
-    """A publisher, and a task that writes."""
+    """A publisher that decides when a snapshot is due, and a task that writes it."""
 
     def __init__(self, create: SnapshotFactory, clock: Clock, *, max_bytes: int, max_interval_ms: int) -> None:
         """`max_bytes` is metadata.log.max.record.bytes.between.snapshots, `max_interval_ms`
@@ -52,7 +50,7 @@ class SnapshotGenerator:
         self.snapshots_written = 0
 
     def publish(self, update: MetadataUpdate) -> Iterator[None] | None:
-        """Count, and ask for a snapshot when it is time. A snapshot that was loaded starts the count afresh."""
+        """Count the log bytes, and request a snapshot when it is due. A loaded snapshot restarts the count."""
         if update.is_snapshot:
             self._bytes = 0
             self._last_written = self._clock.now()
@@ -67,7 +65,7 @@ class SnapshotGenerator:
         return None
 
     async def run(self) -> None:
-        """Write the snapshots asked for. Never ends."""
+        """Write the requested snapshots. Never returns."""
         while True:
             while self._wanted is None:
                 self._work = trio.Event()
@@ -76,8 +74,8 @@ class SnapshotGenerator:
             await self.write(update)
 
     async def write(self, update: MetadataUpdate) -> bool:
-        """Write the snapshot of `update`'s image; tells whether there is a new one. A full disk is tried again with
-        the next records."""
+        """Write the snapshot of `update`'s image. Returns whether there is a new one. After a full disk, it is retried
+        with the next records."""
         try:
             return await self._write(update)
         except OutOfResources:

@@ -1,4 +1,4 @@
-"""The topic names that are legal, and those that would collide in metric names, where '.' becomes '_'."""
+"""The rules for valid topic names, and for names that would collide in metric names, where '.' becomes '_'."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def reason_invalid(name: str) -> str | None:
-    """Kafka's sentence on why `name` cannot be a topic's, or None."""
+    """Return Kafka's message on why `name` is not a valid topic name, or None if it is valid."""
     if name == "":
         problem = "the empty string is not allowed"
     elif name in (".", ".."):
@@ -27,8 +27,8 @@ def reason_invalid(name: str) -> str | None:
 
 
 def collision(name: str, topics: TopicsImage) -> str | None:
-    """An existing topic whose name a metrics system could not tell from `name`; names without '.' and '_' collide
-    with nothing."""
+    """Return an existing topic whose name collides with `name` in metric names, or None. Names without '.' and '_'
+    never collide."""
     if "." not in name and "_" not in name:
         return None
     others = topics.colliding.get(name.replace(".", "_"))

@@ -1,4 +1,4 @@
-"""Access control entries by id, as the log holds them, and the index by which the authorizer decides."""
+"""Access control entries by id, as in the log, and the index that the authorizer uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kraft.security.acls import AccessControlEntry
 class AclsImage:
     by_id: OrderedMap[bytes, AccessControlEntry] = field(default_factory=OrderedMap)
     rules: AclRules = field(default_factory=AclRules, compare=False, repr=False)
-    """Derived from `by_id`."""
+    """The authorizer's index, derived from `by_id`."""
 
     def write(self) -> Iterator[Any]:
         for acl_id, entry in self.by_id.items():

@@ -1,5 +1,5 @@
-"""Client quotas by entity (KIP-546). An entity is a tuple of (type, name) pairs in order of type; the default of a
-type has the name None."""
+"""Client quotas by entity (KIP-546). An entity is a tuple of (type, name) pairs, sorted by type. The default of a type
+has the name None."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.records.client_quota_record import ClientQuotaRecord, EntityData
 
-# Each part is (entity type, whether it is named, name): comparable also where a default stands beside a name.
+# Each part is (entity type, whether it is named, name), so that a default and a name can be compared.
 QuotaEntity = tuple[tuple[str, bool, str], ...]
 
 
@@ -20,7 +20,7 @@ def quota_entity(parts: list[EntityData]) -> QuotaEntity:
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotasImage:
-    """Quota values by key by entity; an entity without any value is absent."""
+    """Quota values by entity and key. An entity without values is absent."""
 
     entities: OrderedMap[QuotaEntity, OrderedMap[str, float]] = field(default_factory=OrderedMap)
 

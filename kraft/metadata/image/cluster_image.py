@@ -1,6 +1,6 @@
 """Registered brokers and controllers (KIP-631, KIP-858 directories, KIP-919 controller registration).
 
-A broker's epoch is the log offset at which its registration was decided; records that name another epoch are from a
+A broker's epoch is the log offset at which its registration was decided. A record that names another epoch belongs to a
 former incarnation and must never be replayed onto this one.
 """
 
@@ -26,7 +26,7 @@ from kraft.metadata.records.unregister_controller_record import UnregisterContro
 
 
 class Endpoint(NamedTuple):
-    """Where a node listens. `security_protocol` is Kafka's id: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
+    """A listener of a node. `security_protocol` is Kafka's id: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
 
     name: str
     host: str
@@ -35,7 +35,7 @@ class Endpoint(NamedTuple):
 
 
 class FeatureRange(NamedTuple):
-    """The levels of a feature that a node can run, both inclusive."""
+    """The levels of a feature that a node supports, both inclusive."""
 
     min_level: int
     max_level: int
@@ -46,8 +46,8 @@ class FeatureRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistration:
-    """One broker. `directories` are its working log directories, ascending; `cordoned_directories` is None until the
-    broker has told."""
+    """One broker. `directories` are its online log directories, ascending. `cordoned_directories` is None until the
+    broker has reported them."""
 
     id: int
     epoch: int
@@ -63,7 +63,7 @@ class BrokerRegistration:
 
     @property
     def is_active(self) -> bool:
-        """Whether it may lead and join in-sync replica sets."""
+        """Whether the broker may lead and join in-sync replica sets."""
         return not self.fenced and not self.in_controlled_shutdown
 
     @property
@@ -103,7 +103,7 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRegistration:
-    """One controller's endpoints and features, as it registered them itself."""
+    """One controller's endpoints and features, as in its own registration."""
 
     id: int
     incarnation_id: bytes
@@ -129,7 +129,7 @@ class ControllerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
-    """The nodes of the cluster."""
+    """The registered nodes of the cluster."""
 
     brokers: OrderedMap[int, BrokerRegistration] = field(default_factory=OrderedMap)
     controllers: OrderedMap[int, ControllerRegistration] = field(default_factory=OrderedMap)
@@ -146,7 +146,7 @@ class ClusterImage:
 
 
 class ClusterDraft:
-    """A cluster image under change."""
+    """A cluster image while records are replayed onto it."""
 
     __slots__ = ("_base", "_brokers", "_controllers", "changed_brokers", "changed_controllers")
 
@@ -187,8 +187,8 @@ class ClusterDraft:
         self._put(replace(self._expect(record.id, record.epoch), fenced=False))
 
     def change_broker(self, record: BrokerRegistrationChangeRecord) -> None:
-        """Fenced: 1 fences, -1 unfences, 0 leaves. InControlledShutdown: 1 enters. Empty LogDirs and null
-        CordonedLogDirs leave."""
+        """Replay a change. Fenced: 1 fences, -1 unfences, 0 means no change. InControlledShutdown: 1 enters. Empty
+        LogDirs and null CordonedLogDirs mean no change."""
         broker = self._expect(record.broker_id, record.broker_epoch)
         if record.fenced not in (-1, 0, 1) or record.in_controlled_shutdown not in (0, 1):
             raise ValueError(
@@ -220,7 +220,7 @@ class ClusterDraft:
         )
 
     def unregister_controller(self, record: UnregisterControllerRecord) -> None:
-        """Raises ValueError for a controller that is not registered."""
+        """Remove a controller. Raises ValueError if it is not registered."""
         if record.controller_id not in self._controllers:
             raise ValueError(f"a record names controller {record.controller_id}, which is not registered")
         self.changed_controllers.setdefault(record.controller_id, self._base.controllers.get(record.controller_id))

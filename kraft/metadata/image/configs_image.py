@@ -1,4 +1,4 @@
-"""Dynamic configuration as the log holds it: texts by resource and key, neither parsed nor judged."""
+"""Dynamic configuration as in the log: values as text, by resource and key, neither parsed nor validated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kraft.metadata.records.config_record import ConfigRecord
 
 
 class ConfigResource(NamedTuple):
-    """A thing that can be configured. BROKER with an empty name stands for every broker of the cluster."""
+    """A resource that can be configured. BROKER with an empty name stands for every broker of the cluster."""
 
     type: int
     name: str
@@ -25,7 +25,7 @@ NO_CONFIGS: Final[OrderedMap[str, str]] = OrderedMap()
 
 @dataclass(frozen=True, slots=True)
 class ConfigsImage:
-    """Texts by key by resource; a resource without any key is absent."""
+    """Values as text, by resource and key. A resource without keys is absent."""
 
     resources: OrderedMap[ConfigResource, OrderedMap[str, str]] = field(default_factory=OrderedMap)
 
@@ -39,7 +39,7 @@ class ConfigsImage:
         return self.of(ResourceType.BROKER, str(broker_id))
 
     def desired_state(self, broker_id: int) -> str:
-        """What an operator wants of a broker (`kraft.common.broker_state`)."""
+        """Return the state that an operator wants for a broker (`kraft.common.broker_state`)."""
         return self.broker(broker_id).get(DESIRED_STATE, ACTIVE)
 
     @property
@@ -71,7 +71,7 @@ class ConfigsDraft:
             self._resources.pop(resource, None)
 
     def remove_topic(self, name: str) -> None:
-        """A deleted topic takes its configuration along."""
+        """Remove the configuration of a deleted topic."""
         resource = ConfigResource(ResourceType.TOPIC, name)
         if self._resources.get(resource) is not None:
             self.changed.setdefault(resource, self._base.resources.get(resource))

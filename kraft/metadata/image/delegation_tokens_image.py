@@ -1,5 +1,4 @@
-"""Delegation tokens by id (KIP-900 era records). The secret key that signs them is configuration and never in the
-log."""
+"""Delegation tokens by id (KIP-900 records). The secret key that signs them is configuration and never in the log."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from kraft.metadata.records.remove_delegation_token_record import RemoveDelegati
 
 
 class DelegationToken(NamedTuple):
-    """Times are milliseconds since the Unix epoch."""
+    """One delegation token. Times are milliseconds since the Unix epoch."""
 
     owner: str
     requester: str

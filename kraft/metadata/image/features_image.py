@@ -1,8 +1,8 @@
-"""Finalized feature levels (KIP-584). Level 0 is the same as not finalized, so it is not kept, except for
-metadata.version, which has no level 0.
+"""Finalized feature levels (KIP-584). Level 0 means not finalized, so it is not stored, except for metadata.version,
+which has no level 0.
 
-kraft.version is never here: the Raft layer keeps it in control records; a FeatureLevelRecord that names it is passed
-over, as Kafka does.
+kraft.version is never here: the Raft layer keeps it in control records. A FeatureLevelRecord that names it is ignored,
+as in Kafka.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ELIGIBLE_LEADER_REPLICAS_VERSION: Final = "eligible.leader.replicas.version"
 
 @dataclass(frozen=True, slots=True)
 class FeaturesImage:
-    """Finalized levels by feature name, metadata.version included once it is set."""
+    """Finalized levels by feature name, including metadata.version once it is set."""
 
     levels: OrderedMap[str, int] = field(default_factory=OrderedMap)
 
     @property
     def metadata_version(self) -> int | None:
-        """None while the log is empty of it: before the bootstrap records are replayed."""
+        """The finalized metadata.version; None before the bootstrap records are replayed."""
         return self.levels.get(METADATA_VERSION)
 
     @property
@@ -38,7 +38,7 @@ class FeaturesImage:
         return self.levels.get(name, 0)
 
     def write(self) -> Iterator[Any]:
-        """metadata.version first: whoever reads the snapshot must know it before anything else."""
+        """Return the records, metadata.version first: a reader of the snapshot must know it before anything else."""
         if METADATA_VERSION in self.levels:
             yield FeatureLevelRecord(name=METADATA_VERSION, feature_level=self.levels[METADATA_VERSION])
         for name, level in self.levels.items():

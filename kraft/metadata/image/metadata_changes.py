@@ -1,8 +1,8 @@
-"""What a batch of records changed: keys with their values from before, so that publishers touch only what moved and
-never compare images by walking.
+"""The changes of a batch of records: changed keys with their previous values. Publishers process only these, and never
+compare whole images.
 
-Every table maps a key to the value it had before the batch (None: it did not exist). The value after is in the new
-image. Changes of consecutive batches are added up with `merge`.
+Every table maps a key to its value before the batch (None: it did not exist). The value after the batch is in the new
+image. `merge` combines the changes of consecutive batches.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ TABLES = ("brokers", "controllers", "features", "configs", "client_quotas", "acl
 
 
 class TopicsChanges:
-    """Topics created, deleted, and partitions changed. A topic that came and went within the batch appears nowhere."""
+    """Topics created and deleted, and partitions changed. A topic that was created and deleted within the batch is
+    absent."""
 
     __slots__ = ("created", "deleted", "partitions")
 
@@ -44,7 +45,7 @@ class TopicsChanges:
 
 
 def _before(topic: TopicImage, touched: dict[int, PartitionRegistration | None] | None) -> TopicImage:
-    """The topic as it was before the changes in `touched`."""
+    """Return the topic as it was before the changes in `touched`."""
     if not touched:
         return topic
     partitions = topic.partitions.mutate()
@@ -88,7 +89,7 @@ class MetadataChanges:
         return bool(self.topics) or self.producer_ids or any(getattr(self, name) for name in TABLES)
 
     def merge(self, later: MetadataChanges) -> None:
-        """Add the changes of the batch that followed: the first value from before wins."""
+        """Add the changes of the following batch. The earliest previous value is kept."""
         self.topics.merge(later.topics)
         for name in TABLES:
             mine = getattr(self, name)
@@ -98,8 +99,8 @@ class MetadataChanges:
 
     @staticmethod
     def between(before: MetadataImage, after: MetadataImage) -> MetadataChanges:
-        """The changes that a whole new image brings, as when a snapshot replaces what was known. The only place
-        where images are compared by walking."""
+        """Return the changes from one whole image to another, as when a snapshot replaces the metadata. Images are
+        compared key by key only here."""
         changes = MetadataChanges()
         tables: tuple[tuple[str, OrderedMap[Any, Any], OrderedMap[Any, Any]], ...] = (
             ("brokers", before.cluster.brokers, after.cluster.brokers),

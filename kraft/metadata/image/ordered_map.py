@@ -1,8 +1,8 @@
-"""The one wrapper through which maps of an image are iterated: always in key order.
+"""The map type of images, always iterated in key order.
 
-`immutables.Map` shares structure between versions, but iterates in an order that depends on the hash seed of the
-process. Nothing in an image may show that order, so images hold an `OrderedMap`, which sorts its keys when somebody
-first iterates and remembers them (a map never changes, only its successors differ).
+`immutables.Map` shares structure between versions, but its iteration order depends on the hash seed of the process.
+That order must never be visible in an image. So images use an `OrderedMap`, which sorts its keys at the first iteration
+and keeps them, since a map never changes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ V = TypeVar("V")
 D = TypeVar("D")
 
 SORTED_AT_ONCE: Final = 5000
-"""So many keys are sorted in two to four milliseconds."""
+"""Keys sorted in one step. That takes two to four milliseconds."""
 
 
 class OrderedMap(Generic[K, V]):
-    """An immutable map with O(log n) successors, iterated in ascending key order. Keys must be hashable and mutually
-    comparable."""
+    """An immutable map, iterated in ascending key order. A changed copy costs O(log n). Keys must be hashable and
+    mutually comparable."""
 
     __slots__ = ("_keys", "_map")
 
@@ -57,14 +57,14 @@ class OrderedMap(Generic[K, V]):
         return len(self._map) > 0
 
     def keys(self) -> tuple[K, ...]:
-        """All keys, ascending. Sorted on first use, then kept."""
+        """All keys, ascending. Sorted at the first use, then kept."""
         if self._keys is None:
             self._keys = tuple(sorted(self._map.keys()))  # type: ignore[type-var]  # Keys are comparable by contract.
         return self._keys
 
     def sort(self) -> Steps[None]:
-        """Sort before the first use, where there are more than SORTED_AT_ONCE keys. Yields twice for each: work that
-        is counted in keys has no long step."""
+        """Sort the keys in steps before their first use, if there are more than SORTED_AT_ONCE. Yields twice for each
+        key, so that a caller that counts yields has no long step."""
         if self._keys is not None or len(self._map) <= SORTED_AT_ONCE:
             return
         unsorted: Iterator[Any] = iter(self._map.keys())  # unordered: sorted in runs, which are merged
@@ -95,11 +95,11 @@ class OrderedMap(Generic[K, V]):
         return OrderedMap(self._map.set(key, value))
 
     def without(self, key: K) -> OrderedMap[K, V]:
-        """The map less `key`; itself when the key is absent."""
+        """Return the map without `key`; the same map if the key is absent."""
         return OrderedMap(self._map.delete(key)) if key in self._map else self
 
     def mutate(self) -> MapMutation[K, V]:
-        """A private mutable copy (O(1)); `OrderedMap(mutation.finish())` makes it a value again."""
+        """Return a private mutable copy in O(1). `OrderedMap(mutation.finish())` makes it a value again."""
         return self._map.mutate()
 
     def __eq__(self, other: object) -> bool:

@@ -1,10 +1,9 @@
-"""One partition as the metadata log knows it, and how a PartitionChangeRecord changes it (KIP-631, KIP-858,
-KIP-966).
+"""One partition in the metadata log, and how a PartitionChangeRecord changes it (KIP-631, KIP-858, KIP-966).
 
-The two epochs are the safety argument of replication. The partition epoch rises with every change, so an
-AlterPartition made from an older view is refused. The leader epoch rises exactly when the record carries the Leader
-tag, even if it names the same leader, so a leader can be told to start over; brokers fence followers and clients by
-it.
+The safety of replication rests on the two epochs. The partition epoch rises with every change, so an AlterPartition
+based on an older state is refused. The leader epoch rises if and only if the record has the Leader tag, even if it
+names the same leader, so that a leader can be made to start a new term. Brokers fence followers and clients by the
+leader epoch.
 """
 
 from __future__ import annotations
@@ -27,14 +26,13 @@ LOST_DIRECTORY: Final = bytes(15) + b"\x02"
 
 
 def directory_is_reserved(directory: bytes) -> bool:
-    """Whether an id is one of the hundred that never name a real directory (KIP-858): high half zero, low half under
-    100."""
+    """Whether the id is one of the hundred that never name a real directory (KIP-858): the upper bytes are zero and the
+    last one is below 100."""
     return directory[:15] == bytes(15) and directory[15] < 100
 
 
 def directory_is_online(directory: bytes, online: tuple[bytes, ...]) -> bool:
-    """Whether a replica in `directory` counts as on a working disk of a broker whose working directories are
-    `online`."""
+    """Whether a replica in `directory` counts as online on a broker whose online directories are `online`."""
     if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
         return True
     if directory == LOST_DIRECTORY:
@@ -43,7 +41,8 @@ def directory_is_online(directory: bytes, online: tuple[bytes, ...]) -> bool:
 
 
 class PartitionRegistration(NamedTuple):
-    """Immutable. A tuple rather than a dataclass: thousands are made per batch, at a fifth of the cost."""
+    """The registration of one partition. Immutable. It is a tuple rather than a dataclass, because a batch creates
+    thousands, and a tuple has a fifth of the cost."""
 
     replicas: tuple[int, ...]
     directories: tuple[bytes, ...]
@@ -74,11 +73,11 @@ class PartitionRegistration(NamedTuple):
         return bool(self.removing_replicas or self.adding_replicas)
 
     def directory(self, broker_id: int) -> bytes:
-        """The log directory of that replica. Raises ValueError when the broker holds none."""
+        """Return the log directory of the broker's replica. Raises ValueError if the broker has no replica."""
         return self.directories[self.replicas.index(broker_id)]
 
     def merge(self, record: PartitionChangeRecord) -> PartitionRegistration:
-        """What this partition is after `record`."""
+        """Return the partition after `record`."""
         replicas = self.replicas if record.replicas is None else tuple(record.replicas)
         if record.directories is not None:
             directories = tuple(record.directories) or (MIGRATING_DIRECTORY,) * len(replicas)
@@ -107,7 +106,7 @@ class PartitionRegistration(NamedTuple):
         )
 
     def to_record(self, topic_id: bytes, partition_id: int) -> PartitionRecord:
-        """The record that creates exactly this registration. ELR fields appear only when they hold something."""
+        """Return the record that creates exactly this registration. ELR fields are set only if they are not empty."""
         return PartitionRecord(
             partition_id=partition_id,
             topic_id=topic_id,
@@ -126,11 +125,11 @@ class PartitionRegistration(NamedTuple):
 
 
 def is_unclean_election(before: PartitionRegistration, after: PartitionRegistration) -> bool:
-    """Whether this change made a replica leader that may lack acknowledged records: it was neither in sync nor
-    eligible, and the partition has to recover.
+    """Whether the change elected a leader that may lack acknowledged records: it was neither in sync nor eligible, and
+    the partition is RECOVERING.
 
-    The recovery state alone does not tell: it stays RECOVERING if the next election, before the leader could report
-    that it has recovered, is unclean again.
+    The recovery state alone is not enough. It stays RECOVERING if the next election is unclean again, before the leader
+    could report its recovery.
     """
     if after.leader_recovery_state != RECOVERING or after.leader_epoch == before.leader_epoch or not after.has_leader:
         return False
@@ -142,8 +141,8 @@ def registration_of(
     interned: dict[tuple[int, ...], tuple[int, ...]],
     directories: dict[tuple[bytes, ...], tuple[bytes, ...]],
 ) -> PartitionRegistration:
-    """The registration a PartitionRecord makes. Equal replica lists become one tuple: most partitions of a cluster
-    share a few dozen of them."""
+    """Return the registration of a PartitionRecord. Equal replica lists share one tuple: most partitions of a cluster
+    have one of a few dozen lists."""
     replicas = tuple(record.replicas)
     replicas = interned.setdefault(replicas, replicas)
     isr = tuple(record.isr)

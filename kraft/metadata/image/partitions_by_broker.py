@@ -1,8 +1,9 @@
-"""The partitions of which each broker has a replica, kept in step with the topics from the first query on.
+"""The partitions of which each broker has a replica. Built at the first query, and then kept up to date with the
+topics.
 
-Only an active controller asks: when a broker comes, goes, or is emptied. It has the index made in turns before its
-first decision, and each image that follows from there carries it on, at the price of the replicas that changed. Of a
-million partitions on a hundred brokers the index takes 0.4 s to make, and a broker's share a few ms to read.
+Only an active controller queries it, when a broker registers, leaves, or is emptied. It builds the index in steps
+before its first decision. Each later image updates the index, at the cost of the replicas that changed. For a million
+partitions on a hundred brokers the index takes 0.4 s to build, and reading one broker's partitions takes a few ms.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ PARTITIONS_A_TURN = 5_000
 
 
 class PartitionsByBroker:
-    """Immutable. By broker and topic id the partition ids, ascending."""
+    """Partition ids by broker and topic id, ascending. Immutable."""
 
     __slots__ = ("_partitions",)
 
@@ -26,13 +27,13 @@ class PartitionsByBroker:
         self._partitions: PartitionIds = OrderedMap() if held is None else held
 
     def of(self, broker_id: int) -> Iterator[tuple[bytes, int]]:
-        """Every partition with a replica there, in order of topic id and partition."""
+        """Return every partition with a replica on the broker, ordered by topic id and partition."""
         topics = self._partitions.get(broker_id, _NOTHING)
         return ((topic_id, index) for topic_id, indexes in topics.items() for index in indexes)
 
 
 class PartitionsByBrokerDraft:
-    """The replicas that come and go while topics are under change."""
+    """The added and removed replicas while records are replayed onto topics."""
 
     __slots__ = ("_base", "_changed")
 
@@ -43,7 +44,7 @@ class PartitionsByBrokerDraft:
     def moved(
         self, key: tuple[bytes, int], old: PartitionRegistration | None, new: PartitionRegistration | None
     ) -> None:
-        """One partition was made, has other replicas than before, or was deleted."""
+        """Record that a partition was created, got other replicas, or was deleted."""
         before, after = () if old is None else old.replicas, () if new is None else new.replicas
         if before is after:
             return
@@ -75,7 +76,7 @@ _NOTHING: OrderedMap[bytes, tuple[int, ...]] = OrderedMap()
 
 
 def _merged(indexes: tuple[int, ...], changed: dict[int, bool]) -> tuple[int, ...]:
-    """What is left of `indexes` and what has come, ascending."""
+    """Return `indexes` after the changes, ascending."""
     kept = [index for index in indexes if index not in changed]
     return tuple(sorted([*kept, *(index for index, is_here in changed.items() if is_here)]))
 
@@ -83,7 +84,7 @@ def _merged(indexes: tuple[int, ...], changed: dict[int, bool]) -> tuple[int, ..
 def index_of(
     topics: Iterable[tuple[bytes, OrderedMap[int, PartitionRegistration]]],
 ) -> Steps[PartitionsByBroker]:
-    """The index of all partitions, made anew. Yields after every few thousand."""
+    """Build the index of all partitions. Yields after every few thousand."""
     held: dict[int, dict[bytes, list[int]]] = {}
     left = PARTITIONS_A_TURN
     for topic_id, partitions in topics:

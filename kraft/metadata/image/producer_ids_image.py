@@ -1,4 +1,4 @@
-"""The next producer id to hand out, and who took the last block (KIP-730)."""
+"""The next producer id to allocate, and the broker that got the last block (KIP-730)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraft.metadata.records.producer_ids_record import ProducerIdsRecord
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsImage:
-    """`next_producer_id` is the first id of the next block; broker -1 means that no block was ever taken."""
+    """`next_producer_id` is the first id of the next block. Broker -1 means that no block was allocated yet."""
 
     next_producer_id: int = 0
     broker_id: int = -1

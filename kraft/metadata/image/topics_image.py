@@ -1,9 +1,9 @@
-"""Topics, their partitions, and indexes that make the controller's questions cheap.
+"""Topics, their partitions, and indexes for the controller's queries.
 
-The sets of partitions without a leader, not led by their preferred replica, and being reassigned are functions of
-the partitions, kept in step by `TopicsDraft` alone: small in a healthy cluster, and touched only when a partition
-enters or leaves that state. Which partitions a broker holds is found when it is first asked of an image, and carried
-on from there (`partitions_by_broker`): only fencing, shutdown and decommissioning ask.
+The sets of leaderless, imbalanced (not led by the preferred replica) and reassigning partitions are derived from the
+partitions and updated only by `TopicsDraft`. They are small in a healthy cluster, and change only when a partition
+enters or leaves that state. The partitions of a broker are indexed at the first query of an image, and kept up to date
+from there (`partitions_by_broker`): only fencing, shutdown and decommissioning query them.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True)
 class TopicsImage:
-    """Every topic and partition as of one metadata offset."""
+    """All topics and partitions as of one metadata offset."""
 
     by_id: OrderedMap[bytes, TopicImage] = field(default_factory=OrderedMap)
     id_by_name: OrderedMap[str, bytes] = field(default_factory=OrderedMap)
     colliding: OrderedMap[str, tuple[str, ...]] = field(default_factory=OrderedMap)
-    """Names with '.' or '_', by the form in which metrics systems cannot tell them apart: every '.' a '_'."""
+    """Names with '.' or '_', by their form in metrics systems, where every '.' becomes a '_'."""
     leaderless: PartitionSet = field(default_factory=OrderedMap)
     imbalanced: PartitionSet = field(default_factory=OrderedMap)
     reassigning: PartitionSet = field(default_factory=OrderedMap)
@@ -65,7 +65,7 @@ class TopicsImage:
         return None if topic is None else topic.partitions.get(partition_id)
 
     def partitions_on(self, broker_id: int) -> Iterator[TopicIdPartition]:
-        """Every partition that lists the broker among its replicas, in order of topic id and partition."""
+        """Return every partition with a replica on the broker, ordered by topic id and partition."""
         if self._by_broker is None:
             for _ in self.index_brokers():
                 pass
@@ -74,11 +74,11 @@ class TopicsImage:
 
     @property
     def has_brokers_indexed(self) -> bool:
-        """Whether `partitions_on` answers without looking through all partitions."""
+        """Whether `partitions_on` can answer without scanning all partitions."""
         return self._by_broker is not None
 
     def index_brokers(self) -> Steps[None]:
-        """What `partitions_on` needs, in turns. Images that follow from this one have it, too."""
+        """Build the index for `partitions_on`, in steps. Images derived from this one have it too."""
         index = yield from index_of((topic_id, topic.partitions) for topic_id, topic in self.by_id.items())
         object.__setattr__(self, "_by_broker", index)
 
@@ -86,7 +86,7 @@ class TopicsImage:
         return (self.by_id[topic_id] for topic_id in self.id_by_name.values())
 
     def write(self) -> Iterator[Any]:
-        """Records that recreate this image: each topic in order of name, followed by its partitions."""
+        """Return records that recreate this image: each topic, ordered by name, followed by its partitions."""
         for topic in self.topics_by_name():
             yield TopicRecord(name=topic.name, topic_id=topic.id)
             for partition_id, partition in topic.partitions.items():
@@ -94,7 +94,7 @@ class TopicsImage:
 
 
 class _OpenTopic:
-    """A topic whose partitions are being changed."""
+    """A topic while records are replayed onto its partitions."""
 
     __slots__ = ("changed", "id", "name", "partitions")
 
@@ -106,7 +106,8 @@ class _OpenTopic:
 
 
 class TopicsDraft:
-    """A topics image under change. Private to one `replay_batch`; nothing outside sees it half done."""
+    """A topics image while records are replayed onto it. Private to one `replay_batch`; no other code sees an
+    intermediate state."""
 
     __slots__ = (
         "_base",
@@ -164,7 +165,7 @@ class TopicsDraft:
         self._set(topic, record.partition_id, current.merge(record))
 
     def remove_topic(self, record: RemoveTopicRecord) -> str:
-        """Forget a topic and its partitions; returns its name."""
+        """Remove a topic and its partitions. Returns its name."""
         topic = self._close(record.topic_id)
         for partition_id, partition in topic.partitions.items():
             self._index((topic.id, partition_id), partition, None)
@@ -180,7 +181,7 @@ class TopicsDraft:
         return topic.name
 
     def clear_elr(self, record: ClearElrRecord) -> None:
-        """Empty the ELR fields of one topic, or of every topic when the name is empty (KIP-966)."""
+        """Clear the ELR fields of one topic, or of every topic if the name is empty (KIP-966)."""
         if record.topic_name:
             topic_ids = [self._id_by_name[record.topic_name]]
         else:
