@@ -41,8 +41,10 @@ REMEDY = "`kraft docs full-disk`"
 
 @contextmanager
 def full_disk_explained(files: FileSystem, directory: str) -> Iterator[None]:
-    """Around the opening of the metadata log in `directory`, before anything can wait for room. Raises OutOfResources
-    with what is missing in place of an error of a full disk; any other error goes on as it is."""
+    """Wraps the opening of the metadata log in `directory`, which comes before any write can wait for disk space.
+
+    If the disk is full, raises OutOfResources with the missing space and the remedy. Other errors are unchanged.
+    """
     try:
         yield
     except (OSError, OutOfResources) as problem:

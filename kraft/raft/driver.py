@@ -69,8 +69,8 @@ class RaftDriver:
     active inside `run`."""
 
     def __init__(self, config: RaftConfig, world: World, channel: RaftChannel, serde: RecordSerde, log: Logger) -> None:
-        """Raises CorruptData, OSError, OutOfResources where the disk is full, and ConfigurationError where no leader
-        can ever be elected."""
+        """Opens the log. Raises CorruptData, OSError; OutOfResources if the disk is full; ConfigurationError if no
+        leader can ever be elected."""
         self.config = config
         self._world = world
         self._serde = serde

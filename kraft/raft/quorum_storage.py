@@ -230,7 +230,7 @@ class QuorumStorage:
         return f"{self.directory}/{snapshot_name(snapshot).removesuffix('.checkpoint')}-download{PART_SUFFIX}"
 
     def remove_snapshots_before(self, snapshot: OffsetAndEpoch, known: Iterable[OffsetAndEpoch]) -> None:
-        """Remove the files of older snapshots."""
+        """Remove the files of the `known` snapshots that are older than `snapshot`."""
         for older in known:
             if older < snapshot:
                 self.files.remove(self.path(older))

@@ -46,7 +46,7 @@ class RaftMetrics:
         return self._fetched.rate(self._clock.now())
 
     def wrote(self, batches: Sequence[Batch], is_leader: bool) -> None:
-        """Record batches that were written at the end of the log."""
+        """Count batches that were written at the end of the log."""
         now = self._clock.now()
         for batch in batches:
             records = batch.end_offset - batch.base_offset

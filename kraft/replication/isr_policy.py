@@ -132,7 +132,7 @@ def _about_to_join(replica: int, follower: FollowerState, leader_end: int, rules
 
 
 def effective_min_isr(configured: int, replica_count: int) -> int:
-    """The effective min.insync.replicas: it cannot exceed the number of replicas."""
+    """Return the effective min.insync.replicas, which cannot exceed the number of replicas."""
     return min(configured, replica_count)
 
 
@@ -144,7 +144,7 @@ def shrunk_isr(
     now: float,
     lag_seconds_max: float,
 ) -> tuple[int, ...]:
-    """`isr` without the followers that have fallen behind."""
+    """Return `isr` without the followers that have fallen behind."""
 
     def keeps(replica: int) -> bool:
         if replica == leader_id:

@@ -476,7 +476,8 @@ class Partition:
             self._waiters.tell_watches()
 
     def notify_low_watermark(self) -> None:
-        """Notify parked DeleteRecords requests: the log of a follower starts later, or a broker has come or gone."""
+        """Notify parked DeleteRecords requests: a follower's log start offset has risen, or a broker has joined or left
+        the cluster."""
         if self._waiters is not None:
             self._waiters.low_watermark_may_have_risen()
 

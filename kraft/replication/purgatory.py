@@ -57,7 +57,8 @@ class ProduceWaiter:
 
 
 class DeleteWaiter:
-    """One DeleteRecords that waits for the followers of all its partitions. It checks them when `event` is set."""
+    """One parked DeleteRecords. It waits for the followers of all its partitions, and checks them again when `event` is
+    set."""
 
     __slots__ = ("event",)
 
@@ -188,8 +189,8 @@ class PartitionWaiters:
             watch.changed(followers)
 
     def low_watermark_may_have_risen(self) -> None:
-        """Wake the DeleteRecords requests: the log of a follower starts later, or the followers that count have
-        changed."""
+        """Wake the parked DeleteRecords requests: a follower's log start offset has risen, or the set of followers that
+        count has changed."""
         for waiter in self._deletes:
             waiter.event.set()
 

@@ -46,7 +46,7 @@ class ClusterView(Protocol):
         ...
 
     def may_be_in_sync(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether this incarnation of a broker may be in an in-sync set (KIP-841, KIP-903)."""
+        """Whether this incarnation of a broker may be in an in-sync replica set (KIP-841, KIP-903)."""
         ...
 
 

@@ -2,17 +2,20 @@
 
 - FENCED to UNFENCED: the broker has replayed its registration and wants to run.
 - UNFENCED to CONTROLLED_SHUTDOWN: it wants to stop, and leads partitions.
-- UNFENCED or CONTROLLED_SHUTDOWN to SHUTDOWN_NOW: it wants to stop, and leads nothing.
+- UNFENCED to SHUTDOWN_NOW: it wants to stop, and leads nothing or wants to be fenced.
+- CONTROLLED_SHUTDOWN to SHUTDOWN_NOW: it leads nothing, and every active broker's metadata has reached the offset of
+  its shutdown.
 - FENCED to SHUTDOWN_NOW: it wants to stop.
-- Any state to FENCED: it wants to be fenced, or its session has timed out.
+- UNFENCED to FENCED: it wants to be fenced.
+- Any state to FENCED: its session has timed out.
 
 Lost directories in a heartbeat are handled first. The broker's next state is decided with these directories already
 offline. (Apache Kafka decides both from the same image, so an unfenced broker may become leader on a disk that it has
 just reported lost.)
 
 A broker that an operator wants fenced (`kraft.common.broker_state`) is fenced at its next heartbeat, and stays fenced.
-A broker in controlled shutdown may stop only when it leads nothing and every active broker's metadata has reached the
-offset of its shutdown. Otherwise a client or follower could still send requests to it.
+A broker in controlled shutdown waits for the metadata of the other brokers, because a client or follower could
+otherwise still send requests to it.
 """
 
 from __future__ import annotations

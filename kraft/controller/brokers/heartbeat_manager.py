@@ -111,8 +111,8 @@ class BrokerHeartbeatManager:
         return min(late)[1]
 
     def fenced(self, key: BrokerIdAndEpoch) -> None:
-        """Record that the fence of an incarnation is in the log, or is not needed. Its session is removed if it has
-        timed out; the broker may have sent a heartbeat since."""
+        """Record that the fence of an incarnation is in the log, or is not needed. Its session is removed only if it is
+        still timed out, because the broker may have sent a heartbeat since."""
         contact = self._contacts.get(key)
         if contact is not None and contact < self._now() - self._session_seconds:
             self._drop(key)

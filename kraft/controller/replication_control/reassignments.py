@@ -1,5 +1,5 @@
-"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455). On request, a change of the replication factor
-is refused (KIP-860)."""
+"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455). A request may forbid changes of the replication
+factor (KIP-860)."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class LeaderlessWatch:
         self._seen = view
 
     async def _elect_what_may_be(self) -> None:
-        """Hold the elections that a configuration change allows, without waiting for the next periodic scan."""
+        """Hold elections that a configuration change now allows, without waiting for the next periodic scan."""
 
         def elect(view: ControllerView) -> Steps[ControllerResult[None]]:
             yield from view.image.topics.leaderless.sort()

@@ -84,8 +84,8 @@ def on_probe_response(q: QuorumState, waiting: InFlight, response: Response) -> 
 
 
 def change_that_asked(q: QuorumState, waiting: InFlight) -> VoterChange | None:
-    """Return the change that waits for the versions of this node. None if it has ended, even if another change is in
-    progress."""
+    """Return the change of voters that sent the versions request `waiting`. None if that change has ended, even if
+    another one is in progress."""
     change = q.role.voter_change if isinstance(q.role, Leader) else None
     if change is None or change.voter is None or change.offset >= 0 or change.voter.key.id != waiting.to:
         return None

@@ -80,7 +80,7 @@ class Candidate(Canvass):
 
 class Download:
     """A snapshot being downloaded from the leader. `position` is the number of bytes passed to the disk. `done` means
-    that all bytes are received and the disk is not finished."""
+    that all bytes are received, and the disk is still writing them."""
 
     __slots__ = ("done", "position", "snapshot")
 

@@ -1,4 +1,4 @@
-"""Checkpoints that need not be written at once: threads wait for the disk, others are served meanwhile."""
+"""Writes checkpoints that are not urgent. Threads wait for the disk, so the loop stays free."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def _remember_absent(logs: LogManager) -> None:
 
 
 async def _pause(after_job: bool) -> None:
-    """Also after a job: whoever loads another directory may go on."""
+    """Yield after every step, also after a job, so that the tasks that load other directories can continue."""
     await trio.lowlevel.checkpoint()
 
 

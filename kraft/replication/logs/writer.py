@@ -68,7 +68,8 @@ class QueuedAppend:
         take_effect: Callable[[], None],
         leader_epoch: int | None,
     ) -> None:
-        """`leader_epoch`: the only epoch in which the batch may be appended; None for the epoch at its turn."""
+        """`leader_epoch`: the only epoch in which the batch may be appended. None: whatever epoch is current when its
+        turn comes."""
         self.partition = partition
         self.log = partition.log
         self.size = size

@@ -39,7 +39,7 @@ class PartitionKey(NamedTuple):
 
 
 class CachedPartition:
-    """A partition of a fetch session: what the fetcher asked for, and what it was last sent."""
+    """A partition of a fetch session: the fetcher's request for it, and the offsets last sent."""
 
     __slots__ = (
         "current_leader_epoch",

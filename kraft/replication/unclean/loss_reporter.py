@@ -1,5 +1,5 @@
-"""Completes reports of unclean elections (`kraft.common.config.dynamic.loss_reports`): reports to the active controller
-which records the replicas of this broker lost.
+"""Completes reports of unclean elections (`kraft.common.config.dynamic.loss_reports`) with the records that replicas of
+this broker lost. The losses are reported to the active controller.
 
 `unreported_losses` makes the decisions. A loss that may count is written to a file of its log directory before the log
 is truncated. It is removed from the file once the controller has it, or has refused it permanently. So after a crash
