@@ -1,4 +1,4 @@
-"""What is put to the test: kraft, or Apache Kafka 4.3.1 in its place.
+"""What is put to the test: kraft, or Apache Kafka 4.4.0 in its place.
 
 Both are told the same by the same properties file, formatted with the same arguments, and asked by the same
 protocol. Apache Kafka is fetched by mvn as for the benchmarks.
@@ -79,7 +79,7 @@ class KraftTarget:
 
 
 class KafkaTarget:
-    """Apache Kafka 4.3.1. Raises JavaMissing where it cannot be had."""
+    """Apache Kafka 4.4.0. Raises JavaMissing where it cannot be had."""
 
     name = "kafka"
     # Its bootstrap.checkpoint was seen to be empty after a power loss in the first minute: StorageTool does not sync

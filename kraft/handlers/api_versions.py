@@ -21,20 +21,31 @@ from kraft.protocol.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 
-API = Handler(ApiKey.API_VERSIONS, between(0, 4), permission=ANYBODY, listeners=(BROKER, CONTROLLER))
+API = Handler(ApiKey.API_VERSIONS, between(0, 5), permission=ANYBODY, listeners=(BROKER, CONTROLLER))
+
+NODE_VERSION = 5
+"""From here on the client says which node of which cluster it means to reach (KIP-1242)."""
+NO_NODE = -1
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @API.serve
 async def api_versions(request: ApiVersionsRequest, context: RequestContext, node: Any) -> ApiVersionsResponse:
-    """What this listener serves, and which features are finalized."""
+    """Return the APIs of this listener and the finalized features.
+
+    A client that meant another node gets REBOOTSTRAP_REQUIRED: the address that it knows belongs to this one now.
+    """
+    if context.api_version >= NODE_VERSION and (request.cluster_id is None) != (request.node_id == NO_NODE):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     if context.api_version >= 3:
         if not (
             _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
         ):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.peer.client_software = (request.client_software_name, request.client_software_version)
+    if request.cluster_id is not None and _is_misrouted(request, context, node):
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     response = ApiVersionsResponse(api_keys=node.registry.api_versions)
     response.supported_features = [
         SupportedFeatureKey(name=name, min_version=low, max_version=high)
@@ -47,6 +58,13 @@ async def api_versions(request: ApiVersionsRequest, context: RequestContext, nod
     ]
     response.finalized_features_epoch = node.metadata.offset
     return response
+
+
+def _is_misrouted(request: ApiVersionsRequest, context: RequestContext, node: Any) -> bool:
+    """Whether the client means another broker. As in Kafka, controllers do not check, nor do brokers before a login."""
+    if node.registry.listener != BROKER or not context.peer.proven:
+        return False
+    return bool(request.cluster_id != node.cluster_id or request.node_id != node.replicas.node_id)
 
 
 def unsupported_version_reply(correlation_id: int, node: Any) -> Reply:

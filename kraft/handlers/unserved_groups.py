@@ -17,7 +17,7 @@ from kraft.protocol.messages.streams_group_heartbeat_request import StreamsGroup
 from kraft.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 
 SHARE = Handler(ApiKey.SHARE_GROUP_HEARTBEAT, between(1, 1), permission=ANYBODY)
-STREAMS = Handler(ApiKey.STREAMS_GROUP_HEARTBEAT, between(0, 0), permission=ANYBODY)
+STREAMS = Handler(ApiKey.STREAMS_GROUP_HEARTBEAT, between(0, 1), permission=ANYBODY)
 
 
 @SHARE.serve

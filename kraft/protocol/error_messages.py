@@ -138,4 +138,7 @@ MESSAGES: dict[int, str] = {
     131: "The epoch of the topology is not valid.",
     132: "The epoch of the topology is out of date.",
     133: "The broker holds as many share sessions as it may.",
+    134: "The group was not deleted; its own error message says why.",
+    135: "The description of the topology was not updated; the error message says why.",
+    136: "No controller with this id is registered.",
 }

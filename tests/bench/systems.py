@@ -39,7 +39,7 @@ class KafkaSystem:
     """Apache Kafka with its own defaults (heap as its start script sets it)."""
 
     name = "kafka"
-    version = "Apache Kafka 4.3.1"
+    version = "Apache Kafka 4.4.0"
 
     def __init__(
         self,

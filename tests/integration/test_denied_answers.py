@@ -1,4 +1,4 @@
-"""What clients hear that may do little: field by field what Apache Kafka 4.3.1 told them, at both doors."""
+"""What clients hear that may do little: field by field what Apache Kafka 4.4.0 told them, at both doors."""
 
 from __future__ import annotations
 

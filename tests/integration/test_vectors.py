@@ -1,4 +1,4 @@
-"""Our answers to every scripted request beside those that Apache Kafka 4.3.1 gave (tests/vectors)."""
+"""Our answers to every scripted request beside those that Apache Kafka 4.4.0 gave (tests/vectors)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Differential vectors: what Apache Kafka answers to scripted requests, recorded field by field, so that kraft's
 answers can be compared without a JVM.
 
-`cases/` says what is asked. `recorded/*.json` is what Apache Kafka 4.3.1 answered, with ids, times and free texts
+`cases/` says what is asked. `recorded/*.json` is what Apache Kafka 4.4.0 answered, with ids, times and free texts
 masked. `differences.py` lists where kraft answers otherwise on purpose, and why.
 
     python -m tests.vectors record                                      # an empty Apache Kafka, started for it

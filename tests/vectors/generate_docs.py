@@ -32,7 +32,7 @@ INTRODUCTION = """\
 Generated from the handlers' registries by `python -m tests.vectors.generate_docs`: do not edit.
 
 Versions are those that ApiVersions advertises, on the listeners for brokers and clients and on those for controllers,
-beside what Apache Kafka 4.3.1 advertises on the same ones. What is not served is not advertised; a request for it
+beside what Apache Kafka 4.4.0 advertises on the same ones. What is not served is not advertised; a request for it
 closes the connection. **Bold** is where we serve less.
 """
 
@@ -113,7 +113,7 @@ def _missing(broker: Versions, controller: Versions) -> Iterator[str]:
     yield (
         ", ".join(f"{api_keys.name_of(key)} ({key})" for key in absent) + "."
         if absent
-        else "Nothing: every API of Apache Kafka 4.3.1 is served."
+        else "Nothing: every API of Apache Kafka 4.4.0 is served."
     )
 
 

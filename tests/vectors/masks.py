@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
-UNORDERED = frozenset({"members", "entries", "entity"})  # By ids drawn at random, or by a hash.
+UNORDERED = frozenset({"members", "entries", "entity", "topic_partitions"})  # By ids drawn at random, or by a hash.
 ALWAYS = {
     "cluster_id": "<cluster>",
     "host": "<host>",

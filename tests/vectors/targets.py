@@ -14,7 +14,7 @@ from tests.vectors.runner import Target
 
 # What is not served by us yet is off in the Kafka that is recorded, as far as Kafka lets it be: the answers then differ
 # only where we do.
-FEATURES = {"share.version": 0, "streams.version": 0}
+FEATURES = {"metadata.version": 30, "share.version": 0, "streams.version": 0}
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     # Scripts do not wait between two heartbeats.
@@ -27,7 +27,7 @@ KAFKA_SETTINGS = {**SETTINGS, "log.initial.task.delay.ms": "3600000"}
 
 @contextmanager
 def apache_kafka(directory: Path) -> Iterator[Target]:
-    """An empty Apache Kafka 4.3.1."""
+    """An empty Apache Kafka 4.4.0."""
     with ApacheKafka(directory, settings=KAFKA_SETTINGS, features=FEATURES) as kafka:
         yield Target(("127.0.0.1", kafka.port), ("127.0.0.1", kafka.controller_port))
 

@@ -161,6 +161,7 @@ TOPIC_SYNONYMS: Final[dict[str, tuple[Synonym, ...]]] = {
     "local.retention.bytes": (Synonym("log.local.retention.bytes"),),
     "local.retention.ms": (Synonym("log.local.retention.ms"),),
     "max.compaction.lag.ms": (Synonym("log.cleaner.max.compaction.lag.ms"),),
+    "max.decompressed.message.bytes": (Synonym("max.decompressed.message.bytes"),),
     "max.message.bytes": (Synonym("message.max.bytes"),),
     "message.timestamp.after.max.ms": (Synonym("log.message.timestamp.after.max.ms"),),
     "message.timestamp.before.max.ms": (Synonym("log.message.timestamp.before.max.ms"),),
@@ -169,6 +170,8 @@ TOPIC_SYNONYMS: Final[dict[str, tuple[Synonym, ...]]] = {
     "min.compaction.lag.ms": (Synonym("log.cleaner.min.compaction.lag.ms"),),
     "min.insync.replicas": (Synonym("min.insync.replicas"),),
     "preallocate": (Synonym("log.preallocate"),),
+    "remote.copy.lag.bytes": (Synonym("log.remote.copy.lag.bytes"),),
+    "remote.copy.lag.ms": (Synonym("log.remote.copy.lag.ms"),),
     "retention.bytes": (Synonym("log.retention.bytes"),),
     "retention.ms": (
         Synonym("log.retention.ms"),

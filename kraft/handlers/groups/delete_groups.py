@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
 
-API = Handler(ApiKey.DELETE_GROUPS, between(0, 2), permission=on_groups(Operation.DELETE, "groups_names", "results"))
+API = Handler(ApiKey.DELETE_GROUPS, between(0, 3), permission=on_groups(Operation.DELETE, "groups_names", "results"))
 
 
 @API.serve

@@ -298,7 +298,7 @@ def requests(ids: dict[str, bytes]) -> list[tuple[str, str, Body]]:
                 "group_id": HIDDEN_GROUP,
                 "producer_id": 1,
                 "producer_epoch": 0,
-                "generation_id": -1,
+                "generation_id_or_member_epoch": -1,
                 "topics": [
                     {"name": n, "partitions": [{"partition_index": 0, "committed_offset": 0, "committed_metadata": ""}]}
                     for n in (HIDDEN, SHOWN)

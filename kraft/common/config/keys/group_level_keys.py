@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kraft.common.config.definition import ConfigKey, key
-from kraft.common.config.keys.words import ACCEPTED, BOOLEAN, CLUSTER_WIDE, ENFORCED, INT, MEDIUM, STRING
-from kraft.common.config.validators import ANYTHING, OFFSET_RESET, at_least, one_of
+from kraft.common.config.keys.words import ACCEPTED, BOOLEAN, CLUSTER_WIDE, ENFORCED, INT, LIST, LOW, MEDIUM, STRING
+from kraft.common.config.validators import ANYTHING, DISTINCT, OFFSET_RESET, at_least, one_of
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
     key(
@@ -178,5 +178,45 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ACCEPTED,
         at_least(1),
         "After so long without a heartbeat a member of the streams group is removed.",
+    ),
+    key(
+        "errors.deadletterqueue.copy.record.enable",
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        ANYTHING,
+        "Copies the whole record into the dead letter of this share group.",
+    ),
+    key(
+        "errors.deadletterqueue.topic.name",
+        STRING,
+        "",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        ANYTHING,
+        "The topic for dead letters of this share group.",
+    ),
+    key(
+        "streams.assignor.name",
+        STRING,
+        None,
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        ANYTHING,
+        "The assignor of this streams group.",
+    ),
+    key(
+        "streams.rack.aware.assignment.tags",
+        LIST,
+        "",
+        LOW,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        DISTINCT,
+        "The client tags by which standby tasks of this streams group are spread.",
     ),
 )

@@ -420,4 +420,17 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         at_least(1),
         "Threads for periodic work. Here it runs in slices on the node's event loop.",
     ),
+    key(
+        "max.decompressed.message.bytes",
+        INT,
+        "2147483639",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        between(1, 2_147_483_639),
+        (
+            "The largest size of a batch after decompression. Here a batch may grow to a fixed multiple of "
+            "message.max.bytes."
+        ),
+    ),
 )

@@ -6,6 +6,7 @@ from typing import Final
 
 from kraft.common.config.definition import ConfigKey, key
 from kraft.common.config.keys.words import (
+    ACCEPTED,
     BOOLEAN,
     CLASS,
     CLUSTER_WIDE,
@@ -122,5 +123,31 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         at_least(1),
         "How often expired delegation tokens are removed. Nobody logs in by them meanwhile.",
+    ),
+    key(
+        "sasl.oauthbearer.allow.unverified.audience",
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        READ_ONLY,
+        ACCEPTED,
+        ANYTHING,
+        (
+            "Accepts tokens although no audience is expected. Here the audience is verified where "
+            "sasl.oauthbearer.expected.audience names one."
+        ),
+    ),
+    key(
+        "sasl.oauthbearer.allow.unverified.issuer",
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        READ_ONLY,
+        ACCEPTED,
+        ANYTHING,
+        (
+            "Accepts tokens although no issuer is expected. Here the issuer is verified where "
+            "sasl.oauthbearer.expected.issuer names one."
+        ),
     ),
 )

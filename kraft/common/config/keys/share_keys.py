@@ -7,6 +7,7 @@ from typing import Final
 from kraft.common.config.definition import ConfigKey, key
 from kraft.common.config.keys.words import (
     ACCEPTED,
+    BOOLEAN,
     CLUSTER_WIDE,
     HIGH,
     INT,
@@ -384,5 +385,25 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ACCEPTED,
         at_least(1),
         "How long a write of the share coordinator may wait for its replicas.",
+    ),
+    key(
+        "errors.deadletterqueue.auto.create.topics.enable",
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        ANYTHING,
+        "Creates the topic for dead letters of share groups (KIP-1191), which are not served.",
+    ),
+    key(
+        "errors.deadletterqueue.topic.name.prefix",
+        STRING,
+        "dlq.",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        ANYTHING,
+        "What the names of topics for dead letters of share groups begin with.",
     ),
 )

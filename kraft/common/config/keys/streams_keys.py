@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kraft.common.config.definition import ConfigKey, key
-from kraft.common.config.keys.words import ACCEPTED, CLUSTER_WIDE, INT, MEDIUM, READ_ONLY
-from kraft.common.config.validators import at_least
+from kraft.common.config.keys.words import ACCEPTED, CLASS, CLUSTER_WIDE, INT, LIST, LOW, MEDIUM, PLUGIN, READ_ONLY
+from kraft.common.config.validators import ANYTHING, DISTINCT, DISTINCT_NON_EMPTY, at_least
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
     key(
@@ -138,5 +138,35 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ACCEPTED,
         at_least(0),
         "The most standby copies that a streams group may be configured with.",
+    ),
+    key(
+        "group.streams.assignors",
+        LIST,
+        "sticky",
+        MEDIUM,
+        READ_ONLY,
+        ACCEPTED,
+        DISTINCT_NON_EMPTY,
+        "The assignors of streams groups, the default first.",
+    ),
+    key(
+        "group.streams.topology.description.plugin.class",
+        CLASS,
+        None,
+        MEDIUM,
+        READ_ONLY,
+        PLUGIN,
+        ANYTHING,
+        "A Java class that receives descriptions of topologies. There are no streams groups here.",
+    ),
+    key(
+        "group.streams.rack.aware.assignment.tags",
+        LIST,
+        "",
+        LOW,
+        READ_ONLY,
+        ACCEPTED,
+        DISTINCT,
+        "The client tags by which standby tasks of streams groups are spread.",
     ),
 )

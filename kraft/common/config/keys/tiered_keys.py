@@ -358,4 +358,30 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         at_least(1),
         "How many partitions __remote_log_metadata gets when it is created.",
     ),
+    key(
+        "log.remote.copy.lag.bytes",
+        LONG,
+        "-1",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        at_least(-1),
+        (
+            "How many newer bytes a segment waits for before it is copied to remote storage. Segments here are copied "
+            "once they are closed."
+        ),
+    ),
+    key(
+        "log.remote.copy.lag.ms",
+        LONG,
+        "0",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        at_least(-1),
+        (
+            "How long a segment waits before it is copied to remote storage. Segments here are copied once they are "
+            "closed."
+        ),
+    ),
 )

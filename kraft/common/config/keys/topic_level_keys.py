@@ -394,4 +394,53 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "The size of a segment without the lower bound, for tests.",
         internal=True,
     ),
+    key(
+        "errors.deadletterqueue.group.enable",
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        ANYTHING,
+        "Lets share groups write their dead letters to the topic (KIP-1191). There are no share groups here.",
+    ),
+    key(
+        "max.decompressed.message.bytes",
+        INT,
+        "2147483639",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        between(1, 2_147_483_639),
+        (
+            "The largest size of a batch after decompression. Here a batch may grow to a fixed multiple of "
+            "max.message.bytes."
+        ),
+    ),
+    key(
+        "remote.copy.lag.bytes",
+        LONG,
+        "-1",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        at_least(-1),
+        (
+            "How many newer bytes a segment waits for before it is copied to remote storage. Segments here are copied "
+            "once they are closed."
+        ),
+    ),
+    key(
+        "remote.copy.lag.ms",
+        LONG,
+        "0",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        at_least(-1),
+        (
+            "How long a segment waits before it is copied to remote storage. Segments here are copied once they are "
+            "closed."
+        ),
+    ),
 )

@@ -55,7 +55,9 @@ def remove_members(draft: GroupDraft, group_id: str, members: Sequence[ConsumerM
         _write_removal(draft, group_id, member.member_id)
     for regex in sorted({member.regex for member in members if member.regex}):
         forget_expression(draft, group_id, regex)
-    bump_epoch(draft, group_id)
+    left = bump_epoch(draft, group_id)
+    if left.is_empty:  # An empty group has its target, as in Kafka 4.4; 0: the next one is computed without a delay.
+        draft.write_consumer(group_id, records.target_metadata(group_id, left.group_epoch, 0))
 
 
 def forget_expression(draft: GroupDraft, group_id: str, regex: str | None) -> None:

@@ -30,6 +30,28 @@ from kraft.common.config.node.layers import ConfigFile
 from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.config.resources import TOPIC_KEYS
 
+NEWER = frozenset(
+    (
+        "errors.deadletterqueue.auto.create.topics.enable",
+        "errors.deadletterqueue.copy.record.enable",
+        "errors.deadletterqueue.group.enable",
+        "errors.deadletterqueue.topic.name",
+        "errors.deadletterqueue.topic.name.prefix",
+        "group.streams.assignors",
+        "group.streams.rack.aware.assignment.tags",
+        "group.streams.topology.description.plugin.class",
+        "log.remote.copy.lag.bytes",
+        "log.remote.copy.lag.ms",
+        "max.decompressed.message.bytes",
+        "remote.copy.lag.bytes",
+        "remote.copy.lag.ms",
+        "sasl.oauthbearer.allow.unverified.audience",
+        "sasl.oauthbearer.allow.unverified.issuer",
+        "streams.assignor.name",
+        "streams.rack.aware.assignment.tags",
+    )
+)
+"""Keys of Apache Kafka 4.4, which is newer than the recorded release."""
 RECORDED = json.loads(
     gzip.decompress((Path(__file__).parents[4] / "vectors" / "config" / "described.json.gz").read_bytes())
 )
@@ -44,7 +66,7 @@ def layers() -> BrokerLayers:
 
 
 def ours(case: str) -> list[DescribedConfig]:
-    return {
+    described: list[DescribedConfig] = {
         "plain topic": lambda: describe_topic({}, layers()),
         "own topic": lambda: describe_topic(RECORDED["topic"], layers()),
         "broker": lambda: describe_broker(layers()),
@@ -54,6 +76,7 @@ def ours(case: str) -> list[DescribedConfig]:
         "plain metrics": lambda: describe_client_metrics({}),
         "own metrics": lambda: describe_client_metrics(RECORDED["metrics"]),
     }[case]()
+    return [config for config in described if config.name not in NEWER]
 
 
 def shape(config: DescribedConfig) -> list[Any]:
