@@ -229,7 +229,7 @@ def differing(theirs: Matrix, ours: Matrix) -> list[str]:
 
 
 def _comparable(place: str, answer: Any) -> Any:
-    """The answer without the reason for a refused change of a broker's configuration: ours has one, Kafka 4.4's has none."""
+    """The answer without the message of a refused change to a broker's configs: Kafka 4.4 sends none, ours has one."""
     if "AlterConfigs " not in place or not isinstance(answer, list):
         return answer
     return [
